@@ -1,0 +1,1 @@
+"""Morula's benchmarks: `python -m benchmarks`, see `__main__.py`."""

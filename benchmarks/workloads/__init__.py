@@ -1,0 +1,1 @@
+"""One module per workload, each with a list `CASES`."""

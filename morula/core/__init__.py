@@ -1,0 +1,1 @@
+"""The core: Python and SSA. It knows no rule, no array, no number."""

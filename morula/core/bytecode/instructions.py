@@ -1,0 +1,166 @@
+"""One instruction set for all supported CPythons.
+
+`decode` gives the instructions of a code object with canonical names and meanings; the table of the
+running version, `py3XX.REWRITE`, says how each of CPython's instructions is spelt in them.
+"""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from morula.core.ir import Position
+
+Rewrite = Callable[[dis.Instruction, CodeType], list[tuple[str, Any]]]
+
+
+@dataclass(slots=True)
+class Instruction:
+    """A canonical instruction; `arg` is what it works with, for a jump the offset of its target."""
+
+    op: str
+    arg: Any
+    offset: int
+    position: Position
+
+
+def same(op: str) -> Rewrite:
+    """The instruction `op` with CPython's resolved argument (a name, a constant, an offset)."""
+    return lambda ins, code: [(op, ins.argval)]
+
+
+def number(op: str) -> Rewrite:
+    """The instruction `op` with CPython's plain number."""
+    return lambda ins, code: [(op, ins.arg)]
+
+
+def nothing(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    """An instruction without meaning for us."""
+    return []
+
+
+def const(value: Any) -> Rewrite:
+    """Push a constant."""
+    return lambda ins, code: [("const", value)]
+
+
+def refuse(construct: str) -> Rewrite:
+    """A construct that is not lowered yet."""
+    return lambda ins, code: [("unsupported", construct)]
+
+
+BINARY = dict(
+    zip(
+        "+ & // << @ * % | ** >> - / ^".split(),
+        "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split(),
+        strict=True,
+    )
+)
+IN_PLACE = {
+    f"{sign}=": "i" + name.rstrip("_") if name in ("and_", "or_") else "i" + name
+    for sign, name in BINARY.items()
+}
+
+
+def binary(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    """BINARY_OP, by the sign that it stands for."""
+    sign = ins.argrepr
+    if sign == "[]":
+        return [("binary", "getitem")]
+    return [("binary", BINARY.get(sign) or IN_PLACE[sign])]
+
+
+COMMON: dict[str, Rewrite] = {
+    "NOP": nothing,
+    "RESUME": nothing,
+    "CACHE": nothing,
+    "EXTENDED_ARG": nothing,
+    "COPY_FREE_VARS": nothing,
+    "POP_TOP": number("pop"),
+    "COPY": number("copy"),
+    "SWAP": number("swap"),
+    "PUSH_NULL": number("push_null"),
+    "LOAD_CONST": same("const"),
+    "LOAD_FAST": same("load_local"),
+    "STORE_FAST": same("store_local"),
+    "DELETE_FAST": same("delete_local"),
+    "MAKE_CELL": same("make_cell"),
+    "LOAD_CLOSURE": same("load_cell"),
+    "LOAD_DEREF": same("load_deref"),
+    "STORE_DEREF": same("store_deref"),
+    "DELETE_DEREF": same("delete_deref"),
+    "STORE_GLOBAL": same("store_global"),
+    "STORE_ATTR": same("store_attr"),
+    "DELETE_ATTR": same("delete_attr"),
+    "BINARY_OP": binary,
+    "IS_OP": lambda ins, code: [("compare", "is_not" if ins.arg else "is_")],
+    "CONTAINS_OP": lambda ins, code: [("contains", bool(ins.arg))],
+    "UNARY_NEGATIVE": lambda ins, code: [("unary", "neg")],
+    "UNARY_POSITIVE": lambda ins, code: [("unary", "pos")],
+    "UNARY_INVERT": lambda ins, code: [("unary", "invert")],
+    "UNARY_NOT": lambda ins, code: [("unary", "not_")],
+    "BINARY_SUBSCR": lambda ins, code: [("binary", "getitem")],
+    "STORE_SUBSCR": number("store_item"),
+    "DELETE_SUBSCR": number("delete_item"),
+    "BUILD_TUPLE": number("build_tuple"),
+    "BUILD_LIST": number("build_list"),
+    "BUILD_SET": number("build_set"),
+    "BUILD_MAP": number("build_map"),
+    "BUILD_CONST_KEY_MAP": number("build_const_key_map"),
+    "BUILD_SLICE": number("build_slice"),
+    "BUILD_STRING": number("build_string"),
+    "LIST_APPEND": number("list_append"),
+    "LIST_EXTEND": number("list_extend"),
+    "SET_ADD": number("set_add"),
+    "SET_UPDATE": number("set_update"),
+    "MAP_ADD": number("map_add"),
+    "DICT_UPDATE": number("dict_update"),
+    "DICT_MERGE": number("dict_merge"),
+    "UNPACK_SEQUENCE": number("unpack"),
+    "UNPACK_EX": number("unpack_ex"),
+    "GET_ITER": number("get_iter"),
+    "JUMP_FORWARD": same("jump"),
+    "JUMP_BACKWARD": same("jump"),
+    "JUMP_BACKWARD_NO_INTERRUPT": same("jump"),
+    "RETURN_VALUE": number("return"),
+    "RAISE_VARARGS": number("raise"),
+    "IMPORT_NAME": same("import_name"),
+    "IMPORT_FROM": same("import_from"),
+    "CALL_FUNCTION_EX": number("call_ex"),
+    "LOAD_BUILD_CLASS": refuse("a class definition inside a function"),
+    "BEFORE_WITH": refuse("a with statement"),
+    "SETUP_WITH": refuse("a with statement"),
+    "PUSH_EXC_INFO": refuse("a try statement"),
+    "GET_LEN": refuse("a match statement"),
+    "MATCH_CLASS": refuse("a match statement"),
+    "MATCH_KEYS": refuse("a match statement"),
+    "MATCH_MAPPING": refuse("a match statement"),
+    "MATCH_SEQUENCE": refuse("a match statement"),
+    "YIELD_VALUE": refuse("a generator"),
+    "GET_AITER": refuse("an asynchronous loop"),
+    "GET_AWAITABLE": refuse("an await expression"),
+    "BEFORE_ASYNC_WITH": refuse("an async with statement"),
+}
+
+
+def decode(code: CodeType) -> list[Instruction]:
+    """The canonical instructions of a code object."""
+    name = f"py3{sys.version_info.minor}"
+    table = importlib.import_module(f"morula.core.bytecode.{name}").REWRITE
+    decoded = []
+    for ins in dis.get_instructions(code):
+        rewrite = table.get(ins.opname)
+        spelt = [("unsupported", f"the instruction {ins.opname}")]
+        if rewrite is not None:
+            spelt = rewrite(ins, code)
+        position = Position(*ins.positions) if ins.positions else Position()
+        # An instruction without meaning may be the target of a jump.
+        decoded += [
+            Instruction(op, arg, ins.offset, position) for op, arg in spelt or [("nothing", None)]
+        ]
+    return decoded

@@ -1,0 +1,64 @@
+"""What one reverse pass carries: the adjoint objects of mutable values, found by identity.
+
+A list, a dict, an object or a cell that is reached under two names is one value, so its cotangent
+must be one object. Rules ask for it by `adjoint_of(x)` inside their pullbacks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from morula.core.traits import adjoint_object
+
+
+class Adjoints(threading.local):
+    """The adjoint objects of the reverse pass that is running in this thread."""
+
+    def __init__(self) -> None:
+        self.current: dict[int, tuple[Any, Any]] | None = None
+
+
+_adjoints = Adjoints()
+
+
+def adjoint_of(x: Any) -> Any:
+    """The adjoint object of the mutable value `x` in the running reverse pass."""
+    table = _adjoints.current
+    if table is None:
+        raise RuntimeError("adjoint_of outside of a reverse pass")
+    found = table.get(id(x))
+    if found is None:
+        found = table[id(x)] = (x, adjoint_object(x))  # x is kept: its id must stay its own
+    return found[1]
+
+
+def adjoint_if_any(x: Any) -> Any:
+    """The adjoint object of `x` if something has reached it, else None."""
+    found = (_adjoints.current or {}).get(id(x))
+    return None if found is None else found[1]
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """A reverse pass of its own: adjoint objects made inside are gone after it."""
+    outer = _adjoints.current
+    _adjoints.current = {}
+    try:
+        yield
+    finally:
+        _adjoints.current = outer
+
+
+def enter() -> Any:
+    """Begin a reverse pass; returns what `leave` needs."""
+    outer = _adjoints.current
+    _adjoints.current = {}
+    return outer
+
+
+def leave(outer: Any) -> None:
+    """End a reverse pass begun by `enter`."""
+    _adjoints.current = outer

@@ -1,0 +1,306 @@
+"""The vocabulary of cotangents: ZeroTangent, NoTangent, Tangent, Thunk; their sums and projections.
+
+The words are ChainRules'. A cotangent of a number or an array is a number or an array; that of a
+structured primal is a `Tangent` (a plain tuple, list or dict of cotangents is taken as well, for
+primals of that type). What adds or projects a given type is said by the rules, through the two
+`singledispatch` functions at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import singledispatch
+from typing import Any, ClassVar, final
+
+
+class AbstractZero:
+    """What the two zeros share: they vanish in sums and swallow factors."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Any:
+        return other
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return other
+
+    def __mul__(self, other: Any) -> Any:
+        return self
+
+    __rmul__ = __truediv__ = __matmul__ = __rmatmul__ = __getitem__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+    def conjugate(self) -> Any:
+        """The zero itself."""
+        return self
+
+    # NumPy must leave sums and products with a zero to the methods above.
+    __array_ufunc__ = None
+
+
+@final
+class ZeroTangent(AbstractZero):
+    """The zero of any tangent space; one object, so `is` compares it."""
+
+    __slots__ = ()
+    _instance: ClassVar[ZeroTangent]
+
+    def __new__(cls) -> ZeroTangent:
+        return cls._instance
+
+
+@final
+class NoTangent(AbstractZero):
+    """Says that there is no tangent space: a string, an index, a module; one object."""
+
+    __slots__ = ()
+    _instance: ClassVar[NoTangent]
+
+    def __new__(cls) -> NoTangent:
+        return cls._instance
+
+    def __add__(self, other: Any) -> Any:
+        # A zero of some space says more than the absence of one.
+        return other
+
+    __radd__ = __add__
+
+
+ZeroTangent._instance = object.__new__(ZeroTangent)
+NoTangent._instance = object.__new__(NoTangent)
+ZERO = ZeroTangent()
+NONE = NoTangent()
+
+
+class Thunk:
+    """A cotangent that is computed when it is first needed, and then kept.
+
+    >>> t = Thunk(lambda: 2.0 * 3.0)
+    >>> unthunk(t)
+    6.0
+    """
+
+    __slots__ = ("_compute", "_value")
+    __array_ufunc__ = None
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._compute: Callable[[], Any] | None = compute
+        self._value: Any = None
+
+    def force(self) -> Any:
+        """The cotangent itself."""
+        if self._compute is not None:
+            self._value = unthunk(self._compute())
+            self._compute = None
+        return self._value
+
+    def __add__(self, other: Any) -> Any:
+        return accumulate(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return accumulate(other, self)
+
+    def __repr__(self) -> str:
+        return "Thunk(...)" if self._compute is not None else f"Thunk({self._value!r})"
+
+
+def unthunk(x̄: Any) -> Any:
+    """`x̄`, computed if it is a Thunk."""
+    return x̄.force() if type(x̄) is Thunk else x̄
+
+
+class Tangent:
+    """The cotangent of a structured primal of type `P`: `Tangent[P](field=cotangent, ...)`.
+
+    Fields left out are zero. Tangents of sequences and mappings take a dict of positions or keys.
+    Fields are read as attributes or as items; tangents of one type add, and take a factor.
+
+    >>> class Point: ...
+    >>> t = Tangent[Point](x=1.0) + 2 * Tangent[Point](x=1.0, y=0.5)
+    >>> t
+    Tangent[Point](x=3.0, y=1.0)
+    >>> t.x, t["y"]
+    (3.0, 1.0)
+    """
+
+    __slots__ = ("_fields", "_primal")
+    _primal: type
+    _fields: dict[Any, Any]
+    __array_ufunc__ = None
+
+    def __class_getitem__(cls, primal: type) -> Callable[..., Tangent]:
+        return _TangentOf(primal)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        try:
+            return self._fields[name]
+        except KeyError:
+            if hasattr(self._primal, name) or not self._fields:
+                return ZERO
+            raise AttributeError(
+                f"{self!r} has no field {name!r}; its fields are {', '.join(map(str, self._fields))}"
+            ) from None
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._fields.get(key, ZERO)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._fields)
+
+    def keys(self) -> Any:
+        """The names of the fields that are not structurally zero."""
+        return self._fields.keys()
+
+    def items(self) -> Any:
+        """Pairs of field and cotangent."""
+        return self._fields.items()
+
+    def _map(self, fn: Callable[[Any], Any]) -> Tangent:
+        return _TangentOf(self._primal)({k: fn(v) for k, v in self._fields.items()})
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, AbstractZero):
+            return self
+        if not isinstance(other, Tangent):
+            return NotImplemented
+        total = dict(self._fields)
+        for key, value in other._fields.items():
+            total[key] = accumulate(total[key], value) if key in total else value
+        return _TangentOf(self._primal)(total)
+
+    def __mul__(self, factor: Any) -> Tangent:
+        return self._map(lambda v: scale(v, factor))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Tangent:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-1 * other)
+
+    def __truediv__(self, divisor: Any) -> Tangent:
+        return self._map(lambda v: scale(v, 1 / divisor))
+
+    def __eq__(self, other: object) -> Any:
+        return (
+            isinstance(other, Tangent)
+            and self._primal is other._primal
+            and self._fields == other._fields
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if all(isinstance(k, str) and k.isidentifier() for k in self._fields):
+            inside = ", ".join(f"{k}={v!r}" for k, v in self._fields.items())
+        else:
+            inside = repr(self._fields)
+        return f"Tangent[{self._primal.__name__}]({inside})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_tangent, (self._primal, self._fields)
+
+
+def _make_tangent(primal: type, fields: dict[Any, Any]) -> Tangent:
+    tangent = object.__new__(Tangent)
+    tangent._primal = primal
+    tangent._fields = fields
+    return tangent
+
+
+class _TangentOf:
+    """What `Tangent[P]` is: called with fields it makes the tangent."""
+
+    __slots__ = ("primal",)
+
+    def __init__(self, primal: type) -> None:
+        self.primal = primal
+
+    def __call__(self, fields: Mapping[Any, Any] | None = None, /, **named: Any) -> Tangent:
+        return _make_tangent(self.primal, dict(fields or {}, **named))
+
+    def __repr__(self) -> str:
+        return f"Tangent[{self.primal.__name__}]"
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, Tangent) and instance._primal is self.primal
+
+
+def accumulate(a: Any, b: Any) -> Any:
+    """The sum of two cotangents of one primal; neither is written to."""
+    if a is ZERO or a is NONE:
+        return b
+    if b is ZERO or b is NONE:
+        return a
+    if type(a) is Thunk or type(b) is Thunk:
+        return Thunk(lambda: accumulate(unthunk(a), unthunk(b)))
+    return add(a, b)
+
+
+def scale(x̄: Any, factor: Any) -> Any:
+    """`factor` times a cotangent of any structure."""
+    x̄ = unthunk(x̄)
+    if isinstance(x̄, AbstractZero):
+        return x̄
+    return multiply(x̄, factor)
+
+
+@singledispatch
+def add(a: Any, b: Any) -> Any:
+    """The sum of two cotangents that are neither zero nor thunks; rules register structures."""
+    return a + b
+
+
+@singledispatch
+def multiply(x̄: Any, factor: Any) -> Any:
+    """`factor * x̄`; rules register structures."""
+    return x̄ * factor
+
+
+@singledispatch
+def projector(x: Any) -> Callable[[Any], Any] | None:
+    """What brings a cotangent back to the space of `x`; None: nothing has to be done.
+
+    Rules register the types they know.
+    """
+    return None
+
+
+def project_to(x: Any) -> Callable[[Any], Any]:
+    """The projection of cotangents to the tangent space of `x`: `project_to(x)(x̄)`.
+
+    Real stays real, shape and dtype are kept, and so is structure. Zeros pass unchanged, thunks
+    are projected when they are computed.
+
+    >>> project_to(1.0)(2 + 3j)
+    2.0
+    """
+    project = projector(x)
+
+    def projected(x̄: Any) -> Any:
+        if x̄ is ZERO or x̄ is NONE or project is None:
+            return x̄
+        if type(x̄) is Thunk:
+            return Thunk(lambda: projected(x̄.force()))
+        return project(x̄)
+
+    return projected

@@ -1,0 +1,143 @@
+"""Morula's own errors, one function per message.
+
+An error says what happened, where in the user's source, and the way out. A user's exception is
+never wrapped: it keeps its type and traceback and gets a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class DifferentiationError(Exception):
+    """The common base of Morula's errors."""
+
+
+class NoRuleError(DifferentiationError, NotImplementedError):
+    """A cotangent reached the result of a callable that has no rule and no Python code."""
+
+
+class UnsupportedError(DifferentiationError, NotImplementedError):
+    """The function uses a construct that is not differentiated yet."""
+
+
+class OutputError(DifferentiationError, TypeError):
+    """The output is not one real number."""
+
+
+class ArgumentError(DifferentiationError, TypeError):
+    """The arguments do not fit the function, or `argnums` does not fit the arguments."""
+
+
+class RuleError(DifferentiationError, TypeError):
+    """A rule, or the pullback that it returned, does not keep to the contract of rules."""
+
+
+class AmbiguousRuleError(RuleError):
+    """Two rules fit the arguments and neither is more specific."""
+
+
+class CotangentError(DifferentiationError, ValueError):
+    """A cotangent is not in the space of its primal."""
+
+
+def qualified_name(fn: Any) -> str:
+    """The name a user knows a callable by: `numpy.linalg.solve`, `Model.loss`."""
+    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None)
+    if name is None:
+        return f"an object of type {qualified_name(type(fn))}"
+    owner = getattr(fn, "__objclass__", None)
+    module = getattr(owner or fn, "__module__", None)
+    if module in (None, "builtins", "__main__"):
+        return str(name)
+    return f"{str(module).lstrip('_')}.{name}"
+
+
+def type_names(args: Iterable[Any]) -> str:
+    """The types of the arguments as they stand in a message."""
+    return ", ".join(type(a).__name__ for a in args)
+
+
+def no_rule(fn: Any, args: Iterable[Any], where: str = "", reason: str = "") -> NoRuleError:
+    """No rule for a callable whose result reaches the gradient."""
+    name = qualified_name(fn)
+    lines = [f"no reverse rule for {name}({type_names(args)}), whose result reaches the gradient"]
+    if where:
+        lines.append(f"  {where}")
+    if reason:
+        lines.append(f"  {reason}")
+    short = name.rsplit(".", 1)[-1]
+    lines.append(
+        f"  Ways out: register one with @rrule({short}), see docs/rules.md; or put the call in "
+        "ignore_derivatives(...), if it counts as constant"
+    )
+    return NoRuleError("\n".join(lines))
+
+
+def unsupported(construct: str, where: str, hint: str = "") -> UnsupportedError:
+    """A construct of the language that is not lowered."""
+    text = f"{construct} cannot be differentiated yet\n  {where}"
+    return UnsupportedError(text + (f"\n  {hint}" if hint else ""))
+
+
+def not_scalar(value: Any, function: str) -> OutputError:
+    """The output of a function handed to `gradient` is not one real number."""
+    kind = type(value).__name__
+    head = f"gradient needs one real number as the output of {function}, which returned "
+    if value is None:
+        return OutputError(head + "None: is a return statement missing?")
+    shape = getattr(value, "shape", None)
+    if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        return OutputError(
+            head + f"a complex value ({kind}). Take its real part, its imaginary part or its "
+            "absolute value (real, imag, abs), or use pullback with a cotangent of your own"
+        )
+    if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
+        return OutputError(
+            head + f"a truth value ({kind}): a comparison made the output discrete. pullback "
+            "accepts any output"
+        )
+    if shape is not None and shape != ():
+        return OutputError(
+            head + f"a {kind} of shape {shape}. Reduce it (.sum(), .mean()), or use jacobian "
+            "for all of its derivatives, or pullback with a cotangent of the output"
+        )
+    return OutputError(
+        head + f"a {kind}. Return one of its numbers, or use pullback with a cotangent of the "
+        "output, or jacobian"
+    )
+
+
+def wrong_count(rule: str, expected: str, got: int) -> RuleError:
+    """A pullback returned the wrong number of cotangents."""
+    return RuleError(f"the pullback of {rule} returned {got} cotangents, expected {expected}")
+
+
+def not_a_tuple(rule: str, got: Any) -> RuleError:
+    """A pullback returned something that is not a tuple."""
+    return RuleError(
+        f"the pullback of {rule} returned a {type(got).__name__}, expected a tuple with one "
+        "cotangent per parameter of the rule (a 1-tuple for one parameter)"
+    )
+
+
+def not_a_pair(rule: str, got: Any) -> RuleError:
+    """A rule returned something that is not a value and a pullback."""
+    return RuleError(
+        f"{rule} returned a {type(got).__name__}, expected a tuple of the value and its pullback"
+    )
+
+
+def ambiguous(primal: Any, args: Iterable[Any], candidates: Iterable[str]) -> AmbiguousRuleError:
+    """Two rules fit and neither is more specific."""
+    listed = "\n  ".join(candidates)
+    return AmbiguousRuleError(
+        f"more than one rule for {qualified_name(primal)}({type_names(args)}) fits, and none is "
+        f"the most specific:\n  {listed}\n  Way out: register one for the common types of these"
+    )
+
+
+def wrong_space(what: str, expected: str, got: str) -> CotangentError:
+    """A cotangent of the wrong shape or kind."""
+    return CotangentError(f"{what} is {got}, expected {expected}")

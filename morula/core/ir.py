@@ -1,0 +1,289 @@
+"""The SSA form: variables, calls, blocks with arguments, branches; and its printed form.
+
+A function is a list of blocks. A block has parameters, calls and branches; a call, the only kind
+of statement, defines one variable. There are no phi nodes: what differs by the way a block was
+reached is passed to its parameters. A block without branches ends in an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Position(NamedTuple):
+    """Where in the user's source a call stands; columns are None where CPython dropped them."""
+
+    line: int | None = None
+    end_line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
+
+
+NOWHERE = Position()
+
+
+class Var:
+    """An SSA value, defined once: by a call or as a parameter of a block."""
+
+    __slots__ = ("id", "name")
+
+    def __init__(self, id: int, name: str = "") -> None:
+        self.id = id
+        self.name = name  # the user's variable, for reading only
+
+    def __repr__(self) -> str:
+        return f"%{self.id}.{self.name}" if self.name else f"%{self.id}"
+
+
+class Const:
+    """A constant operand; two are the same if they are the same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Const({self.value!r})"
+
+
+Operand = Var | Const
+
+
+class Call:
+    """`out = fn(*args)`; the last `len(keywords)` arguments are passed by these names."""
+
+    __slots__ = ("args", "fn", "keywords", "out", "position")
+
+    def __init__(
+        self,
+        out: Var,
+        fn: Operand,
+        args: Iterable[Operand],
+        keywords: tuple[str, ...] = (),
+        position: Position = NOWHERE,
+    ) -> None:
+        self.out = out
+        self.fn = fn
+        self.args = tuple(args)
+        self.keywords = keywords
+        self.position = position
+
+    def operands(self) -> tuple[Operand, ...]:
+        """The callee and the arguments."""
+        return (self.fn, *self.args)
+
+    @property
+    def primitive(self) -> Any:
+        """The callable itself where it is a constant, else None."""
+        return self.fn.value if type(self.fn) is Const else None
+
+    def __repr__(self) -> str:
+        return f"{self.out} = {self.fn}{self.args}"
+
+
+class Branch:
+    """Go to `block` with `args` for its parameters, if `cond` holds; None as block: return."""
+
+    __slots__ = ("args", "block", "cond")
+
+    def __init__(
+        self, block: Block | None, args: Iterable[Operand] = (), cond: Operand | None = None
+    ) -> None:
+        self.block = block
+        self.args: list[Operand] = list(args)
+        self.cond = cond
+
+    def __repr__(self) -> str:
+        target = "return" if self.block is None else f"goto {id(self.block):x}"
+        return f"{target}{self.args} if {self.cond}"
+
+
+class Block:
+    """A straight line of calls; control leaves it by the first branch whose condition holds."""
+
+    __slots__ = ("branches", "calls", "params")
+
+    def __init__(self) -> None:
+        self.params: list[Var] = []
+        self.calls: list[Call] = []
+        self.branches: list[Branch] = []
+
+    def successors(self) -> list[Block]:
+        """The blocks that control may go to, in the order of the branches."""
+        return [b.block for b in self.branches if b.block is not None]
+
+    @property
+    def returns(self) -> bool:
+        """Does the block end the function with a result?"""
+        return any(b.block is None for b in self.branches)
+
+
+@dataclass(slots=True)
+class IR:
+    """A function in SSA form; `blocks[0]` is the entry and its parameters are the arguments.
+
+    `free` are the cells that the function closes over, in the order of `co_freevars`.
+    """
+
+    name: str
+    filename: str = "<ir>"
+    blocks: list[Block] = field(default_factory=list)
+    free: list[Var] = field(default_factory=list)
+    next_id: int = 0
+
+    def var(self, name: str = "") -> Var:
+        """A new variable."""
+        self.next_id += 1
+        return Var(self.next_id - 1, name)
+
+    def block(self) -> Block:
+        """A new block at the end."""
+        block = Block()
+        self.blocks.append(block)
+        return block
+
+    @property
+    def entry(self) -> Block:
+        """The first block."""
+        return self.blocks[0]
+
+    @property
+    def params(self) -> list[Var]:
+        """The arguments of the function."""
+        return self.blocks[0].params
+
+    def calls(self) -> Iterator[Call]:
+        """All calls, block by block."""
+        for block in self.blocks:
+            yield from block.calls
+
+    def predecessors(self) -> dict[Block, list[tuple[Block, Branch]]]:
+        """For every block the branches that lead to it, with the blocks they stand in."""
+        found: dict[Block, list[tuple[Block, Branch]]] = {b: [] for b in self.blocks}
+        for block in self.blocks:
+            for branch in block.branches:
+                if branch.block is not None:
+                    found[branch.block].append((block, branch))
+        return found
+
+    def copy(self) -> IR:
+        """An independent copy; the variables are shared, for they do not change."""
+        new = IR(self.name, self.filename, [], list(self.free), self.next_id)
+        twin = {old: new.block() for old in self.blocks}
+        for old, block in twin.items():
+            block.params = list(old.params)
+            block.calls = [Call(c.out, c.fn, c.args, c.keywords, c.position) for c in old.calls]
+            block.branches = [
+                Branch(None if b.block is None else twin[b.block], b.args, b.cond)
+                for b in old.branches
+            ]
+        return new
+
+    def __str__(self) -> str:
+        return IRPrinter(self).text()
+
+
+def substitute(ir: IR, mapping: dict[Var, Operand]) -> None:
+    """Replace uses of variables, following chains of replacements."""
+    if not mapping:
+        return
+
+    def find(x: Operand) -> Operand:
+        while type(x) is Var and x in mapping:
+            x = mapping[x]
+        return x
+
+    for block in ir.blocks:
+        for call in block.calls:
+            call.fn = find(call.fn)
+            call.args = tuple([find(a) for a in call.args])
+        for branch in block.branches:
+            branch.args = [find(a) for a in branch.args]
+            if branch.cond is not None:
+                branch.cond = find(branch.cond)
+
+
+def reachable(ir: IR) -> list[Block]:
+    """The blocks that control can reach, in reverse postorder."""
+    order: list[Block] = []
+    seen = {ir.entry}
+    stack: list[tuple[Block, Iterator[Block]]] = [(ir.entry, iter(ir.entry.successors()))]
+    while stack:
+        block, successors = stack[-1]
+        for successor in successors:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(successor.successors())))
+                break
+        else:
+            stack.pop()
+            order.append(block)
+    return order[::-1]
+
+
+class IRPrinter:
+    """The printed form, with ids counted anew from the top, so that equal functions print alike."""
+
+    def __init__(self, ir: IR) -> None:
+        self.ir = ir
+        self.ids: dict[Var, int] = {}
+        self.labels = {block: f"b{i}" for i, block in enumerate(ir.blocks)}
+
+    def text(self) -> str:
+        lines = [f"{self.ir.name}:" + (f"  # {self.ir.filename}" if self.ir.filename else "")]
+        if self.ir.free:
+            lines[0:0] = []
+            lines.append(f"    closure {', '.join(self.operand(v) for v in self.ir.free)}")
+        for block in self.ir.blocks:
+            params = ", ".join(self.operand(p) for p in block.params)
+            lines.append(f"{self.labels[block]}({params}):")
+            for call in block.calls:
+                text = f"    {self.operand(call.out)} = {self.call(call)}"
+                line = call.position.line
+                lines.append(text if line is None else f"{text:<40}  # {line}")
+            for branch in block.branches:
+                lines.append("    " + self.branch(branch))
+            if not block.branches:
+                lines.append("    unreachable")
+        return "\n".join(lines)
+
+    def call(self, call: Call) -> str:
+        n = len(call.args) - len(call.keywords)
+        args = [self.operand(a) for a in call.args[:n]]
+        args += [
+            f"{k}={self.operand(a)}" for k, a in zip(call.keywords, call.args[n:], strict=True)
+        ]
+        return f"{self.operand(call.fn)}({', '.join(args)})"
+
+    def branch(self, branch: Branch) -> str:
+        args = ", ".join(self.operand(a) for a in branch.args)
+        head = f"return {args}" if branch.block is None else f"goto {self.labels[branch.block]}({args})"
+        return head if branch.cond is None else f"{head} if {self.operand(branch.cond)}"
+
+    def operand(self, x: Operand) -> str:
+        if type(x) is Const:
+            return describe_constant(x.value)
+        if x not in self.ids:
+            self.ids[x] = len(self.ids)
+        return f"%{self.ids[x]}.{x.name}" if x.name else f"%{self.ids[x]}"
+
+
+def describe_constant(value: Any) -> str:
+    """How a constant prints: as a literal, or by its qualified name."""
+    if value is None or value is ... or type(value) in (bool, int, float, complex, str, bytes):
+        return repr(value)
+    if type(value) is tuple:
+        inside = ", ".join(describe_constant(v) for v in value)
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if isinstance(name, str):
+        module = getattr(value, "__module__", None)
+        text = name if module in (None, "builtins") else f"{str(module).lstrip('_')}.{name}"
+        return text.replace("<", "⟨").replace(">", "⟩")
+    return f"${type(value).__name__}"
+
+
+Operation = Callable[..., Any]

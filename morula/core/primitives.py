@@ -1,0 +1,261 @@
+"""The primitives that bytecode stands for and no module of Python's has: displays, cells, iteration.
+
+Each is an ordinary callable, so that rules can be registered for it; `emit` turns a call of one
+back into the instruction that it came from.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from morula.core.cotangents import ZERO
+
+
+class _Sentinel:
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+    @property
+    def __name__(self) -> str:
+        return self._name
+
+
+DONE = _Sentinel("DONE")  # what `advance` gives at the end of an iterator
+UNDEFINED = _Sentinel("UNDEFINED")  # what a local variable holds before it is bound
+NULL = _Sentinel("NULL")  # CPython's filler below a callable on the stack
+
+
+def build_tuple(*items: Any) -> tuple[Any, ...]:
+    """`(a, b, ...)`."""
+    return items
+
+
+def build_list(*items: Any) -> list[Any]:
+    """`[a, b, ...]`."""
+    return [*items]
+
+
+def build_set(*items: Any) -> set[Any]:
+    """`{a, b, ...}`."""
+    return {*items}
+
+
+def build_map(*items: Any) -> dict[Any, Any]:
+    """`{k: v, ...}` from k, v, k, v, ..."""
+    return dict(zip(items[::2], items[1::2], strict=True))
+
+
+def build_string(*parts: str) -> str:
+    """The pieces of an f-string, joined."""
+    return "".join(parts)
+
+
+def format_value(value: Any, conversion: str, spec: Any) -> str:
+    """One `{value!conversion:spec}` of an f-string."""
+    if conversion:
+        value = {"s": str, "r": repr, "a": ascii}[conversion](value)
+    return format(value, spec)
+
+
+def list_append(items: list[Any], item: Any) -> None:
+    """Put an item at the end of a list under construction (comprehensions, tapes)."""
+    items.append(item)
+
+
+def list_extend(items: list[Any], more: Any) -> None:
+    """`[*items, *more]` for a list under construction."""
+    items.extend(more)
+
+
+def set_add(items: set[Any], item: Any) -> None:
+    """Put an item into a set under construction."""
+    items.add(item)
+
+
+def set_update(items: set[Any], more: Any) -> None:
+    """`{*items, *more}` for a set under construction."""
+    items.update(more)
+
+
+def map_add(items: dict[Any, Any], key: Any, value: Any) -> None:
+    """Put an item into a dict under construction."""
+    items[key] = value
+
+
+def dict_update(items: dict[Any, Any], more: Any) -> None:
+    """`{**items, **more}` for a dict under construction."""
+    items.update(more)
+
+
+def dict_merge(items: dict[Any, Any], more: Any, fn: Any) -> None:
+    """Keyword arguments under construction: as `dict_update`, but a key given twice is an error."""
+    for key in more:
+        if key in items:
+            name = getattr(fn, "__qualname__", str(fn))
+            raise TypeError(f"{name}() got multiple values for keyword argument {key!r}")
+    items.update(more)
+
+
+def unpack(items: Any, n: int) -> tuple[Any, ...]:
+    """`a, b = items`: exactly n items, as a tuple."""
+    if type(items) is tuple and len(items) == n:
+        return items
+    names = [f"_{i}" for i in range(n)]
+    scope = {"items": items}
+    exec(f"{', '.join(names)}{',' if n == 1 else ''} = items" if n else "() = items", scope)
+    return tuple([scope[name] for name in names])
+
+
+def unpack_rest(items: Any, before: int, after: int) -> tuple[Any, ...]:
+    """`a, *rest, z = items`: a tuple of the first ones, the list of the rest, the last ones."""
+    all_items = list(items)
+    if len(all_items) < before + after:
+        raise ValueError(
+            f"not enough values to unpack (expected at least {before + after}, got {len(all_items)})"
+        )
+    rest = all_items[before : len(all_items) - after]
+    return (*all_items[:before], rest, *all_items[len(all_items) - after :])
+
+
+def apply(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`fn(*args, **kwargs)`."""
+    return fn(*args, **kwargs)
+
+
+def as_tuple(items: Any) -> tuple[Any, ...]:
+    """The positional arguments of `fn(*items)`."""
+    return tuple(items)
+
+
+def advance(iterator: Any) -> Any:
+    """The next item of an iterator, or DONE."""
+    return next(iterator, DONE)
+
+
+def make_cell(value: Any) -> CellType:
+    """A closure variable that holds `value`."""
+    return CellType() if value is UNDEFINED else CellType(value)
+
+
+def get_cell(cell: CellType, name: str) -> Any:
+    """Read a closure variable."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        raise NameError(
+            f"cannot access free variable {name!r} where it is not associated with a value in "
+            "enclosing scope"
+        ) from None
+
+
+def set_cell(cell: CellType, value: Any) -> None:
+    """Rebind a closure variable."""
+    cell.cell_contents = value
+
+
+def delete_cell(cell: CellType, name: str) -> None:
+    """`del` of a closure variable."""
+    get_cell(cell, name)
+    del cell.cell_contents
+
+
+def check_bound(value: Any, name: str) -> Any:
+    """The value of a local variable, if it has been bound on the path that was taken."""
+    if value is UNDEFINED:
+        raise UnboundLocalError(
+            f"cannot access local variable {name!r} where it is not associated with a value"
+        )
+    return value
+
+
+def load_global(namespace: dict[str, Any], name: str) -> Any:
+    """A global variable, or a builtin."""
+    try:
+        return namespace[name]
+    except KeyError:
+        pass
+    scope = namespace.get("__builtins__", builtins)
+    scope = scope if isinstance(scope, dict) else vars(scope)
+    try:
+        return scope[name]
+    except KeyError:
+        raise NameError(f"name {name!r} is not defined") from None
+
+
+def store_global(namespace: dict[str, Any], name: str, value: Any) -> None:
+    """Rebind a global variable."""
+    namespace[name] = value
+
+
+def import_name(
+    namespace: dict[str, Any], name: str, fromlist: tuple[str, ...] | None, level: int
+) -> Any:
+    """`import name` inside a function."""
+    return builtins.__import__(name, namespace, None, fromlist or (), level)
+
+
+def import_from(module: Any, name: str) -> Any:
+    """`from module import name`, after the module was imported."""
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        import sys
+
+        found = sys.modules.get(f"{getattr(module, '__name__', '')}.{name}")
+        if found is not None:
+            return found
+        raise ImportError(
+            f"cannot import name {name!r} from {getattr(module, '__name__', '?')!r} "
+            f"({getattr(module, '__file__', 'unknown location')})"
+        ) from None
+
+
+def make_function(
+    namespace: dict[str, Any],
+    code: CodeType,
+    defaults: tuple[Any, ...] | None,
+    kwdefaults: dict[str, Any] | None,
+    annotations: Any,
+    *cells: CellType,
+) -> FunctionType:
+    """`lambda` and `def`: a function of the code that closes over the cells."""
+    fn = FunctionType(code, namespace, code.co_name, defaults, cells or None)
+    fn.__kwdefaults__ = kwdefaults
+    if annotations:
+        pairs = zip(annotations[::2], annotations[1::2], strict=True)
+        fn.__annotations__ = dict(pairs)
+    fn.__qualname__ = code.co_qualname
+    fn.__module__ = namespace.get("__name__", fn.__module__)
+    if code.co_consts and isinstance(code.co_consts[0], str):
+        fn.__doc__ = code.co_consts[0]
+    return fn
+
+
+def raise_exception(exception: Any, cause: Any) -> Any:
+    """`raise exception from cause`."""
+    if cause is NULL:
+        raise exception
+    raise exception from cause
+
+
+def globals_of(fn: FunctionType) -> dict[str, Any]:
+    """The namespace that a function's global variables live in."""
+    return fn.__globals__
+
+
+def pull(iterator: Any) -> Any:
+    """The next item of an iterator that has one: a residual off its tape."""
+    return next(iterator)
+
+
+def sum_if_any(x̄: Any, c: Any) -> Any:
+    """`c` added to a sum of cotangents that may still be the structural zero."""
+    return c if x̄ is ZERO else c + x̄

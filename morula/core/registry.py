@@ -1,0 +1,357 @@
+"""The registry of rules: which rule serves a call, by multiple dispatch on its arguments.
+
+Rules are kept per primal in a plum `Function`, so the most specific signature wins and an
+ambiguity is an error. Whoever compiles an answer of the registry into a program watches the
+primal, and is told when a rule for it is added.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import plum
+
+from morula.core import errors
+from morula.core.cotangents import NONE, ZERO, project_to
+
+Pullback = Callable[[Any], tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: its function, and what it was registered for."""
+
+    primal: Any
+    function: Callable[..., Any]
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The signature that the rule's author wrote."""
+        return inspect.signature(self.function)
+
+    @cached_property
+    def positional(self) -> tuple[str, ...]:
+        """The names of its positional parameters."""
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return tuple(p.name for p in self.signature.parameters.values() if p.kind in kinds)
+
+    @cached_property
+    def keyword_only(self) -> tuple[str, ...]:
+        """The names of its keyword-only parameters, in their order."""
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return tuple(p.name for p in self.signature.parameters.values() if p.kind is kind)
+
+    @cached_property
+    def variadic(self) -> bool:
+        """Does it take `*args`?"""
+        kind = inspect.Parameter.VAR_POSITIONAL
+        return any(p.kind is kind for p in self.signature.parameters.values())
+
+    @cached_property
+    def takes_any_keyword(self) -> bool:
+        """Does it take `**kwargs`?"""
+        kind = inspect.Parameter.VAR_KEYWORD
+        return any(p.kind is kind for p in self.signature.parameters.values())
+
+    @cached_property
+    def trusted(self) -> bool:
+        """Is it one of Morula's own, which the test-suite checks against finite differences?"""
+        return self.function.__module__.split(".")[0] == "morula"
+
+    def accepts(self, keywords: Iterable[str]) -> bool:
+        """Does the rule honour each of these keyword arguments?"""
+        known = {*self.positional, *self.keyword_only}
+        return self.takes_any_keyword or all(k in known for k in keywords)
+
+    def __str__(self) -> str:
+        code = self.function.__code__
+        return (
+            f"the rule of {errors.qualified_name(self.primal)} "
+            f"({code.co_filename}:{code.co_firstlineno})"
+        )
+
+    def position_of(self, keyword: str) -> int | None:
+        """Where in the pullback's result the cotangent of a keyword argument stands."""
+        if keyword in self.positional:
+            return self.positional.index(keyword)
+        if keyword in self.keyword_only:
+            return len(self.positional) + self.keyword_only.index(keyword)
+        return None
+
+    def checked(self, cotangents: Any, n_args: int) -> tuple[Any, ...]:
+        """The result of the rule's pullback, if it is a tuple of the right length."""
+        if type(cotangents) is not tuple:
+            raise errors.not_a_tuple(str(self), cotangents)
+        least = max(n_args, len(self.positional)) if self.variadic else len(self.positional)
+        most = least + len(self.keyword_only)
+        if not least <= len(cotangents) <= most:
+            expected = str(least) if least == most else f"{least} to {most}"
+            raise errors.wrong_count(str(self), expected, len(cotangents))
+        return cotangents
+
+
+class Entry:
+    """All that is registered for one primal."""
+
+    __slots__ = ("_cache", "_watchers", "constant", "forward", "primal", "reverse", "stable")
+
+    def __init__(self, primal: Any) -> None:
+        self.primal = primal
+        self.constant = False
+        self.stable = False
+        self.reverse: plum.Function | None = None
+        self.forward: plum.Function | None = None
+        self._cache: dict[tuple[Any, ...], Rule | None] = {}
+        self._watchers: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def watch(self, watcher: Any) -> None:
+        """Call `watcher.invalidate()` when what is registered here changes."""
+        self._watchers.add(watcher)
+
+    def changed(self) -> None:
+        """Forget what was looked up, here and in compiled programs."""
+        self._cache.clear()
+        watchers = list(self._watchers)
+        self._watchers.clear()
+        for watcher in watchers:
+            watcher.invalidate()
+
+    def add(self, table: str, function: Callable[..., Any]) -> None:
+        """Register a rule in `reverse` or `forward`."""
+        rules = getattr(self, table)
+        if rules is None:
+
+            def rules_of(*args: Any) -> Any: ...
+
+            rules_of.__name__ = errors.qualified_name(self.primal)
+            rules = plum.Function(rules_of)
+            setattr(self, table, rules)
+        rules.register(function)
+        self.changed()
+
+    def find(self, table: str, args: tuple[Any, ...]) -> Rule | None:
+        """The most specific rule for these arguments."""
+        types = (table, *map(type, args))
+        try:
+            return self._cache[types]
+        except KeyError:
+            pass
+        rules = getattr(self, table)
+        rule = None if rules is None else self._resolve(rules, args, args)
+        if rules is None or rules._resolver.is_faithful:
+            self._cache[types] = rule
+        return rule
+
+    def find_by_types(self, table: str, types: tuple[type, ...]) -> Rule | None:
+        """The most specific rule for arguments of exactly these types."""
+        rules = getattr(self, table)
+        if rules is None:
+            return None
+        rules._resolve_pending_registrations()
+        return self._resolve(rules, plum.Signature(*types), types)
+
+    def _resolve(self, rules: plum.Function, target: Any, shown: tuple[Any, ...]) -> Rule | None:
+        try:
+            function, _ = rules.resolve_method(target)
+        except plum.NotFoundLookupError:
+            return None
+        except plum.AmbiguousLookupError as error:
+            candidates = [
+                f"{m.signature} at {m.implementation.__code__.co_filename}:"
+                f"{m.implementation.__code__.co_firstlineno}"
+                for m in error.methods
+            ]
+            raise errors.ambiguous(self.primal, shown, candidates) from None
+        return Rule(self.primal, function)
+
+
+class Registry:
+    """Entries by primal; primals are compared by identity."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, Entry] = {}
+
+    def entry(self, primal: Any) -> Entry:
+        """The entry of a primal, made if there is none."""
+        found = self._entries.get(id(primal))
+        if found is None:
+            found = self._entries[id(primal)] = Entry(primal)
+        return found
+
+    def get(self, primal: Any) -> Entry | None:
+        """The entry of a primal, if it has one."""
+        return self._entries.get(id(primal))
+
+    def __iter__(self) -> Any:
+        return iter(list(self._entries.values()))
+
+
+registry = Registry()
+
+
+def rrule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a reverse rule for a callable: `@rrule(f) def _(a: A, b: B): ... return y, pullback`.
+
+    The rule dispatches on all its positional arguments by their annotations. `pullback(ȳ)` returns
+    a tuple: one cotangent per positional parameter, then, if wished, one per keyword-only one.
+    It takes effect at the next call.
+    """
+    _require_callable(primal, "rrule")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        registry.entry(primal).add("reverse", function)
+        return function
+
+    return register
+
+
+def frule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a forward rule: `@frule(f) def _(a: A): ... return y, pushforward`.
+
+    `pushforward(ȧ, ...)` takes one tangent per positional parameter and gives that of `y`.
+    """
+    _require_callable(primal, "frule")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        registry.entry(primal).add("forward", function)
+        return function
+
+    return register
+
+
+def non_differentiable(*primals: Any) -> Any:
+    """Declare callables whose results have no derivative: indices, comparisons, shapes.
+
+    Returns the callable, so that it serves as a decorator too.
+    """
+    for primal in primals:
+        _require_callable(primal, "non_differentiable")
+        entry = registry.entry(primal)
+        entry.constant = True
+        entry.changed()
+    return primals[0] if len(primals) == 1 else primals
+
+
+def type_stable(*primals: Any) -> None:
+    """Declare callables for which the types of the arguments decide that of the result.
+
+    For arrays, type means dtype and number of dimensions as well.
+    """
+    for primal in primals:
+        registry.entry(primal).stable = True
+
+
+def _require_callable(primal: Any, decorator: str) -> None:
+    if not callable(primal):
+        raise errors.RuleError(
+            f"{decorator} needs the callable that the rule is for, got {primal!r}: "
+            f"write @{decorator}(f) above the rule"
+        )
+
+
+_SCALAR_RULE = """
+def make(primal, partials, multiply):
+    def rule({annotated}):
+        y = primal({args})
+        def {name}_pullback(ȳ):
+            {unpack} = partials(y, {args})
+            return {products},
+        return y, {name}_pullback
+    def push_rule({annotated}):
+        y = primal({args})
+        def {name}_pushforward({tangents}):
+            {unpack} = partials(y, {args})
+            return {sum}
+        return y, {name}_pushforward
+    return rule, push_rule
+"""
+
+
+def scalar_rule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a function of scalars by its partial derivatives; yields the rrule and the frule.
+
+    `@scalar_rule(f) def _(y, a, b): return ∂y_∂a, ∂y_∂b`, from the result and the arguments; for
+    one argument the bare derivative may be returned. The derivatives are those of a holomorphic
+    function where arguments are complex: the pullback conjugates them.
+    """
+    _require_callable(primal, "scalar_rule")
+
+    def register(partials: Callable[..., Any]) -> Callable[..., Any]:
+        parameters = list(inspect.signature(partials, eval_str=True).parameters.values())[1:]
+        names = [p.name for p in parameters]
+        name = "".join(c for c in getattr(primal, "__name__", "f") if c.isalnum() or c == "_")
+        source = _SCALAR_RULE.format(
+            name=name or "scalar",
+            args=", ".join(names),
+            annotated=", ".join(names),
+            unpack=", ".join(f"d_{n}" for n in names) + ("," if len(names) > 1 else ""),
+            products=", ".join(f"multiply(ȳ, d_{n})" for n in names),
+            tangents=", ".join(f"dot_{n}" for n in names),
+            sum=" + ".join(f"d_{n} * dot_{n}" for n in names),
+        )
+        scope: dict[str, Any] = {"__name__": partials.__module__}
+        exec(compile(source, partials.__code__.co_filename, "exec"), scope)
+        rules = scope["make"](primal, partials, times_conjugate)
+        annotations = {
+            p.name: p.annotation for p in parameters if p.annotation is not inspect.Parameter.empty
+        }
+        for table, rule in zip(("reverse", "forward"), rules, strict=True):
+            rule.__annotations__ = dict(annotations)
+            registry.entry(primal).add(table, rule)
+        return partials
+
+    return register
+
+
+def times_conjugate(ȳ: Any, derivative: Any) -> Any:
+    """`ȳ * conj(derivative)`, the pullback of a holomorphic scalar function."""
+    if isinstance(derivative, complex):
+        return ȳ * derivative.conjugate()
+    return ȳ * derivative
+
+
+def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> Rule | None:
+    """The reverse rule that serves a call, if there is one that honours its keywords."""
+    entry = registry.get(fn)
+    if entry is None or entry.reverse is None:
+        return None
+    rule = entry.find("reverse", args)
+    if rule is not None and keywords and not rule.accepts(keywords):
+        return None
+    return rule
+
+
+def is_constant(fn: Any) -> bool:
+    """Was this callable declared non-differentiable?"""
+    entry = registry.get(fn)
+    return entry is not None and entry.constant
+
+
+def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Pullback]:
+    """Run a rule; its pullback gives one projected cotangent per argument, positional first."""
+    pair = rule.function(*args, **kwargs)
+    if type(pair) is not tuple or len(pair) != 2:
+        raise errors.not_a_pair(str(rule), pair)
+    y, pullback = pair
+    n_args = len(args)
+    positions = [*range(n_args), *(rule.position_of(k) for k in kwargs)]
+    projections = [project_to(a) for a in (*args, *kwargs.values())]
+
+    def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
+        if ȳ is ZERO or ȳ is NONE:
+            return (ZERO,) * len(positions)
+        cotangents = rule.checked(pullback(ȳ), n_args)
+        n = len(cotangents)
+        return tuple(
+            [
+                project(cotangents[i]) if i is not None and i < n else NONE
+                for i, project in zip(positions, projections, strict=True)
+            ]
+        )
+
+    return y, rule_pullback

@@ -1,0 +1,148 @@
+"""Construction of SSA form from named variables that blocks write and read.
+
+Blocks write and read variables in any order of blocks. Where a block reads what it has not
+written, it gets a parameter; `finish` gives every such parameter its arguments, block by block
+against the arrows, and `prune_params` then removes the parameters that were not needed (Braun et
+al., Simple and Efficient Construction of SSA Form, CC 2013, without its bookkeeping).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from morula.core.ir import IR, Block, Branch, Const, Operand, Var, substitute
+
+
+class Variables:
+    """The named variables of a function under construction."""
+
+    def __init__(self, ir: IR, initial: Callable[[Block, Hashable], Operand | None]) -> None:
+        self.ir = ir
+        self.initial = initial  # what a variable holds at the start of a block, where that is known
+        self._at_end: dict[Block, dict[Hashable, Operand]] = {}
+        self._pending: list[tuple[Block, Hashable, Var]] = []
+
+    def write(self, block: Block, variable: Hashable, value: Operand) -> None:
+        """From here to the end of the block, or to the next write, the variable is `value`."""
+        self._at_end.setdefault(block, {})[variable] = value
+
+    def read(self, block: Block, variable: Hashable, name: str = "") -> Operand:
+        """The value of the variable at this point of the block."""
+        values = self._at_end.setdefault(block, {})
+        if variable in values:
+            return values[variable]
+        value = self.initial(block, variable)
+        if value is None:
+            value = self.ir.var(name)
+            block.params.append(value)
+            self._pending.append((block, variable, value))
+        values[variable] = value
+        return value
+
+    def finish(self) -> None:
+        """Give the parameters that reading made their arguments."""
+        predecessors = self.ir.predecessors()
+        done = 0
+        while done < len(self._pending):  # in the order in which the parameters were made
+            block, variable, param = self._pending[done]
+            done += 1
+            for source, branch in predecessors[block]:
+                branch.args.append(self.read(source, variable, param.name))
+        self._pending.clear()
+
+
+def prune_params(ir: IR) -> None:
+    """Remove the parameters that always receive one value, and those that nobody uses."""
+    predecessors = ir.predecessors()
+    mapping: dict[Var, Operand] = {}
+
+    def find(x: Operand) -> Operand:
+        while type(x) is Var and x in mapping:
+            x = mapping[x]
+        return x
+
+    changed = True
+    while changed:
+        changed = False
+        for block in ir.blocks[1:]:
+            edges = predecessors[block]
+            for i in range(len(block.params) - 1, -1, -1):
+                param = block.params[i]
+                only = _only_value(param, [find(branch.args[i]) for _, branch in edges])
+                if only is not None:
+                    mapping[param] = only
+                    del block.params[i]
+                    for _, branch in edges:
+                        del branch.args[i]
+                    changed = True
+    substitute(ir, mapping)
+    _drop_unused_params(ir)
+
+
+def _only_value(param: Var, values: list[Operand]) -> Operand | None:
+    only: Operand | None = None
+    for value in values:
+        if value is param:
+            continue
+        if only is None:
+            only = value
+        elif not same(only, value):
+            return None
+    return only
+
+
+def same(a: Operand, b: Operand) -> bool:
+    """Are two operands the same variable or the same constant object?"""
+    if type(a) is Const and type(b) is Const:
+        return a.value is b.value
+    return a is b
+
+
+def _drop_unused_params(ir: IR) -> None:
+    """Liveness of parameters: used by a call or a condition, or passed to a live parameter."""
+    position = {p: (block, i) for block in ir.blocks for i, p in enumerate(block.params)}
+    incoming = ir.predecessors()
+    work: list[Var] = []
+    live: set[Var] = set()
+
+    def use(x: Operand | None) -> None:
+        if type(x) is Var and x in position and x not in live:
+            live.add(x)
+            work.append(x)
+
+    for block in ir.blocks:
+        for call in block.calls:
+            for x in call.operands():
+                use(x)
+        for branch in block.branches:
+            use(branch.cond)
+            if branch.block is None:
+                for x in branch.args:
+                    use(x)
+    for param in ir.entry.params:
+        use(param)
+    while work:
+        block, i = position[work.pop()]
+        for _, branch in incoming[block]:
+            use(branch.args[i])
+    for block in ir.blocks[1:]:
+        keep = [i for i, p in enumerate(block.params) if p in live]
+        if len(keep) < len(block.params):
+            for _, branch in incoming[block]:
+                branch.args = [branch.args[i] for i in keep]
+            block.params = [block.params[i] for i in keep]
+
+
+def split_critical_edges(ir: IR) -> None:
+    """Put an empty block on every edge from a block with several exits to one with several entries."""
+    predecessors = ir.predecessors()
+    for block in list(ir.blocks):
+        if len(block.branches) < 2:
+            continue
+        for branch in block.branches:
+            target = branch.block
+            if target is not None and len(predecessors[target]) > 1:
+                middle = ir.block()
+                middle.branches = [Branch(target, branch.args)]
+                branch.block = middle
+                branch.args = []

@@ -1,0 +1,97 @@
+"""What the rules tell the core about types, so that the core need know none.
+
+    no_tangent(str, ...)           values of these types have no tangent space
+    detail_of.register(T)          what the program's meaning depends on besides the type (hashable)
+    sample_of(T)                   a small value of type T with a given detail, for type inference
+    unit.register(T)               the cotangent "one" of an output of type T
+    zero_of(T)                     a zero cotangent that sums start from, where that is fast
+    adjoint_object.register(T)     the adjoint object of a mutable value, found by its identity
+    materialise.register(T)        the gradient that a user gets for an argument of type T
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a value before the program runs: its exact type and a detail."""
+
+    type: type
+    detail: Any = None
+
+
+_no_tangent: set[type] = {type(None)}
+_samples: dict[type, Callable[[Any], Any]] = {}
+_zeros: dict[type, Any] = {}
+
+
+def no_tangent(*types: type) -> None:
+    """Values of exactly these types have no tangent space."""
+    _no_tangent.update(types)
+
+
+def has_tangent(t: type) -> bool:
+    """May values of type `t` carry a derivative?"""
+    return t not in _no_tangent
+
+
+@singledispatch
+def detail_of(x: Any) -> Any:
+    """What matters of `x` besides its type: for an array its dtype and number of dimensions."""
+    return None
+
+
+def describe(x: Any) -> Known:
+    """What is known of a value like `x`."""
+    return Known(type(x), detail_of(x))
+
+
+def sample_of(t: type) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Register a function from a detail to a small value of type `t`."""
+
+    def register(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        _samples[t] = make
+        return make
+
+    return register
+
+
+def sample(known: Known) -> Any:
+    """A small value that `known` describes; KeyError where no rule can make one."""
+    return _samples[known.type](known.detail)
+
+
+def zero_of(t: type, zero: Any) -> None:
+    """Sums of cotangents of primals of type `t` may start from the immutable `zero`."""
+    _zeros[t] = zero
+
+
+def typed_zero(t: type) -> Any:
+    """The immutable zero registered for `t`, or None."""
+    return _zeros.get(t)
+
+
+@singledispatch
+def unit(y: Any) -> Any:
+    """The cotangent "one" of a scalar output `y`; None: `y` is not one real number."""
+    return None
+
+
+@singledispatch
+def adjoint_object(x: Any) -> Any:
+    """A fresh adjoint object for a mutable value; None: cotangents of `x` go by value."""
+    return None
+
+
+@singledispatch
+def materialise(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    """The gradient that a user gets for the argument `x` with the cotangent `x̄`.
+
+    `of(x)` is the adjoint object of a mutable `x`, or None where nothing reached it.
+    """
+    raise NotImplementedError

@@ -1,0 +1,1 @@
+"""The rules: every piece of meaning, one file per kind of value."""

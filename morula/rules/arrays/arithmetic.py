@@ -1,0 +1,546 @@
+"""Rules of + - * / ** % and their relatives on arrays: the operators and the ufuncs behind them.
+
+    y = a + b:   ā = ȳ            b̄ = ȳ
+    y = a * b:   ā = ȳ b*         b̄ = ȳ a*             (z* is the complex conjugate)
+    y = a / b:   ā = ȳ / b*       b̄ = -ȳ y* / b*
+    y = a ** b:  ā = ȳ (b a^(b-1))*      b̄ = ȳ (y log a)*, and 0 where a = 0
+
+Shapes: operands broadcast; `match` sums a cotangent over the axes that were broadcast. With a
+scalar operand the array has the shape of the result, and the scalar gets the `total`.
+The methods for NumPy's own scalar types keep their dtypes; np.float64 is a float to the dispatch.
+Tests: tests/rules/arrays/test_arithmetic.py
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+
+import numpy as np
+
+from morula.core.extend import ZeroTangent, non_differentiable, rrule, type_stable
+from morula.rules.arrays.broadcasting import match, total
+from morula.rules.arrays.types import Numeric, Real, Scalar, Small
+
+# -- addition and subtraction ------------------------------------------------------------------------
+
+
+@rrule(operator.add)
+@rrule(np.add)
+def _(a: np.ndarray, b: np.ndarray):
+    a_shape = a.shape
+    b_shape = b.shape
+
+    def add_pullback(ȳ):
+        return match(ȳ, a_shape), match(ȳ, b_shape)
+
+    return a + b, add_pullback
+
+
+@rrule(operator.add)
+@rrule(np.add)
+def _(a: np.ndarray, b: Scalar):
+    def add_pullback(ȳ):
+        return ȳ, total(ȳ)
+
+    return a + b, add_pullback
+
+
+@rrule(operator.add)
+@rrule(np.add)
+def _(a: Scalar, b: np.ndarray):
+    def add_pullback(ȳ):
+        return total(ȳ), ȳ
+
+    return a + b, add_pullback
+
+
+@rrule(operator.add)
+def _(a: Small, b: Scalar):
+    def add_pullback(ȳ):
+        return ȳ, ȳ
+
+    return a + b, add_pullback
+
+
+@rrule(operator.add)
+def _(a: Real | complex, b: Small):
+    def add_pullback(ȳ):
+        return ȳ, ȳ
+
+    return a + b, add_pullback
+
+
+@rrule(np.add)
+def _(a: Scalar, b: Scalar):
+    def add_pullback(ȳ):
+        return ȳ, ȳ
+
+    return np.add(a, b), add_pullback
+
+
+@rrule(operator.sub)
+@rrule(np.subtract)
+def _(a: np.ndarray, b: np.ndarray):
+    a_shape = a.shape
+    b_shape = b.shape
+
+    def sub_pullback(ȳ):
+        return match(ȳ, a_shape), match(-ȳ, b_shape)
+
+    return a - b, sub_pullback
+
+
+@rrule(operator.sub)
+@rrule(np.subtract)
+def _(a: np.ndarray, b: Scalar):
+    def sub_pullback(ȳ):
+        return ȳ, -total(ȳ)
+
+    return a - b, sub_pullback
+
+
+@rrule(operator.sub)
+@rrule(np.subtract)
+def _(a: Scalar, b: np.ndarray):
+    def sub_pullback(ȳ):
+        return total(ȳ), -ȳ
+
+    return a - b, sub_pullback
+
+
+@rrule(operator.sub)
+def _(a: Small, b: Scalar):
+    def sub_pullback(ȳ):
+        return ȳ, -ȳ
+
+    return a - b, sub_pullback
+
+
+@rrule(operator.sub)
+def _(a: Real | complex, b: Small):
+    def sub_pullback(ȳ):
+        return ȳ, -ȳ
+
+    return a - b, sub_pullback
+
+
+@rrule(np.subtract)
+def _(a: Scalar, b: Scalar):
+    def sub_pullback(ȳ):
+        return ȳ, -ȳ
+
+    return np.subtract(a, b), sub_pullback
+
+
+# -- multiplication ----------------------------------------------------------------------------------
+
+
+@rrule(operator.mul)
+@rrule(np.multiply)
+def _(a: np.ndarray, b: np.ndarray):
+    a_shape = a.shape
+    b_shape = b.shape
+
+    def mul_pullback(ȳ):
+        return match(ȳ * b.conjugate(), a_shape), match(ȳ * a.conjugate(), b_shape)
+
+    return a * b, mul_pullback
+
+
+@rrule(operator.mul)
+@rrule(np.multiply)
+def _(a: np.ndarray, b: Real):
+    def mul_pullback(ȳ):
+        return ȳ * b, total(ȳ * a.conjugate())
+
+    return a * b, mul_pullback
+
+
+@rrule(operator.mul)
+@rrule(np.multiply)
+def _(a: np.ndarray, b: complex | Small):
+    def mul_pullback(ȳ):
+        return ȳ * b.conjugate(), total(ȳ * a.conjugate())
+
+    return a * b, mul_pullback
+
+
+@rrule(operator.mul)
+@rrule(np.multiply)
+def _(a: Real, b: np.ndarray):
+    def mul_pullback(ȳ):
+        return total(ȳ * b.conjugate()), ȳ * a
+
+    return a * b, mul_pullback
+
+
+@rrule(operator.mul)
+@rrule(np.multiply)
+def _(a: complex | Small, b: np.ndarray):
+    def mul_pullback(ȳ):
+        return total(ȳ * b.conjugate()), ȳ * a.conjugate()
+
+    return a * b, mul_pullback
+
+
+@rrule(operator.mul)
+def _(a: Small, b: Scalar):
+    def mul_pullback(ȳ):
+        return ȳ * b.conjugate(), ȳ * a.conjugate()
+
+    return a * b, mul_pullback
+
+
+@rrule(operator.mul)
+def _(a: Real | complex, b: Small):
+    def mul_pullback(ȳ):
+        return ȳ * b.conjugate(), ȳ * a.conjugate()
+
+    return a * b, mul_pullback
+
+
+@rrule(np.multiply)
+def _(a: Scalar, b: Scalar):
+    def mul_pullback(ȳ):
+        return ȳ * b.conjugate(), ȳ * a.conjugate()
+
+    return np.multiply(a, b), mul_pullback
+
+
+# -- division ----------------------------------------------------------------------------------------
+
+
+@rrule(operator.truediv)
+@rrule(np.true_divide)
+def _(a: np.ndarray, b: np.ndarray):
+    a_shape = a.shape
+    b_shape = b.shape
+    y = a / b
+
+    def truediv_pullback(ȳ):
+        return (
+            match(ȳ / b.conjugate(), a_shape),
+            match(-(ȳ / b.conjugate()) * y.conjugate(), b_shape),
+        )
+
+    return y, truediv_pullback
+
+
+@rrule(operator.truediv)
+@rrule(np.true_divide)
+def _(a: np.ndarray, b: Real):
+    y = a / b
+
+    def truediv_pullback(ȳ):
+        return ȳ / b, -total(ȳ * y.conjugate()) / b
+
+    return y, truediv_pullback
+
+
+@rrule(operator.truediv)
+@rrule(np.true_divide)
+def _(a: np.ndarray, b: complex | Small):
+    y = a / b
+
+    def truediv_pullback(ȳ):
+        return ȳ / b.conjugate(), -total(ȳ * y.conjugate()) / b.conjugate()
+
+    return y, truediv_pullback
+
+
+@rrule(operator.truediv)
+@rrule(np.true_divide)
+def _(a: Scalar, b: np.ndarray):
+    y = a / b
+
+    def truediv_pullback(ȳ):
+        return total(ȳ / b.conjugate()), -(ȳ / b.conjugate()) * y.conjugate()
+
+    return y, truediv_pullback
+
+
+@rrule(operator.truediv)
+def _(a: Small, b: Scalar):
+    y = a / b
+
+    def truediv_pullback(ȳ):
+        return ȳ / b.conjugate(), -(ȳ / b.conjugate()) * y.conjugate()
+
+    return y, truediv_pullback
+
+
+@rrule(operator.truediv)
+def _(a: Real | complex, b: Small):
+    y = a / b
+
+    def truediv_pullback(ȳ):
+        return ȳ / b.conjugate(), -(ȳ / b.conjugate()) * y.conjugate()
+
+    return y, truediv_pullback
+
+
+@rrule(np.true_divide)
+def _(a: Scalar, b: Scalar):
+    y = np.true_divide(a, b)
+
+    def truediv_pullback(ȳ):
+        return ȳ / b.conjugate(), -(ȳ / b.conjugate()) * y.conjugate()
+
+    return y, truediv_pullback
+
+
+# -- powers ------------------------------------------------------------------------------------------
+
+
+def by_base(a, b):
+    """∂(a**b)/∂a = b a^(b-1), and 0 where b = 0, at a = 0 too."""
+    b_less = np.where(np.equal(b, 0), 1, np.subtract(b, 1))
+    return b * np.power(a, b_less)
+
+
+def by_exponent(y, a):
+    """∂(a**b)/∂b = a**b log a, and 0 where a = 0; NaN where a real `a` is negative."""
+    return y * np.log(np.where(np.equal(a, 0), 1, a))
+
+
+@rrule(operator.pow)
+@rrule(builtins.pow)
+def _(x: np.ndarray, n: int):
+    y = x**n
+
+    def pow_pullback(ȳ):
+        return (
+            ȳ * (2 * x).conjugate()
+            if n == 2
+            else ZeroTangent()
+            if n == 0
+            else ȳ * (n * x ** (n - 1)).conjugate(),
+            total(ȳ * by_exponent(y, x).conjugate()),
+        )
+
+    return y, pow_pullback
+
+
+@rrule(operator.pow)
+@rrule(builtins.pow)
+def _(x: np.ndarray, p: float):
+    y = x**p
+
+    def pow_pullback(ȳ):
+        return (
+            ȳ * (0.5 / y).conjugate()
+            if p == 0.5
+            else ZeroTangent()
+            if p == 0
+            else ȳ * (p * x ** (p - 1)).conjugate(),
+            total(ȳ * by_exponent(y, x).conjugate()),
+        )
+
+    return y, pow_pullback
+
+
+@rrule(operator.pow)
+@rrule(builtins.pow)
+def _(a: np.ndarray, b: np.ndarray | complex | Small):
+    a_shape = a.shape
+    b_shape = b.shape if isinstance(b, np.ndarray) else ()
+    y = a**b
+
+    def pow_pullback(ȳ):
+        return (
+            match(ȳ * by_base(a, b).conjugate(), a_shape),
+            match(ȳ * by_exponent(y, a).conjugate(), b_shape),
+        )
+
+    return y, pow_pullback
+
+
+@rrule(operator.pow)
+@rrule(builtins.pow)
+def _(a: Scalar, b: np.ndarray):
+    y = a**b
+
+    def pow_pullback(ȳ):
+        return (
+            total(ȳ * by_base(a, b).conjugate()),
+            ȳ * by_exponent(y, a).conjugate(),
+        )
+
+    return y, pow_pullback
+
+
+@rrule(operator.pow)
+@rrule(builtins.pow)
+def _(a: Small, b: Scalar):
+    y = a**b
+
+    def pow_pullback(ȳ):
+        return ȳ * by_base(a, b).conjugate(), ȳ * by_exponent(y, a).conjugate()
+
+    return y, pow_pullback
+
+
+@rrule(operator.pow)
+@rrule(builtins.pow)
+def _(a: Real | complex, b: Small):
+    y = a**b
+
+    def pow_pullback(ȳ):
+        return ȳ * by_base(a, b).conjugate(), ȳ * by_exponent(y, a).conjugate()
+
+    return y, pow_pullback
+
+
+@rrule(np.power)
+def _(a: Numeric, b: Numeric):
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+    y = np.power(a, b)
+
+    def power_pullback(ȳ):
+        return (
+            match(ȳ * by_base(a, b).conjugate(), a_shape),
+            match(ȳ * by_exponent(y, a).conjugate(), b_shape),
+        )
+
+    return y, power_pullback
+
+
+@rrule(np.float_power)
+def _(a: Numeric, b: Numeric):
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+    y = np.float_power(a, b)
+
+    def float_power_pullback(ȳ):
+        return (
+            match(ȳ * by_base(a, np.multiply(b, 1.0)).conjugate(), a_shape),
+            match(ȳ * by_exponent(y, a).conjugate(), b_shape),
+        )
+
+    return y, float_power_pullback
+
+
+# -- remainders --------------------------------------------------------------------------------------
+
+
+@rrule(operator.mod)
+def _(a: np.ndarray, b: np.ndarray | Scalar):
+    a_shape = a.shape
+    b_shape = np.shape(b)
+
+    def mod_pullback(ȳ):
+        return match(ȳ, a_shape), match(-ȳ * np.floor_divide(a, b), b_shape)
+
+    return a % b, mod_pullback
+
+
+@rrule(operator.mod)
+def _(a: Scalar, b: np.ndarray):
+    def mod_pullback(ȳ):
+        return total(ȳ), -ȳ * np.floor_divide(a, b)
+
+    return a % b, mod_pullback
+
+
+@rrule(operator.mod)
+def _(a: Small, b: Scalar):
+    def mod_pullback(ȳ):
+        return ȳ, -ȳ * np.floor_divide(a, b)
+
+    return a % b, mod_pullback
+
+
+@rrule(operator.mod)
+def _(a: Real | complex, b: Small):
+    def mod_pullback(ȳ):
+        return ȳ, -ȳ * np.floor_divide(a, b)
+
+    return a % b, mod_pullback
+
+
+@rrule(np.remainder)
+def _(a: Numeric, b: Numeric):
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+
+    def remainder_pullback(ȳ):
+        return match(ȳ, a_shape), match(-ȳ * np.floor_divide(a, b), b_shape)
+
+    return np.remainder(a, b), remainder_pullback
+
+
+@rrule(np.divmod)
+def _(a: Numeric, b: Numeric):
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+    quotient, remainder = np.divmod(a, b)
+
+    def divmod_pullback(ȳ):
+        r̄ = ȳ[1]
+        return match(r̄, a_shape), match(-r̄ * quotient, b_shape)
+
+    return (quotient, remainder), divmod_pullback
+
+
+@rrule(builtins.divmod)
+def _(a: np.ndarray | Small, b: Numeric):
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+    quotient, remainder = divmod(a, b)
+
+    def divmod_pullback(ȳ):
+        r̄ = ȳ[1]
+        return match(r̄, a_shape), match(-r̄ * quotient, b_shape)
+
+    return (quotient, remainder), divmod_pullback
+
+
+@rrule(builtins.divmod)
+def _(a: Real | complex, b: np.ndarray | Small):
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+    quotient, remainder = divmod(a, b)
+
+    def divmod_pullback(ȳ):
+        r̄ = ȳ[1]
+        return match(r̄, a_shape), match(-r̄ * quotient, b_shape)
+
+    return (quotient, remainder), divmod_pullback
+
+
+# -- operators of one argument -----------------------------------------------------------------------
+
+
+@rrule(operator.neg)
+def _(x: np.ndarray | Small):
+    def neg_pullback(ȳ):
+        return (-ȳ,)
+
+    return -x, neg_pullback
+
+
+@rrule(operator.pos)
+def _(x: np.ndarray | Small):
+    def pos_pullback(ȳ):
+        return (ȳ,)
+
+    return +x, pos_pullback
+
+
+@rrule(operator.abs)
+@rrule(builtins.abs)
+def _(x: np.ndarray | Small):
+    def abs_pullback(ȳ):
+        return (ȳ * np.sign(x),)
+
+    return abs(x), abs_pullback
+
+
+non_differentiable(np.floor_divide)
+type_stable(
+    np.add, np.subtract, np.multiply, np.true_divide, np.power, np.float_power, np.remainder,
+    np.divmod,
+)  # fmt: skip
+

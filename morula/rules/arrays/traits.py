@@ -1,0 +1,214 @@
+"""What the core is told of arrays and NumPy's scalars: details, spaces, units, gradients.
+
+The tangent space of a floating or complex array has its shape and dtype; that of an integer array
+is real, of float64; arrays of truth values, strings and dates have none. Scalars likewise, where
+the space of an integer scalar is `float`.
+Tests: tests/rules/arrays/test_traits.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    AbstractZero,
+    detail_of,
+    materialise,
+    no_tangent,
+    projector,
+    sample_of,
+    unit,
+    unthunk,
+    zero_of,
+)
+
+FLOATING = (np.float16, np.float32, np.float64, np.longdouble)
+COMPLEX = (np.complex64, np.complex128, np.clongdouble)
+INTEGERS = (
+    np.int8, np.int16, np.int32, np.int64, np.longlong,
+    np.uint8, np.uint16, np.uint32, np.uint64, np.ulonglong,
+)  # fmt: skip
+
+
+def tangent_dtype(dtype: np.dtype) -> np.dtype | None:
+    """The dtype of the tangents of an array of this dtype; None: it has no tangent space."""
+    if dtype.kind in "fcO":
+        return dtype
+    return np.dtype(float) if dtype.kind in "iu" else None
+
+
+# -- what is known of a value before the program runs ------------------------------------------------
+
+
+@detail_of.register(np.ndarray)
+def _(x):
+    return x.dtype.str, x.ndim
+
+
+@sample_of(np.ndarray)
+def _(detail):
+    dtype, ndim = detail
+    if dtype[1] not in "biufc":
+        raise KeyError(dtype)  # structured dtypes, strings, objects: nothing can be said
+    return np.ones((1,) * ndim, dtype)
+
+
+def _sample_scalar(t: type) -> None:
+    sample_of(t)(lambda detail: t(1))
+
+
+for _t in (*FLOATING, *COMPLEX, *INTEGERS, np.bool_):
+    _sample_scalar(_t)
+for _t in (*FLOATING, *COMPLEX):
+    zero_of(_t, _t(0))
+for _t in INTEGERS:
+    zero_of(_t, 0.0)
+
+no_tangent(np.bool_, np.str_, np.bytes_, np.datetime64, np.timedelta64)
+no_tangent(np.ufunc, type(np.sum), type(NONE), type(np._NoValue), np.errstate, np.finfo, np.iinfo)
+no_tangent(*{type(np.dtype(c)) for c in np.typecodes["All"]})
+
+
+# -- projections -------------------------------------------------------------------------------------
+
+
+def _nowhere(x̄: Any) -> Any:
+    return NONE
+
+
+@projector.register(np.ndarray)
+def _(x):
+    dtype = tangent_dtype(x.dtype)
+    if dtype is None:
+        return _nowhere
+    shape = x.shape
+
+    def project_array(x̄):
+        if type(x̄) is np.ndarray and x̄.dtype == dtype and x̄.shape == shape:
+            return x̄
+        return _into_space(x̄, shape, dtype)
+
+    return project_array
+
+
+def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """`x̄` as an array of this shape and dtype: real part, conversion, axes of length 1."""
+    if not isinstance(x̄, np.ndarray):
+        x̄ = np.asarray(x̄)
+    if dtype.kind != "c" and x̄.dtype.kind == "c":
+        x̄ = x̄.real
+    if x̄.dtype != dtype:
+        x̄ = x̄.astype(dtype)
+    if x̄.shape != shape:
+        if [n for n in x̄.shape if n != 1] != [n for n in shape if n != 1]:
+            raise ValueError(f"the cotangent of an array of shape {shape} has shape {x̄.shape}")
+        x̄ = x̄.reshape(shape)
+    return x̄
+
+
+def _scalar_of(x̄: Any) -> Any:
+    """A number out of a cotangent that may be an array of size 1."""
+    return x̄.reshape(())[()] if isinstance(x̄, np.ndarray) else x̄
+
+
+@projector.register(np.floating)
+def _(x):
+    t = type(x)
+
+    def project_floating(x̄):
+        x̄ = _scalar_of(x̄)
+        if type(x̄) is t:
+            return x̄
+        return t(x̄.real)
+
+    return project_floating
+
+
+@projector.register(np.complexfloating)
+def _(x):
+    t = type(x)
+
+    def project_complex(x̄):
+        x̄ = _scalar_of(x̄)
+        return x̄ if type(x̄) is t else t(x̄)
+
+    return project_complex
+
+
+@projector.register(np.integer)
+def _(x):
+    def project_integer(x̄):
+        return float(_scalar_of(x̄).real)
+
+    return project_integer
+
+
+@projector.register(np.generic)
+def _(x):
+    return _nowhere  # truth values, strings, dates
+
+
+# -- outputs and gradients ---------------------------------------------------------------------------
+
+
+@unit.register(np.floating)
+def _(y):
+    return type(y)(1)
+
+
+@unit.register(np.integer)
+def _(y):
+    return 1.0
+
+
+@unit.register(np.generic)
+def _(y):
+    return None
+
+
+@unit.register(np.ndarray)
+def _(y):
+    if y.size != 1:
+        return None
+    if y.dtype.kind == "O":
+        one = unit(y.item())
+        return None if one is None else np.full(y.shape, one, object)
+    if y.dtype.kind not in "fiu":
+        return None
+    return np.ones(y.shape, tangent_dtype(y.dtype))
+
+
+@materialise.register(np.ndarray)
+def _(x, x̄, of: Callable[[Any], Any]):
+    dtype = tangent_dtype(x.dtype)
+    if dtype is None:
+        return None
+    x̄ = unthunk(x̄)
+    if isinstance(x̄, AbstractZero):
+        return np.zeros(x.shape, dtype)
+    if type(x̄) is not np.ndarray or x̄.dtype != dtype or x̄.shape != x.shape:
+        x̄ = _into_space(x̄, x.shape, dtype)
+    return np.array(x̄, subok=False)
+
+
+@materialise.register(np.floating)
+@materialise.register(np.complexfloating)
+def _(x, x̄, of: Callable[[Any], Any]):
+    x̄ = unthunk(x̄)
+    return type(x)(0) if isinstance(x̄, AbstractZero) else projector(x)(x̄)
+
+
+@materialise.register(np.integer)
+def _(x, x̄, of: Callable[[Any], Any]):
+    x̄ = unthunk(x̄)
+    return 0.0 if isinstance(x̄, AbstractZero) else projector(x)(x̄)
+
+
+@materialise.register(np.generic)
+def _(x, x̄, of: Callable[[Any], Any]):
+    return None
+

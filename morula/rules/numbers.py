@@ -1,0 +1,245 @@
+"""What the core has to be told about numbers, and about values that have no tangent space.
+
+    int, float          a point of the real line; its cotangent is a Python float
+    complex             z̄ = ∂l/∂x + i ∂l/∂y, a complex
+    Fraction, Decimal, every numbers.Number (mpmath.mpf, …)     cotangents of their own type
+    bool, str, bytes, None, classes, modules, slices, ranges    no tangent space
+
+NumPy's scalars are numbers too, but their traits stand with those of the arrays.
+Tests: tests/rules/test_numbers.py
+"""
+
+import numbers
+import types
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    AbstractZero,
+    detail_of,
+    materialise,
+    multiply,
+    no_tangent,
+    projector,
+    sample_of,
+    unit,
+    unthunk,
+    zero_of,
+)
+
+Real = int | float  # bool and numpy.float64 are subclasses
+Scalar = numbers.Number | np.bool_  # every number: of Python, of NumPy, of any package
+
+CONSTANTS: tuple[type, ...] = (
+    bool,
+    str,
+    bytes,
+    bytearray,
+    type,
+    slice,
+    range,
+    type(None),
+    type(...),
+    type(NotImplemented),
+    types.ModuleType,
+    types.CodeType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)
+
+
+def is_number(x: Any) -> bool:
+    """Is `x` one number, of whichever type? Arrays are none, not even those of no dimension."""
+    return isinstance(x, Scalar)
+
+
+# -- projection: the space of a number is its own type ------------------------------------------------
+
+
+def to_float(x̄: Any) -> Any:
+    """A cotangent as a Python float; an abstract value of a tracing library is left as it is."""
+    if type(x̄) is float:
+        return x̄
+    if not isinstance(x̄, numbers.Number):
+        if not isinstance(x̄, np.ndarray):
+            return x̄
+        x̄ = _only_entry(x̄)
+    return float(x̄) if isinstance(x̄, (float, int, Decimal)) else float(x̄.real)
+
+
+def to_complex(x̄: Any) -> Any:
+    """A cotangent as a Python complex."""
+    if type(x̄) is complex:
+        return x̄
+    if not isinstance(x̄, numbers.Number):
+        if not isinstance(x̄, np.ndarray):
+            return x̄
+        x̄ = _only_entry(x̄)
+    return complex(x̄)
+
+
+def _only_entry(x̄: Any) -> Any:
+    if x̄.shape != ():
+        raise ValueError(f"a cotangent of a number has shape {x̄.shape}, expected a number")
+    return x̄[()]
+
+
+def to_decimal(x̄: Any) -> Any:
+    """A cotangent as a Decimal."""
+    if isinstance(x̄, Decimal):
+        return x̄
+    if isinstance(x̄, Fraction):
+        return Decimal(x̄.numerator) / Decimal(x̄.denominator)
+    return Decimal(x̄ if isinstance(x̄, int) else to_float(x̄))
+
+
+def to_fraction(x̄: Any) -> Any:
+    """A cotangent as a Fraction; where a float is infinite or NaN it stays a float."""
+    if isinstance(x̄, (Fraction, int, Decimal)):
+        return Fraction(x̄)
+    x̄ = to_float(x̄)
+    return Fraction(x̄) if np.isfinite(x̄) else x̄
+
+
+def _converter(x: Any) -> Callable[[Any], Any]:
+    """What brings a cotangent to the type of a number of another package."""
+    kind, real = type(x), isinstance(x, numbers.Real)
+
+    def converted(x̄: Any) -> Any:
+        if real and not isinstance(x̄, (numbers.Real, Decimal)):
+            x̄ = x̄.real
+        if isinstance(x̄, kind) or not isinstance(x̄, numbers.Number):
+            return x̄
+        try:
+            return kind(x̄)
+        except TypeError:
+            return kind(to_float(x̄) if real else to_complex(x̄))
+
+    return converted
+
+
+def _numpy_first(trait: Any, scalar: Callable[..., Any]) -> Callable[..., Any]:
+    """A trait of numbers that leaves NumPy's scalars, which are numbers too, to the arrays' one."""
+
+    def chosen(x: Any, *rest: Any) -> Any:
+        if isinstance(x, np.generic):
+            return trait.dispatch(np.generic)(x, *rest)
+        return scalar(x, *rest)
+
+    return chosen
+
+
+for _type, _project in {
+    int: to_float,
+    float: to_float,
+    complex: to_complex,
+    Fraction: to_fraction,
+    Decimal: to_decimal,
+}.items():
+    projector.register(_type, _numpy_first(projector, lambda x, project=_project: project))
+projector.register(numbers.Number, _numpy_first(projector, _converter))
+for _type in CONSTANTS:
+    projector.register(_type, lambda x: lambda x̄: NONE)
+
+
+@multiply.register
+def _(x̄: Fraction, factor: Any) -> Any:
+    return x̄ * to_fraction(factor)
+
+
+@multiply.register
+def _(x̄: Decimal, factor: Any) -> Any:
+    return x̄ * to_decimal(factor)
+
+
+# -- the cotangent "one", zeros, samples --------------------------------------------------------------
+
+
+def _one(y: Any) -> Any:
+    return type(y)(1) if isinstance(y, (numbers.Real, Decimal)) else None
+
+
+unit.register(int, _numpy_first(unit, lambda y: 1.0))
+unit.register(float, _numpy_first(unit, lambda y: 1.0))
+unit.register(complex, lambda y: None)
+unit.register(bool, lambda y: None)
+unit.register(numbers.Number, _numpy_first(unit, _one))
+
+zero_of(int, 0.0)
+zero_of(float, 0.0)
+zero_of(complex, 0j)
+zero_of(Fraction, Fraction(0))
+zero_of(Decimal, Decimal(0))
+
+no_tangent(*CONSTANTS)
+
+for _sample in (
+    True,
+    1,
+    1.0,
+    0.5 + 0.5j,
+    Fraction(1),
+    Decimal(1),
+    "a",
+    b"a",
+    None,
+    ...,
+    slice(None),
+    range(1),
+):
+    sample_of(type(_sample))(lambda detail, sample=_sample: sample)
+
+
+@detail_of.register(type)
+@detail_of.register(types.ModuleType)
+def _(x: Any) -> Any:
+    return x
+
+
+@detail_of.register
+def _(x: types.BuiltinFunctionType) -> Any:
+    """The function itself; not a bound method, which would keep its object alive."""
+    unbound = x.__self__ is None or isinstance(x.__self__, types.ModuleType)
+    return x if unbound else None
+
+
+for _type in (type, types.ModuleType):
+    sample_of(_type)(lambda detail: detail)
+
+
+@sample_of(types.BuiltinFunctionType)
+def _(detail: Any) -> Any:
+    if detail is None:
+        raise KeyError(types.BuiltinFunctionType)
+    return detail
+
+
+# -- what the user gets ------------------------------------------------------------------------------
+
+
+def _materialise_number(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    x̄ = unthunk(x̄)
+    if isinstance(x̄, AbstractZero):
+        x̄ = 0
+    project = projector(x)
+    return x̄ if project is None else project(x̄)
+
+
+def _materialise_constant(x: Any, x̄: Any, of: Callable[[Any], Any]) -> None:
+    return None
+
+
+for _type in (int, float, complex, numbers.Number):
+    materialise.register(_type, _numpy_first(materialise, _materialise_number))
+for _type in (*CONSTANTS, types.BuiltinFunctionType):
+    materialise.register(_type, _materialise_constant)
+
+del _type, _project, _sample
