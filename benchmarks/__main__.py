@@ -32,6 +32,7 @@ ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "VECLIB_MAXIMUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "NPROC": "1",  # the size of XLA's pool of threads, whose time would count
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_X64": "1",
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024**2),
@@ -58,7 +59,9 @@ def main() -> int:
     width = max((len(case.name) for case, _ in cases), default=4)
     if not options.check:
         print(harness.line(harness.HEADER, width), flush=True)
-    entries, remarks, faults = {}, [], []
+    entries: dict[str, object] = {}
+    remarks: list[str] = []
+    faults: list[str] = []
     for case, module in cases:
         if options.check:
             error = harness.check_by_hand(case)
@@ -90,8 +93,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--no-peers", action="store_true", help="Morula and by hand only")
     parser.add_argument("--check", action="store_true", help="compare gradients, time nothing")
     parser.add_argument(
-        "--json", metavar="PATH", type=Path, help="where to update the ratios; quick runs and runs "
-        "without peers\nupdate nothing unless this is given"
+        "--json",
+        metavar="PATH",
+        type=Path,
+        help="where to update the ratios; quick runs and runs "
+        "without peers\nupdate nothing unless this is given",
     )
     options = parser.parse_args()
     if options.json is None and not (options.quick or options.no_peers):

@@ -1,10 +1,12 @@
 """What a workload says of itself, and the structures that its gradients come in.
 
-A workload is a module with a list `CASES`. Its primal is plain code that knows nothing of Morula; its
-hand-written adjoint is the yardstick of all ratios. The yardstick computes what the primal's reverse
-pass must compute and nothing else: no value, no cotangent that nobody asked for, no statement's work
-twice. It keeps the shape of the program: where a loop could be fused over time or an identity of the
-field would do better still, that goes into `variants`, which are timed for information.
+A workload is a module with a list `CASES`. Its primal is plain code that knows nothing of Morula;
+its hand-written adjoint is the yardstick of all ratios. The yardstick computes what the primal's
+reverse pass must compute and nothing else: no value, no cotangent that nobody asked for, nothing
+twice; arrays are overwritten when nobody needs them any more, and each operation has its cheapest
+spelling (`x.dot(w)` and `np.add.reduce` are cheaper than `x @ w` and `np.sum` on small arrays). It
+keeps the shape of the program: a recursion stays one. Adjoints that know less about the program, or
+change its shape, are `variants`: timed too, for information.
 """
 
 from __future__ import annotations

@@ -626,7 +626,9 @@ def _leaf_shifted(x: Any, v: Any, h: float, wide: bool, whole: type) -> Any:
         short = target or (x.dtype if x.dtype.kind in "fc" else np.float64)
         if isinstance(x, np.generic):
             integer = x.dtype.kind not in "fc" and whole is not float
-            return whole(int(x)) + whole(float(h * v)) if integer else np.dtype(short).type(x + h * v)
+            return (
+                whole(int(x)) + whole(float(h * v)) if integer else np.dtype(short).type(x + h * v)
+            )
         moved = x.astype(short)
         return (moved + np.asarray(h * v).astype(short)) if np.ndim(x) else _zero_d(moved, h * v)
     if v is None:

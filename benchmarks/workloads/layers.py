@@ -1,6 +1,7 @@
 """A network of objects: three dense layers in a Sequential; gradient by the model itself."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def make_inputs() -> tuple[Sequential, Array, Array]:
     rng = np.random.default_rng(0)
     layers = [
         Dense(rng.standard_normal((m, n)) / m**0.5, 0.1 * rng.standard_normal(n))
-        for m, n in zip(SIZES[:-1], SIZES[1:], strict=True)
+        for m, n in pairwise(SIZES)
     ]
     x = rng.standard_normal((BATCH, SIZES[0]))
     return Sequential(layers), x, rng.standard_normal((BATCH, SIZES[-1]))
@@ -100,7 +101,8 @@ def torch(model: Any, x: Array, y: Array) -> Call:
     torch.set_num_threads(1)
     net = nn.Sequential()
     for layer in model.layers:
-        linear = nn.Linear(*layer.W.shape, dtype=torch.float64)
+        m, n = layer.W.shape
+        linear = nn.Linear(m, n, dtype=torch.float64)
         linear.weight = nn.Parameter(torch.tensor(layer.W.T.copy()))
         linear.bias = nn.Parameter(torch.tensor(layer.b))
         net.extend([linear, nn.Tanh()])

@@ -29,7 +29,7 @@ def by_hand(w: Array, X: Array, y: Array) -> Array:
     z̄ += 1.0
     np.reciprocal(z̄, out=z̄)
     z̄ -= y
-    w̄ = z̄.dot(X)
+    w̄: Array = z̄.dot(X)
     w̄ /= len(X)
     return w̄
 

@@ -20,7 +20,7 @@ def primal(x):
 
 def by_hand(x: Array) -> Array:
     # The shift cancels: its cotangent is 1 - Σ softmax(x) = 0.
-    e = x - np.maximum.reduce(x)
+    e: Array = x - np.maximum.reduce(x)
     np.exp(e, out=e)
     e /= np.add.reduce(e)
     return e
@@ -29,7 +29,7 @@ def by_hand(x: Array) -> Array:
 def with_the_shift(x: Array) -> Array:
     """The adjoint line by line, without knowing that the shift cancels."""
     m = np.maximum.reduce(x)
-    x̄ = x - m
+    x̄: Array = x - m
     np.exp(x̄, out=x̄)
     x̄ /= np.add.reduce(x̄)
     m̄ = 1.0 - np.add.reduce(x̄)

@@ -1,4 +1,4 @@
-"""Five bodies, ten leapfrog steps, on lists that are built and never changed; gradient by places."""
+"""Five bodies, ten leapfrog steps, on lists that are built, never changed; gradient by places."""
 
 import math
 import random
@@ -76,7 +76,7 @@ def pulls(positions: Points, masses: list[float]) -> tuple[Points, list[list[Pul
 
 
 def pull_back(tape: list[list[Pull]], ā: Points, x̄: Points) -> None:
-    """Add to x̄ what the accelerations' cotangents ā give: w (ā - 3 (ā·d) d / d²) and its opposite."""
+    """Add to x̄ what the accelerations' ā give: w (ā - 3 (ā·d) d / d²), and minus it for i."""
     for (u, v, w), kept, own in zip(ā, tape, x̄, strict=True):
         x = y = z = 0.0
         for j, dx, dy, dz, d2, weight in kept:

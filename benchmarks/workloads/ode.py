@@ -57,7 +57,7 @@ def by_hand(a: float, b: float, c: float, d: float, steps: int, h: float) -> Fou
         tape.append((x, y, x2, y2, x3, y3, x4, y4))
         x += h6 * (k + a * x4 - b * xy)
         y += h6 * (l + c * xy - d * y4)
-    # In each stage p = k̄ x and q = l̄ y are shared between the parameters' cotangents and the state's.
+    # In each stage p = k̄ x and q = l̄ y serve the cotangents of parameters and state alike.
     ā = b̄ = c̄ = d̄ = 0.0  # b̄ and d̄ without their sign
     x̄, ȳ = 2.0 * (x - 1.0), 2.0 * (y - 2.0)
     for x, y, x2, y2, x3, y3, x4, y4 in reversed(tape):
@@ -123,7 +123,11 @@ def compiled(jax: Any) -> Callable[..., Any]:
 
 
 def differences(a: float, b: float, c: float, d: float, steps: int, h: float) -> Call:
-    return by_differences(lambda p: primal(*p.tolist(), steps, h), np.array([a, b, c, d]))
+    def of_vector(p):
+        a, b, c, d = p.tolist()
+        return primal(a, b, c, d, steps, h)
+
+    return by_differences(of_vector, np.array([a, b, c, d]))
 
 
 CASES = [

@@ -8,7 +8,6 @@ primal, and is told when a rule for it is added.
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +27,7 @@ class Rule:
 
     primal: Any
     function: Callable[..., Any]
+    by_identity: bool = False
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -98,7 +98,15 @@ class Rule:
 class Entry:
     """All that is registered for one primal."""
 
-    __slots__ = ("_cache", "_watchers", "constant", "forward", "primal", "reverse", "stable")
+    __slots__ = (
+        "_by_identity",
+        "_cache",
+        "constant",
+        "forward",
+        "primal",
+        "reverse",
+        "stable",
+    )
 
     def __init__(self, primal: Any) -> None:
         self.primal = primal
@@ -107,22 +115,18 @@ class Entry:
         self.reverse: plum.Function | None = None
         self.forward: plum.Function | None = None
         self._cache: dict[tuple[Any, ...], Rule | None] = {}
-        self._watchers: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    def watch(self, watcher: Any) -> None:
-        """Call `watcher.invalidate()` when what is registered here changes."""
-        self._watchers.add(watcher)
+        self._by_identity: set[int] = set()
 
     def changed(self) -> None:
         """Forget what was looked up, here and in compiled programs."""
         self._cache.clear()
-        watchers = list(self._watchers)
-        self._watchers.clear()
-        for watcher in watchers:
-            watcher.invalidate()
+        for forget in on_change:
+            forget()
 
-    def add(self, table: str, function: Callable[..., Any]) -> None:
+    def add(self, table: str, function: Callable[..., Any], by_identity: bool = False) -> None:
         """Register a rule in `reverse` or `forward`."""
+        if by_identity:
+            self._by_identity.add(id(function))
         rules = getattr(self, table)
         if rules is None:
 
@@ -167,7 +171,10 @@ class Entry:
                 for m in error.methods
             ]
             raise errors.ambiguous(self.primal, shown, candidates) from None
-        return Rule(self.primal, function)
+        return Rule(self.primal, function, id(function) in self._by_identity)
+
+
+on_change: list[Callable[[], None]] = []  # called whenever a rule is added anywhere
 
 
 class Registry:
@@ -194,17 +201,21 @@ class Registry:
 registry = Registry()
 
 
-def rrule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def rrule(
+    primal: Any, by_identity: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a reverse rule for a callable: `@rrule(f) def _(a: A, b: B): ... return y, pullback`.
 
     The rule dispatches on all its positional arguments by their annotations. `pullback(ȳ)` returns
     a tuple: one cotangent per positional parameter, then, if wished, one per keyword-only one.
-    It takes effect at the next call.
+    It takes effect at the next call. With `by_identity`, the pullback runs even if no cotangent
+    reached the value: for what makes or changes mutable objects, whose cotangents are found by
+    `adjoint_of`.
     """
     _require_callable(primal, "rrule")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        registry.entry(primal).add("reverse", function)
+        registry.entry(primal).add("reverse", function, by_identity)
         return function
 
     return register
@@ -343,7 +354,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     projections = [project_to(a) for a in (*args, *kwargs.values())]
 
     def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
-        if ȳ is ZERO or ȳ is NONE:
+        if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
         cotangents = rule.checked(pullback(ȳ), n_args)
         n = len(cotangents)

@@ -51,8 +51,11 @@ class Variables:
         self._pending.clear()
 
 
-def prune_params(ir: IR) -> None:
-    """Remove the parameters that always receive one value, and those that nobody uses."""
+def prune_params(ir: IR, keep: Block | None = None) -> None:
+    """Remove the parameters that always receive one value, and those that nobody uses.
+
+    Those of the block `keep` stay.
+    """
     predecessors = ir.predecessors()
     mapping: dict[Var, Operand] = {}
 
@@ -65,6 +68,8 @@ def prune_params(ir: IR) -> None:
     while changed:
         changed = False
         for block in ir.blocks[1:]:
+            if block is keep:
+                continue
             edges = predecessors[block]
             for i in range(len(block.params) - 1, -1, -1):
                 param = block.params[i]
@@ -76,7 +81,7 @@ def prune_params(ir: IR) -> None:
                         del branch.args[i]
                     changed = True
     substitute(ir, mapping)
-    _drop_unused_params(ir)
+    _drop_unused_params(ir, keep)
 
 
 def _only_value(param: Var, values: list[Operand]) -> Operand | None:
@@ -98,7 +103,7 @@ def same(a: Operand, b: Operand) -> bool:
     return a is b
 
 
-def _drop_unused_params(ir: IR) -> None:
+def _drop_unused_params(ir: IR, kept: Block | None) -> None:
     """Liveness of parameters: used by a call or a condition, or passed to a live parameter."""
     position = {p: (block, i) for block in ir.blocks for i, p in enumerate(block.params)}
     incoming = ir.predecessors()
@@ -119,7 +124,7 @@ def _drop_unused_params(ir: IR) -> None:
             if branch.block is None:
                 for x in branch.args:
                     use(x)
-    for param in ir.entry.params:
+    for param in (*ir.entry.params, *(kept.params if kept is not None else ())):
         use(param)
     while work:
         block, i = position[work.pop()]

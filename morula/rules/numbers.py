@@ -5,7 +5,8 @@
     Fraction, Decimal, every numbers.Number (mpmath.mpf, …)     cotangents of their own type
     bool, str, bytes, None, classes, modules, slices, ranges    no tangent space
 
-NumPy's scalars are numbers too, but their traits stand with those of the arrays.
+NumPy's scalars are numbers too, but their traits stand with those of the arrays: np.floating,
+np.complexfloating and np.integer come before float, complex and numbers.Number.
 Tests: tests/rules/test_numbers.py
 """
 
@@ -34,6 +35,7 @@ from morula.core.extend import (
 
 Real = int | float  # bool and numpy.float64 are subclasses
 Scalar = numbers.Number | np.bool_  # every number: of Python, of NumPy, of any package
+Numeric = Scalar | np.ndarray
 
 CONSTANTS: tuple[type, ...] = (
     bool,
@@ -126,17 +128,6 @@ def _converter(x: Any) -> Callable[[Any], Any]:
     return converted
 
 
-def _numpy_first(trait: Any, scalar: Callable[..., Any]) -> Callable[..., Any]:
-    """A trait of numbers that leaves NumPy's scalars, which are numbers too, to the arrays' one."""
-
-    def chosen(x: Any, *rest: Any) -> Any:
-        if isinstance(x, np.generic):
-            return trait.dispatch(np.generic)(x, *rest)
-        return scalar(x, *rest)
-
-    return chosen
-
-
 for _type, _project in {
     int: to_float,
     float: to_float,
@@ -144,8 +135,8 @@ for _type, _project in {
     Fraction: to_fraction,
     Decimal: to_decimal,
 }.items():
-    projector.register(_type, _numpy_first(projector, lambda x, project=_project: project))
-projector.register(numbers.Number, _numpy_first(projector, _converter))
+    projector.register(_type, lambda x, project=_project: project)
+projector.register(numbers.Number, _converter)
 for _type in CONSTANTS:
     projector.register(_type, lambda x: lambda x̄: NONE)
 
@@ -167,11 +158,11 @@ def _one(y: Any) -> Any:
     return type(y)(1) if isinstance(y, (numbers.Real, Decimal)) else None
 
 
-unit.register(int, _numpy_first(unit, lambda y: 1.0))
-unit.register(float, _numpy_first(unit, lambda y: 1.0))
+unit.register(int, lambda y: 1.0)
+unit.register(float, lambda y: 1.0)
 unit.register(complex, lambda y: None)
 unit.register(bool, lambda y: None)
-unit.register(numbers.Number, _numpy_first(unit, _one))
+unit.register(numbers.Number, _one)
 
 zero_of(int, 0.0)
 zero_of(float, 0.0)
@@ -238,7 +229,7 @@ def _materialise_constant(x: Any, x̄: Any, of: Callable[[Any], Any]) -> None:
 
 
 for _type in (int, float, complex, numbers.Number):
-    materialise.register(_type, _numpy_first(materialise, _materialise_number))
+    materialise.register(_type, _materialise_number)
 for _type in (*CONSTANTS, types.BuiltinFunctionType):
     materialise.register(_type, _materialise_constant)
 

@@ -35,7 +35,7 @@ from morula.core.extend import (
     rrule,
     type_stable,
 )
-from morula.rules.numbers import Real, Scalar
+from morula.rules.numbers import Numeric, Real, Scalar
 
 # What Python does for an operator, by the methods of its operands' types:
 #   unary     (method, None, None)
@@ -338,7 +338,7 @@ def _(a: Native, b: Native):
 
 
 @rules_of(operator.floordiv, operator.ifloordiv)
-def _(a: Scalar, b: Scalar):
+def _(a: Numeric, b: Numeric):
     def floordiv_pullback(ȳ):
         return ZeroTangent(), ZeroTangent()
 
@@ -394,16 +394,18 @@ def _(a: Native, b: Native):
 
 def base_slope(a: Any, b: Any) -> Any:
     """∂(a ** b)/∂a = b a ** (b - 1) for any numbers, also where a ** (b - 1) is none."""
+    a, b = unwrapped(a), unwrapped(b)
     if b == 0:
         return 0
     try:
-        return unwrapped(b) * unwrapped(a) ** (b - 1)
+        return a ** (b - 1) * b
     except ZeroDivisionError:  # a = 0 and b < 1
         return math.inf
 
 
 def exponent_slope(a: Any, y: Any) -> Any:
     """∂y/∂b = y log(a) for y = a ** b of any numbers; 0 where a = 0, NaN where a < 0 and y real."""
+    a, y = unwrapped(a), unwrapped(y)
     if a == 0:
         return 0
     if isinstance(a, (complex, np.complexfloating)) or isinstance(y, (complex, np.complexfloating)):
@@ -413,7 +415,7 @@ def exponent_slope(a: Any, y: Any) -> Any:
     context = getattr(y, "context", None)  # mpmath's numbers
     if context is not None:
         return context.nan if isinstance(y, numbers.Real) and a < 0 else y * context.log(a)
-    return unwrapped(y) * math.log(a) if a > 0 else math.nan
+    return y * math.log(a) if a > 0 else math.nan
 
 
 def pulled_back(ȳ: Any, slope: Any) -> Any:
@@ -436,7 +438,7 @@ def exponent_edge(ȳ: Any, a: Any, y: Any) -> Any:
     return pulled_back(ȳ, exponent_slope(a, y))
 
 
-@rules_of(operator.pow, operator.ipow)
+@rules_of(operator.pow, operator.ipow, pow)
 def _(a: Real, b: int):
     y = a**b
 
@@ -449,7 +451,7 @@ def _(a: Real, b: int):
     return y, pow_pullback
 
 
-@rules_of(operator.pow, operator.ipow)
+@rules_of(operator.pow, operator.ipow, pow)
 def _(a: Real, b: float):
     y = a**b
 
@@ -462,7 +464,7 @@ def _(a: Real, b: float):
     return y, pow_pullback
 
 
-@rules_of(operator.pow, operator.ipow)
+@rules_of(operator.pow, operator.ipow, pow)
 def _(a: complex, b: int):
     y = a**b
 
@@ -475,7 +477,7 @@ def _(a: complex, b: int):
     return y, pow_pullback
 
 
-@rules_of(operator.pow, operator.ipow)
+@rules_of(operator.pow, operator.ipow, pow)
 def _(a: complex, b: float):
     y = a**b
 
@@ -488,7 +490,7 @@ def _(a: complex, b: float):
     return y, pow_pullback
 
 
-@rules_of(operator.pow, operator.ipow)
+@rules_of(operator.pow, operator.ipow, pow)
 def _(a: complex, b: complex):
     y = a**b
 
@@ -501,7 +503,7 @@ def _(a: complex, b: complex):
     return y, pow_pullback
 
 
-@rules_of(operator.pow, operator.ipow)
+@rules_of(operator.pow, operator.ipow, pow)
 def _(a: Real, b: complex):
     y = a**b
 
@@ -514,7 +516,7 @@ def _(a: Real, b: complex):
     return y, pow_pullback
 
 
-@rules_of(operator.pow, operator.ipow)
+@rules_of(operator.pow, operator.ipow, pow)
 def _(a: Scalar, b: Scalar):
     y = a**b
 
@@ -527,7 +529,7 @@ def _(a: Scalar, b: Scalar):
     return y, pow_pullback
 
 
-@forward(operator.pow)
+@forward(operator.pow, pow)
 def _(a: Native, b: Native):
     y = a**b
 
@@ -543,7 +545,7 @@ def _(a: Native, b: Native):
 
 
 @rrule(operator.neg)
-def _(a: Scalar):
+def _(a: Numeric):
     def neg_pullback(ȳ):
         return (-ȳ,)
 
@@ -551,7 +553,7 @@ def _(a: Scalar):
 
 
 @rrule(operator.pos)
-def _(a: Scalar):
+def _(a: Numeric):
     def pos_pullback(ȳ):
         return (ȳ,)
 
@@ -595,7 +597,7 @@ def _(a: complex):
 
 
 @rules_of(operator.abs, abs)
-def _(a: Scalar):
+def _(a: Numeric):
     y = abs(a)
 
     def abs_pullback(ȳ):
@@ -614,8 +616,6 @@ def _(a: Native):
         return (conjugate(a) * ȧ).real / y
 
     return y, abs_pushforward
-
-
 
 
 # -- strings under + * % -----------------------------------------------------------------------------
@@ -674,24 +674,39 @@ COMPARISONS = (
     operator.index,
     operator.length_hint,
 )
-BITS = (
-    operator.and_,
-    operator.or_,
-    operator.xor,
-    operator.invert,
-    operator.lshift,
-    operator.rshift,
-    operator.iand,
-    operator.ior,
-    operator.ixor,
-    operator.ilshift,
-    operator.irshift,
-)
-non_differentiable(*COMPARISONS, *BITS)
+non_differentiable(*COMPARISONS)
 for _new in ("is_none", "is_not_none"):  # CPython 3.14
     if hasattr(operator, _new):
         non_differentiable(getattr(operator, _new))
 del _new
+
+
+# Of numbers only: `|` merges dicts, and classes give these signs any meaning.
+@rules_of(operator.invert)
+def _(a: Numeric):
+    def invert_pullback(ȳ):
+        return (NoTangent(),)
+
+    return ~a, invert_pullback
+
+
+def bits_rule(op: Any) -> Function:
+    """The rule of an operator on bits."""
+
+    def rule(a: Numeric, b: Numeric):
+        def bits_pullback(ȳ):
+            return NoTangent(), NoTangent()
+
+        return op(a, b), bits_pullback
+
+    return rule
+
+
+BITS = "and or xor lshift rshift iand ior ixor ilshift irshift".split()
+BITS = [getattr(operator, name, None) or getattr(operator, name + "_") for name in BITS]
+for _op in BITS:
+    rrule(_op)(bits_rule(_op))
+del _op
 
 type_stable(
     operator.add,

@@ -18,8 +18,9 @@ import operator
 
 import numpy as np
 
-from morula.core.extend import ZeroTangent, non_differentiable, rrule, type_stable
+from morula.core.extend import non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, total
+from morula.rules.arrays.structural import masked
 from morula.rules.arrays.types import Numeric, Real, Scalar, Small
 
 # -- addition and subtraction ------------------------------------------------------------------------
@@ -293,58 +294,69 @@ def _(a: Scalar, b: Scalar):
 # -- powers ------------------------------------------------------------------------------------------
 
 
+def slope(y, x, p):
+    """∂(x**p)/∂x for a real number p, without NaN at x = 0 where p is 0 or a natural number."""
+    if p == 2:
+        return 2 * x
+    if p == 0:
+        return 0
+    if p == 0.5:
+        return 0.5 / y
+    return p * x ** (p - 1)
+
+
 def by_base(a, b):
     """∂(a**b)/∂a = b a^(b-1), and 0 where b = 0, at a = 0 too."""
     b_less = np.where(np.equal(b, 0), 1, np.subtract(b, 1))
     return b * np.power(a, b_less)
 
 
+def log_or_zero(a):
+    """log a, and 0 where a = 0; NaN, without a warning, where a real `a` is negative."""
+    with np.errstate(invalid="ignore"):
+        return np.log(np.where(np.equal(a, 0), 1, a))
+
+
+@rrule(log_or_zero)
+def _(a: object):
+    def log_or_zero_pullback(ȳ):
+        nonzero = np.not_equal(a, 0)
+        return (masked(ȳ / np.where(nonzero, a, 1).conjugate(), nonzero),)
+
+    return log_or_zero(a), log_or_zero_pullback
+
+
 def by_exponent(y, a):
-    """∂(a**b)/∂b = a**b log a, and 0 where a = 0; NaN where a real `a` is negative."""
-    return y * np.log(np.where(np.equal(a, 0), 1, a))
+    """∂(a**b)/∂b = a**b log a, and 0 where a = 0."""
+    return y * log_or_zero(a)
 
 
 @rrule(operator.pow)
 @rrule(builtins.pow)
-def _(x: np.ndarray, n: int):
-    y = x**n
-
-    def pow_pullback(ȳ):
-        return (
-            ȳ * (2 * x).conjugate()
-            if n == 2
-            else ZeroTangent()
-            if n == 0
-            else ȳ * (n * x ** (n - 1)).conjugate(),
-            total(ȳ * by_exponent(y, x).conjugate()),
-        )
-
-    return y, pow_pullback
-
-
-@rrule(operator.pow)
-@rrule(builtins.pow)
-def _(x: np.ndarray, p: float):
+def _(x: np.ndarray, p: Real):
     y = x**p
 
     def pow_pullback(ȳ):
-        return (
-            ȳ * (0.5 / y).conjugate()
-            if p == 0.5
-            else ZeroTangent()
-            if p == 0
-            else ȳ * (p * x ** (p - 1)).conjugate(),
-            total(ȳ * by_exponent(y, x).conjugate()),
-        )
+        return ȳ * slope(y, x, p).conjugate(), total(ȳ * by_exponent(y, x).conjugate())
 
     return y, pow_pullback
+
+
+@rrule(np.power)
+def _(x: np.ndarray, p: Real):
+    y = np.power(x, p)
+
+    def power_pullback(ȳ):
+        return ȳ * slope(y, x, p).conjugate(), total(ȳ * by_exponent(y, x).conjugate())
+
+    return y, power_pullback
 
 
 @rrule(operator.pow)
 @rrule(builtins.pow)
 def _(a: np.ndarray, b: np.ndarray | complex | Small):
     a_shape = a.shape
-    b_shape = b.shape if isinstance(b, np.ndarray) else ()
+    b_shape = np.shape(b)
     y = a**b
 
     def pow_pullback(ȳ):

@@ -1,0 +1,49 @@
+"""Reverse-mode automatic differentiation of ordinary Python.
+
+>>> import math, morula
+>>> morula.gradient(lambda x, y: x * math.sin(y), 2.0, 0.0)
+(0.0, 2.0)
+"""
+
+from morula import rules as _rules  # registers them
+from morula.core.cotangents import NoTangent, Tangent, Thunk, ZeroTangent, project_to
+from morula.core.errors import (
+    AmbiguousRuleError,
+    ArgumentError,
+    CotangentError,
+    DifferentiationError,
+    NoRuleError,
+    OutputError,
+    RuleError,
+    UnsupportedError,
+)
+from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
+from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
+
+del _rules
+
+__all__ = [
+    "AmbiguousRuleError",
+    "ArgumentError",
+    "CotangentError",
+    "DifferentiationError",
+    "J",
+    "NoRuleError",
+    "NoTangent",
+    "OutputError",
+    "RuleError",
+    "Tangent",
+    "Thunk",
+    "UnsupportedError",
+    "ZeroTangent",
+    "frule",
+    "grad",
+    "gradient",
+    "non_differentiable",
+    "project_to",
+    "pullback",
+    "rrule",
+    "scalar_rule",
+    "value_and_grad",
+    "withgradient",
+]

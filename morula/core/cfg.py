@@ -1,0 +1,136 @@
+"""The control-flow graph: one exit, dominators, loops with one way in and one way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from morula.core.ir import IR, Block, Branch, reachable
+from morula.core.ssa import split_critical_edges
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A natural loop: control enters by `preheader -> header`, repeats by `latch -> header`."""
+
+    header: Block
+    preheader: Block
+    latch: Block
+    body: set[Block] = field(default_factory=set)
+
+
+def dominators(ir: IR) -> dict[Block, Block | None]:
+    """The immediate dominator of every reachable block (Cooper, Harvey & Kennedy, 2001)."""
+    order = reachable(ir)
+    index = {b: i for i, b in enumerate(order)}
+    predecessors = ir.predecessors()
+    parent: dict[Block, Block | None] = {order[0]: None}
+
+    def common(a: Block, b: Block) -> Block:
+        while a is not b:
+            while index[a] > index[b]:
+                up = parent[a]
+                assert up is not None
+                a = up
+            while index[b] > index[a]:
+                up = parent[b]
+                assert up is not None
+                b = up
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for block in order[1:]:
+            found: Block | None = None
+            for p, _ in predecessors[block]:
+                if p in parent:
+                    found = p if found is None else common(p, found)
+            if parent.get(block, block) is not found:
+                parent[block] = found
+                changed = True
+    return parent
+
+
+def dominates(parent: dict[Block, Block | None], a: Block, b: Block | None) -> bool:
+    """Does every way to `b` lead through `a`?"""
+    while b is not None:
+        if a is b:
+            return True
+        b = parent[b]
+    return False
+
+
+def one_exit(ir: IR) -> Block:
+    """Make all returns leave by one block, which has the result as its parameter."""
+    ir.blocks = reachable(ir)
+    returning = [(b, branch) for b in ir.blocks for branch in b.branches if branch.block is None]
+    exit_block = ir.block()
+    result = ir.var("result")
+    exit_block.params = [result]
+    exit_block.branches = [Branch(None, [result])]
+    for _, branch in returning:
+        branch.block = exit_block
+    return exit_block
+
+
+def _join(ir: IR, target: Block, edges: list[tuple[Block, Branch]]) -> Block:
+    """A block through which these edges reach their target."""
+    middle = ir.block()
+    middle.params = [ir.var(p.name) for p in target.params]
+    middle.branches = [Branch(target, middle.params)]
+    for _, branch in edges:
+        branch.block = middle
+    return middle
+
+
+def canonical_loops(ir: IR) -> list[Loop]:
+    """Give every loop one preheader and one latch; the loops found, inner ones first.
+
+    Every loop of lowered Python is natural: control enters it at its header only.
+    """
+    ir.blocks = reachable(ir)
+    parent = dominators(ir)
+    loops = []
+    for header in list(ir.blocks):
+        edges = ir.predecessors()[header]
+        back = [e for e in edges if dominates(parent, header, e[0])]
+        if not back:
+            continue
+        ahead = [e for e in edges if e not in back]
+        latch, preheader = _join(ir, header, back), _join(ir, header, ahead)
+        loops.append(Loop(header, preheader, latch))
+    split_critical_edges(ir)
+    ir.blocks = reachable(ir)
+    predecessors = ir.predecessors()
+    for loop in loops:
+        loop.body = {loop.header, loop.latch}
+        work = [loop.latch]
+        while work:
+            for p, _ in predecessors[work.pop()]:
+                if p not in loop.body:
+                    loop.body.add(p)
+                    work.append(p)
+    return sorted(loops, key=lambda loop: len(loop.body))
+
+
+def is_reducible(ir: IR) -> bool:
+    """Is every loop entered at one block only?"""
+    parent = dominators(ir)
+    index = {b: i for i, b in enumerate(reachable(ir))}
+    return all(
+        index[b] < index[s] or dominates(parent, s, b)
+        for b in index
+        for s in b.successors()
+    )
+
+
+def leads_to(ir: IR, target: Block) -> set[Block]:
+    """The blocks from which control can reach `target`."""
+    predecessors = ir.predecessors()
+    found, work = {target}, [target]
+    while work:
+        for p, _ in predecessors[work.pop()]:
+            if p not in found:
+                found.add(p)
+                work.append(p)
+    return found

@@ -1,0 +1,233 @@
+"""The general path: what a call means under differentiation, found out when it happens.
+
+`call(f, *args)` gives the value and a pullback that returns one cotangent for `f` and one for each
+argument. A rule comes first, then Python code, which is transformed once per code object.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from functools import partial
+from types import CodeType, FunctionType
+from typing import Any
+
+from morula.core import errors
+from morula.core.bytecode.lower import lower
+from morula.core.cotangents import NONE, ZERO, AbstractZero, unthunk
+from morula.core.emit import emit
+from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.primitives import build_tuple, load_global, make_function, unpack
+from morula.core.registry import apply_rule, find_rrule, is_constant
+from morula.core.reverse import Pair, Reversal, reachable_from
+from morula.core.ssa import prune_params, same
+
+Back = Callable[[Any], tuple[Any, ...]]
+
+
+def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
+    """`fn(*args, **kwargs)` and its pullback: ȳ -> (f̄, one cotangent per argument)."""
+    rule = find_rrule(fn, args, kwargs)
+    if rule is not None:
+        y, pullback = apply_rule(rule, args, kwargs)
+        return y, partial(_with_callee, pullback)
+    if is_constant(fn):
+        return fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
+    resolve = RESOLVERS.get(type(fn))
+    if resolve is None and not isinstance(fn, type):
+        resolve = RESOLVERS[object]
+    return (resolve or RESOLVERS[type])(fn, args, kwargs)
+
+
+def _with_callee(pullback: Back, ȳ: Any) -> tuple[Any, ...]:
+    return (NONE, *pullback(ȳ))
+
+
+def _constant_back(n: int, ȳ: Any) -> tuple[Any, ...]:
+    return (ZERO,) * n
+
+
+Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
+RESOLVERS: dict[type, Resolver] = {}
+
+
+def resolves(t: type) -> Callable[[Resolver], Resolver]:
+    """Register what calling an object of type `t` means."""
+
+    def register(resolver: Resolver) -> Resolver:
+        RESOLVERS[t] = resolver
+        return resolver
+
+    return register
+
+
+@resolves(object)
+def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
+    """A callable that cannot be looked into: an error, if a cotangent reaches its result."""
+    y = fn(*args, **kwargs)
+    n = 1 + len(args) + len(kwargs)
+
+    def opaque_pullback(ȳ: Any) -> tuple[Any, ...]:
+        if isinstance(unthunk(ȳ), AbstractZero):
+            return (ZERO,) * n
+        raise errors.no_rule(fn, args, reason=reason)
+
+    return y, opaque_pullback
+
+
+@resolves(FunctionType)
+def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A Python function: through its own code."""
+    forward, reason = try_forward_of(fn)
+    if forward is None:
+        return opaque(fn, args, kwargs, reason)
+    y, back = forward(*args, **kwargs)
+    code = fn.__code__
+    if not kwargs and len(args) == code.co_argcount and not code.co_flags & 0x0C:
+        return y, partial(_with_callee, back)
+    return y, partial(_by_call, back, _binding(code, len(args), tuple(kwargs)))
+
+
+def _by_call(back: Back, binding: list[Any], ȳ: Any) -> tuple[Any, ...]:
+    """From one cotangent per parameter to one per argument of the call."""
+    cotangents = back(ȳ)
+    return (NONE, *[_item(cotangents, where) for where in binding])
+
+
+def _item(cotangents: tuple[Any, ...], where: Any) -> Any:
+    if type(where) is int:
+        return cotangents[where]
+    i, key = where
+    inside = unthunk(cotangents[i])
+    return ZERO if isinstance(inside, AbstractZero) else inside[key]
+
+
+def _binding(code: CodeType, n_args: int, keywords: tuple[str, ...]) -> list[Any]:
+    """For each argument of a call its parameter, or its place in `*args` or `**kwargs`."""
+    n_positional, n_named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    star = n_named
+    double_star = n_named + bool(code.co_flags & inspect.CO_VARARGS)
+    names = code.co_varnames[:n_named]
+    where: list[Any] = [
+        i if i < n_positional else (star, i - n_positional) for i in range(n_args)
+    ]
+    for k in keywords:
+        where.append(names.index(k) if k in names else (double_star, k))
+    return where
+
+
+# -- programs
+
+
+_forward_codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
+
+
+def forward_of(fn: FunctionType) -> FunctionType:
+    """The function that gives the value and the pullback of `fn`."""
+    key = (id(fn.__code__), id(fn.__globals__))
+    found = _forward_codes.get(key)
+    if found is None:
+        code = transform(fn.__code__, fn.__globals__)
+        found = _forward_codes[key] = (fn.__code__, code)
+    return twin(fn, found[1])
+
+
+def try_forward_of(fn: FunctionType) -> tuple[FunctionType | None, str]:
+    """`forward_of`, or why there is none."""
+    try:
+        return forward_of(fn), ""
+    except errors.UnsupportedError as error:
+        return None, str(error)
+
+
+def twin(fn: FunctionType, code: CodeType) -> FunctionType:
+    """A function like `fn`, with its closure, defaults and globals, that runs other code."""
+    new = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    new.__kwdefaults__ = fn.__kwdefaults__
+    return new
+
+
+def transform(code: CodeType, namespace: dict[str, Any]) -> CodeType:
+    """Code -> code that returns the value and the pullback."""
+    reversal = Reversal(lower(code, namespace), general_plan)
+    reversal.build()
+    reversal.resolve()
+    return split(reversal, code, namespace)
+
+
+_CONSTANT_CALLEES = {id(load_global), id(make_function)}
+
+
+def general_plan(c: Call) -> Pair | None:
+    """Every call whose callee is not known to be constant is looked up when it happens."""
+    if type(c.fn) is Const and (is_constant(c.fn.value) or id(c.fn.value) in _CONSTANT_CALLEES):
+        return None
+    operands = c.operands()
+    return Pair(Const(call), operands, c.keywords, tuple(enumerate(operands)))
+
+
+def split(reversal: Reversal, code: CodeType, namespace: dict[str, Any]) -> CodeType:
+    """Emit primal and adjoint as two functions; the primal gives the value and the pullback.
+
+    The residuals that the primal's exit passes to the adjoint go by a tuple.
+    """
+    ir, start = reversal.ir, reversal.start
+    if reversal.exit not in reachable(ir):  # it always ends in an exception
+        return emit(ir, code, namespace)
+    prune_params(ir, keep=start)
+    residuals = _residuals(reversal)
+    backward = IR(ir.name, ir.filename, next_id=ir.next_id)
+    entry = backward.block()
+    packed = ir.var("residuals")
+    entry.params = [packed, reversal.seed]
+    items = ir.var()
+    entry.calls = [Call(items, Const(unpack), (packed, Const(len(residuals))))]
+    entry.calls += [
+        Call(param, Const(operator.getitem), (items, Const(i)))
+        for i, (param, _) in enumerate(residuals)
+    ]
+    entry.branches = [Branch(start)]
+    start.params = []
+    backward.blocks += [b for b in ir.blocks if b in reachable_from(start)]
+    backward_code = emit(backward, _pullback_like(code), namespace)
+    run = FunctionType(backward_code, namespace, code.co_name)
+    kept, back, both = ir.var(), ir.var(), ir.var()
+    reversal.exit.calls += [
+        Call(kept, Const(build_tuple), [x for _, x in residuals]),
+        Call(back, Const(partial), (Const(run), kept)),
+        Call(both, Const(build_tuple), (reversal.result, back)),
+    ]
+    reversal.exit.branches = [Branch(None, [both])]
+    return emit(ir, code, namespace)
+
+
+def _residuals(reversal: Reversal) -> list[tuple[Var, Operand]]:
+    """The variables of the adjoint that the primal gives values, each value once."""
+    (branch,) = reversal.exit.branches
+    start = reversal.start
+    kept: list[tuple[Var, Operand]] = []
+    mapping: dict[Var, Operand] = {}
+    for param, x in zip(start.params[1:], branch.args[1:], strict=True):
+        known = next((p for p, y in kept if same(x, y)), None)
+        if type(x) is Const:
+            mapping[param] = x
+        elif known is not None:
+            mapping[param] = known
+        else:
+            kept.append((param, x))
+    substitute(reversal.ir, mapping)
+    return kept
+
+
+def _pullback_like(code: CodeType) -> CodeType:
+    """The signature of a pullback: residuals and ȳ; its name and place are the primal's."""
+    return _TEMPLATE.replace(
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+    )
+
+
+_TEMPLATE = (lambda residuals, ȳ: None).__code__

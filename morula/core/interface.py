@@ -1,0 +1,195 @@
+"""What users call: gradient, grad, pullback, J and their kin."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from morula.core import errors
+from morula.core.context import adjoint_if_any, enter, leave
+from morula.core.cotangents import NONE, ZERO, project_to
+from morula.core.general import call
+from morula.core.traits import has_tangent, materialise, unit
+
+
+def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The value of `f(*args, **kwargs)` and its pullback, which gives `(f̄, *cotangents)`.
+
+    `f̄` is the cotangent of the callable itself: a `Tangent` of the variables that a closure
+    captured, of the attributes of an object; `NoTangent()` where there is nothing of the kind.
+    Cotangents that are structurally zero may be `ZeroTangent()`.
+
+    >>> def closure(a):
+    ...     return lambda x: a * x
+    >>> y, back = J(closure(3.0), 2.0)
+    >>> back(1.0)
+    (Tangent[function](a=2.0), 3.0)
+    """
+    y, back = call(f, *args, **kwargs)
+
+    def J_pullback(ȳ: Any) -> tuple[Any, ...]:
+        outer = enter()
+        try:
+            return _pull(back, y, ȳ, (f, *args))
+        finally:
+            leave(outer)
+
+    return y, J_pullback
+
+
+def _pull(
+    back: Callable[[Any], tuple[Any, ...]], y: Any, ȳ: Any, inputs: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """One reverse pass: the gradient for each input, for a cotangent that mirrors y."""
+    cotangents = back(project_to(y)(ȳ))
+    return tuple([gradient_for(x, x̄) for x, x̄ in zip(inputs, cotangents, strict=False)])
+
+
+def gradient_for(x: Any, x̄: Any) -> Any:
+    """What a user gets for the argument x with the cotangent x̄; None: it has no tangent space."""
+    if not has_tangent(type(x)):
+        return None
+    return materialise(x, x̄, adjoint_if_any)
+
+
+def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """The value of `f(*args, **kwargs)` and `back`: ȳ -> a tuple, one cotangent per argument.
+
+    `ȳ` mirrors the value. `back` may be called any number of times. `kwargs` go to `f` as they are
+    and get no cotangent.
+
+    >>> y, back = pullback(lambda x, y: (x * y, x), 2.0, 3.0)
+    >>> back((1.0, 10.0))
+    (13.0, 2.0)
+    """
+    y, back = J(f, *args, **kwargs)
+    return y, functools.partial(_without_callee, back)
+
+
+def _without_callee(back: Callable[[Any], tuple[Any, ...]], ȳ: Any) -> tuple[Any, ...]:
+    return back(ȳ)[1:]
+
+
+def withgradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """The value of `f(*args, **kwargs)` and the tuple of its gradients.
+
+    >>> withgradient(lambda x: x**2, 3.0)
+    (9.0, (6.0,))
+    """
+    y, back = J(f, *args, **kwargs)
+    return y, back(_one(y, f))[1:]
+
+
+def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """The gradients of `f` by its positional arguments, always as a tuple.
+
+    `f` must give one real number. `kwargs` go to `f` and are not differentiated. For an optimiser
+    of SciPy's use `grad` or `value_and_grad`, which give the bare gradient.
+
+    >>> gradient(lambda x, y: x * y, 2.0, 3.0)
+    (3.0, 2.0)
+    """
+    return withgradient(f, *args, **kwargs)[1]
+
+
+def _one(y: Any, f: Any) -> Any:
+    """The cotangent of an output that must be one real number."""
+    one = unit(y)
+    if one is None:
+        raise errors.not_scalar(y, errors.qualified_name(f))
+    return one
+
+
+def grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the gradient of `f` by the argument `argnums`.
+
+    A tuple of gradients if `argnums` is a sequence; negative numbers count from the end. With
+    `has_aux`, `f` returns `(output, aux)` and the function `(gradient, aux)`.
+
+    >>> grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0)
+    2.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @_wraps(f, "grad")
+    def grad_f(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return grad_f
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the value of `f` and its gradient, as `grad` does.
+
+    >>> value_and_grad(lambda x: x**2)(3.0)
+    (9.0, 6.0)
+    """
+    check_argnums(argnums)
+
+    @_wraps(f, "value_and_grad")
+    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
+        positions = positions_of(argnums, len(args), f)
+        y, back = J(f, *args, **kwargs)
+        out = y
+        if has_aux:
+            out = _output_of(y, f)
+        one = _one(out, f)
+        cotangents = back((one, ZERO) if has_aux else one)
+        if isinstance(argnums, int):
+            return y, cotangents[1 + positions[0]]
+        return y, tuple([cotangents[1 + i] for i in positions])
+
+    return value_and_grad_f
+
+
+def _output_of(y: Any, f: Any) -> Any:
+    if type(y) is not tuple or len(y) != 2:
+        raise errors.OutputError(
+            f"with has_aux=True {errors.qualified_name(f)} must return a pair (output, aux), "
+            f"it returned a {type(y).__name__}"
+        )
+    return y[0]
+
+
+def check_argnums(argnums: Any) -> None:
+    """Argnums are an int or a sequence of ints."""
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not all(isinstance(i, int) and not isinstance(i, bool) for i in numbers):
+        raise errors.ArgumentError(
+            f"argnums must be an int or a sequence of ints, got {argnums!r}"
+        )
+
+
+def positions_of(argnums: Any, n: int, f: Any) -> list[int]:
+    """The positions that argnums mean for a call with n positional arguments."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    for i in numbers:
+        if not -n <= i < n:
+            raise errors.ArgumentError(
+                f"argnums={argnums!r} asks for the gradient by argument {i} of "
+                f"{errors.qualified_name(f)}, which was called with {n} positional "
+                f"argument{'' if n == 1 else 's'}; arguments passed by keyword are not differentiated"
+            )
+    return [i % n for i in numbers]
+
+
+def _wraps(f: Any, name: str) -> Callable[[Any], Any]:
+    """`functools.wraps`, for callables without a name too."""
+
+    def wrap(g: Any) -> Any:
+        g = functools.wraps(f, updated=())(g)
+        if not hasattr(f, "__name__"):
+            g.__name__ = name
+        return g
+
+    return wrap
+
+
+__all__ = ["J", "grad", "gradient", "pullback", "value_and_grad", "withgradient"]
+_ = NONE

@@ -1,0 +1,444 @@
+"""The reverse transform: a function in SSA form -> the same function followed by its adjoint.
+
+Every call `y = f(x)` becomes `y, back = J(f, x)`; the adjoint runs the blocks backwards along the
+transposed graph and calls the pullbacks (Innes, Don't Unroll Adjoint, arXiv:1810.07951). What kind
+of pair a call gives is decided by the planner; nothing is known here of values.
+
+`Reversal.build` writes the adjoint blocks with plain references to variables of the primal. Passes
+may then inline and simplify. `Reversal.resolve` makes the references good: a variable that is
+computed once per run reaches the adjoint as a block argument, one that is computed in a loop is
+pushed on the loop's tape at the end of the iteration and pulled when the adjoint comes by.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from morula.core import errors
+from morula.core.cfg import Loop, canonical_loops, is_reducible, leads_to, one_exit
+from morula.core.cotangents import ZERO, accumulate
+from morula.core.ir import IR, NOWHERE, Block, Branch, Call, Const, Operand, Position, Var, reachable
+from morula.core.primitives import (
+    DONE,
+    advance,
+    build_list,
+    build_tuple,
+    list_append,
+    pull,
+)
+from morula.core.ssa import Variables, prune_params
+
+
+@dataclass(slots=True)
+class Pair:
+    """How the value and the pullback of a call are computed.
+
+    `forward(*args)` gives both. The pullback gives a tuple; `slots` says which of its items is the
+    cotangent of which operand of the call.
+    """
+
+    forward: Operand
+    args: tuple[Operand, ...]
+    keywords: tuple[str, ...]
+    slots: tuple[tuple[int, Operand], ...]
+    always: bool = True  # must the pullback run even if no cotangent reaches the value?
+
+
+Planner = Callable[[Call], Pair | None]
+
+
+# Marks that `build` leaves for `resolve`: calls with a Loop as argument.
+
+
+def enter_loop(loop: Loop) -> Any:
+    """Primal, at the end of the preheader: the tape begins."""
+
+
+def end_iteration(loop: Loop) -> Any:
+    """Primal, in the latch: what the adjoint of this iteration needs goes on the tape."""
+
+
+def enter_adjoint(loop: Loop) -> Any:
+    """Adjoint, on the way into the loop: the tape is read from its end."""
+
+
+def more_iterations(loop: Loop) -> Any:
+    """Adjoint, behind the header: was there an iteration before?"""
+
+
+def begin_iteration(loop: Loop) -> Any:
+    """Adjoint, on the way to the latch: what the iteration needs comes off the tape."""
+
+
+MARKS = (enter_loop, end_iteration, enter_adjoint, more_iterations, begin_iteration)
+
+
+class Reversal:
+    """A primal and its adjoint under construction; `ir` holds the blocks of both.
+
+    After `build`, control goes from the primal's exit to `start`, the first adjoint block, with the
+    cotangent `seed` of the `result`; the block `end` has the cotangents of the parameters.
+    """
+
+    def __init__(self, ir: IR, plan: Planner, wanted: list[Var] | None = None) -> None:
+        self.ir = ir.copy()
+        self.plan = plan
+        self.exit = one_exit(self.ir)
+        if not is_reducible(self.ir):
+            raise errors.unsupported("an irreducible loop", f"{ir.filename}, in {ir.name}")
+        self.loops = canonical_loops(self.ir)
+        self.loop_of = {loop.header: loop for loop in self.loops}
+        self.wanted = list(self.ir.params) if wanted is None else wanted
+        self.position: Position = NOWHERE
+        self.backwards: list[tuple[Block, Block, Block]] = []  # source, target, the edge reversed
+
+    # -- the adjoint blocks
+
+    def build(self) -> None:
+        """Write the adjoint."""
+        ir = self.ir
+        self.primal = reachable(ir)
+        if self.exit not in self.primal:  # it always ends in an exception
+            return
+        live = leads_to(ir, self.exit)
+        predecessors = {
+            b: [e for e in edges if e[0] in live] for b, edges in ir.predecessors().items()
+        }
+        tags = {b: self.tag(b, predecessors[b]) for b in self.primal if b in live}
+        self.start, self.end = ir.block(), ir.block()
+        self.seed = ir.var("ȳ")
+        self.start.params = [self.seed]
+        result = self.exit.params[0]
+        self.exit.branches = [Branch(self.start, [result])]
+        self.bars = Variables(ir, self.zero_at_start)
+        self.bars.write(self.start, result, self.seed)
+        twin = {b: ir.block() for b in self.primal if b in live}
+        self.start.branches = [Branch(twin[self.exit])]
+        pairs = {b: self.differentiate_calls(b) for b in self.primal}
+        for block, adjoint in twin.items():
+            self.adjoint_of_calls(adjoint, pairs[block])
+            self.go_back(block, adjoint, predecessors[block], tags[block], twin)
+        self.mark_loops()
+        cotangents = [self.bars.read(self.end, v, v.name + "̄") for v in self.wanted]
+        out = ir.var()
+        self.end.calls.append(Call(out, Const(build_tuple), cotangents))
+        self.end.branches = [Branch(None, [out])]
+        self.bars.finish()
+        prune_params(ir, keep=self.start)
+
+    @property
+    def result(self) -> Operand:
+        """The value of the primal."""
+        return self.exit.branches[0].args[0]
+
+    def zero_at_start(self, block: Block, variable: Hashable) -> Operand | None:
+        return Const(ZERO) if block is self.start else None
+
+    def tag(self, block: Block, edges: list[tuple[Block, Branch]]) -> Var | None:
+        """A parameter that says which way a block with several ways in was reached."""
+        if len(edges) < 2 or block in self.loop_of:
+            return None
+        tag = self.ir.var("from")
+        block.params.append(tag)
+        for i, (_, branch) in enumerate(edges):
+            branch.args.append(Const(i if len(edges) > 2 else bool(i)))
+        for _, branch in self.ir.predecessors()[block]:
+            if len(branch.args) < len(block.params):  # from a block that ends in an exception
+                branch.args.append(Const(None))
+        return tag
+
+    def differentiate_calls(self, block: Block) -> list[tuple[Var, Pair, Var, Position]]:
+        """Calls become pairs; returns for each its value, its plan and its pullback."""
+        calls, pairs = [], []
+        for call in block.calls:
+            pair = self.plan(call)
+            if pair is None:
+                calls.append(call)
+                continue
+            both, back = self.ir.var(), self.ir.var()
+            where = call.position
+            calls += [
+                Call(both, pair.forward, pair.args, pair.keywords, where),
+                Call(call.out, Const(operator.getitem), (both, Const(0)), (), where),
+                Call(back, Const(operator.getitem), (both, Const(1)), (), where),
+            ]
+            pairs.append((call.out, pair, back, where))
+        block.calls = calls
+        return pairs
+
+    def append(self, block: Block, fn: Any, *args: Operand, name: str = "") -> Var:
+        out = self.ir.var(name)
+        block.calls.append(Call(out, Const(fn), args, (), self.position))
+        return out
+
+    def adjoint_of_calls(
+        self, block: Block, pairs: list[tuple[Var, Pair, Var, Position]]
+    ) -> None:
+        for y, pair, back, position in reversed(pairs):
+            self.position = position
+            ȳ = self.bars.read(block, y, y.name + "̄")
+            self.bars.write(block, y, Const(ZERO))
+            if not pair.always and type(ȳ) is Const:
+                continue
+            cotangents = self.ir.var()
+            block.calls.append(Call(cotangents, back, (ȳ,), (), position))
+            for i, x in pair.slots:
+                if type(x) is Var:
+                    self.contribute(
+                        block, x, self.append(block, operator.getitem, cotangents, Const(i))
+                    )
+
+    def contribute(self, block: Block, x: Var, c: Operand) -> None:
+        """Add to the cotangent of a variable."""
+        total = self.bars.read(block, x, x.name + "̄")
+        if type(total) is Const and total.value is ZERO:
+            self.bars.write(block, x, c)
+        else:
+            total = self.append(block, accumulate, total, c, name=x.name + "̄")
+            self.bars.write(block, x, total)
+
+    def go_back(
+        self,
+        block: Block,
+        adjoint: Block,
+        edges: list[tuple[Block, Branch]],
+        tag: Var | None,
+        twin: dict[Block, Block],
+    ) -> None:
+        """From the adjoint of a block to those of its predecessors."""
+        self.position = NOWHERE
+        if not edges:
+            adjoint.branches = [Branch(self.end)]
+            return
+        edges_back = []
+        for source, branch in edges:
+            edge = self.ir.block()
+            self.adjoint_of_arguments(edge, block, branch)
+            self.backwards.append((source, block, edge))
+            edge.branches = [Branch(twin[source])]
+            edges_back.append(edge)
+        loop = self.loop_of.get(block)
+        if len(edges_back) == 1:
+            adjoint.branches = [Branch(edges_back[0])]
+        elif loop is not None:
+            again = self.append(adjoint, more_iterations, Const(loop))
+            way = [source is loop.latch for source, _ in edges]
+            adjoint.branches = [
+                Branch(edges_back[way.index(True)], (), again),
+                Branch(edges_back[way.index(False)]),
+            ]
+            self.append(edges_back[way.index(True)], begin_iteration, Const(loop))
+        else:
+            assert tag is not None
+            self.dispatch(adjoint, tag, edges_back)
+
+    def adjoint_of_arguments(self, edge: Block, block: Block, branch: Branch) -> None:
+        """A parameter's cotangent goes to the argument that was passed for it."""
+        received = [(p, a) for p, a in zip(block.params, branch.args, strict=True)]
+        bars = [self.bars.read(edge, p, p.name + "̄") for p, _ in received]
+        for p, _ in received:
+            self.bars.write(edge, p, Const(ZERO))
+        for (_, a), p̄ in zip(received, bars, strict=True):
+            if type(a) is Var:
+                self.contribute(edge, a, p̄)
+
+    def dispatch(self, block: Block, tag: Var, targets: list[Block]) -> None:
+        """Go to the target with the number that the tag holds."""
+        if len(targets) == 2:
+            block.branches = [Branch(targets[1], (), tag), Branch(targets[0])]
+            return
+        for i, target in enumerate(targets[:-2]):
+            test = self.append(block, operator.eq, tag, Const(i))
+            rest = self.ir.block()
+            block.branches = [Branch(target, (), test), Branch(rest)]
+            block = rest
+        test = self.append(block, operator.eq, tag, Const(len(targets) - 2))
+        block.branches = [Branch(targets[-2], (), test), Branch(targets[-1])]
+
+    def mark_loops(self) -> None:
+        """Leave marks where `resolve` puts the tapes."""
+        for loop in self.loops:
+            self.append(loop.preheader, enter_loop, Const(loop))
+            self.append(loop.latch, end_iteration, Const(loop))
+            for source, target, edge in self.backwards:
+                if source in loop.body and target not in loop.body:
+                    self.append(edge, enter_adjoint, Const(loop))
+
+    # -- residuals
+
+    def resolve(self) -> None:
+        """Make the adjoint's references to variables of the primal good."""
+        if self.exit not in self.primal:
+            return
+        _Residuals(self).run()
+
+
+class _Residuals:
+    """How the variables of the primal reach the adjoint, on demand of its blocks.
+
+    A residual is a named variable of `ssa.Variables`, written where the primal defines it, read
+    where the adjoint refers to it. Reading against the arrows comes, at a block that begins the
+    adjoint of an iteration, to the values of that iteration: there it is pulled off the tape, and
+    the primal's latch pushes it.
+    """
+
+    def __init__(self, reversal: Reversal) -> None:
+        self.reversal = reversal
+        self.ir = reversal.ir
+        self.variables = Variables(self.ir, self.at_start)
+        ir = self.ir
+        ir.blocks = reachable(ir)
+        self.adjoint = reachable_from(reversal.start)
+        self.home = {
+            v: block
+            for block in ir.blocks
+            if block not in self.adjoint
+            for v in (*block.params, *(c.out for c in block.calls))
+        }
+        self.home.update(dict.fromkeys(ir.free, ir.entry))
+        self.marks = self.find_marks()
+        self.bodies = self.find_bodies()
+        self.beginning = {
+            self.marks[begin_iteration, loop][0][0]: loop
+            for loop in reversal.loops
+            if (begin_iteration, loop) in self.marks
+        }
+        self.pulled: dict[Loop, list[tuple[Var, Operand]]] = {
+            loop: [] for loop in reversal.loops
+        }
+        self.tapes: dict[Loop, Var] = {}
+        self.position = NOWHERE
+
+    def find_marks(self) -> dict[tuple[Any, Loop], list[tuple[Block, Call]]]:
+        found: dict[tuple[Any, Loop], list[tuple[Block, Call]]] = {}
+        for block in self.ir.blocks:
+            for call in block.calls:
+                if call.primitive in MARKS:
+                    loop = call.args[0].value  # type: ignore[union-attr]
+                    found.setdefault((call.primitive, loop), []).append((block, call))
+        return found
+
+    def find_bodies(self) -> dict[Loop, set[Block]]:
+        """The blocks of every loop as they are now, for passes may have put in new ones."""
+        predecessors = self.ir.predecessors()
+        bodies = {}
+        for loop in self.reversal.loops:
+            body = {loop.header}
+            work = [block for block, _ in self.marks.get((end_iteration, loop), ())]
+            while work:
+                block = work.pop()
+                if block not in body:
+                    body.add(block)
+                    work += [p for p, _ in predecessors[block]]
+            bodies[loop] = body
+        return bodies
+
+    def run(self) -> None:
+        self.begin_tapes()
+        for v, block in self.home.items():
+            self.variables.write(block, ("residual", v), v)
+        for block in self.ir.blocks:
+            if block in self.adjoint:
+                self.rewrite(block)
+        self.variables.finish()
+        for loop in self.reversal.loops:
+            if not self.pulled[loop]:
+                self.count(loop)
+        self.emit_tapes()
+        self.drop_marks()
+
+    def at_start(self, block: Block, variable: Any) -> Operand | None:
+        kind, key = variable
+        if block is self.ir.entry:
+            return Const(None)
+        loop = self.beginning.get(block)
+        if loop is None or kind != "residual" or self.home[key] not in self.bodies[loop]:
+            return None
+        item = self.ir.var(key.name)
+        latch = self.marks[end_iteration, loop][0][0]
+        self.pulled[loop].append((item, self.variables.read(latch, variable, key.name)))
+        return item
+
+    def begin_tapes(self) -> None:
+        for loop in self.reversal.loops:
+            block, mark = self.marks[enter_loop, loop][0]
+            tape = self.tapes[loop] = self.ir.var("tape")
+            block.calls.append(Call(tape, Const(build_list), ()))
+            self.home[tape] = block
+
+    def rewrite(self, block: Block) -> None:
+        """Read residuals where the block refers to variables of the primal."""
+
+        def read(x: Operand) -> Operand:
+            if type(x) is Var and x in self.home:
+                return self.variables.read(block, ("residual", x), x.name)
+            return x
+
+        for call in block.calls:
+            call.fn = read(call.fn)
+            call.args = tuple([read(a) for a in call.args])
+        for branch in block.branches:
+            branch.args = [read(a) for a in branch.args]
+            if branch.cond is not None:
+                branch.cond = read(branch.cond)
+        for call in list(block.calls):
+            if call.primitive is enter_adjoint:
+                loop = call.args[0].value  # type: ignore[union-attr]
+                tape = self.variables.read(block, ("residual", self.tapes[loop]), "tape")
+                items = self.ir.var("items")
+                block.calls.append(Call(items, Const(reversed), (tape,)))
+                self.variables.write(block, ("items", loop), items)
+            elif call.primitive is more_iterations:
+                self.variables.read(block, ("items", call.args[0].value), "items")  # type: ignore[union-attr]
+
+    def count(self, loop: Loop) -> None:
+        """A loop whose iterations leave nothing on the tape is counted."""
+
+    def emit_tapes(self) -> None:
+        for loop in self.reversal.loops:
+            pulled = self.pulled[loop]
+            if not pulled:  # its length is all that is needed of the tape
+                pulled.append((self.ir.var(), Const(None)))
+            latch, _ = self.marks[end_iteration, loop][0]
+            tape = self.tapes[loop]
+            latch.calls += [
+                Call(self.ir.var(), Const(list_append), (tape, value)) for _, value in pulled
+            ]
+            if (more_iterations, loop) in self.marks:
+                self.emit_test(loop, pulled)
+
+    def emit_test(self, loop: Loop, pulled: list[tuple[Var, Operand]]) -> None:
+        header, mark = self.marks[more_iterations, loop][0]
+        items = self.variables.read(header, ("items", loop))
+        ended = self.ir.var()
+        last = pulled[-1][0]
+        header.calls += [
+            Call(last, Const(advance), (items,)),
+            Call(ended, Const(operator.is_), (last, Const(DONE))),
+        ]
+        begin, leave = header.branches
+        header.branches = [Branch(leave.block, leave.args, ended), Branch(begin.block, begin.args)]
+        block, _ = self.marks[begin_iteration, loop][0]
+        items = self.variables.read(block, ("items", loop))
+        block.calls[:0] = [
+            Call(item, Const(pull), (items,)) for item, _ in reversed(pulled[:-1])
+        ]
+        self.variables.finish()
+
+    def drop_marks(self) -> None:
+        for block in self.ir.blocks:
+            block.calls = [c for c in block.calls if c.primitive not in MARKS]
+
+
+def reachable_from(start: Block) -> set[Block]:
+    """The blocks that control can reach from `start`."""
+    found, work = {start}, [start]
+    while work:
+        for successor in work.pop().successors():
+            if successor not in found:
+                found.add(successor)
+                work.append(successor)
+    return found

@@ -1,0 +1,679 @@
+"""Rules of the elementwise functions of one and two arguments, of choices, rounding and parts.
+
+    y = f(x):      x̄ = ȳ f'(x)*        (z* is the complex conjugate; f is holomorphic)
+    y = f(a, b):   ā = ȳ (∂f/∂a)*      summed over the axes along which a was broadcast
+
+At kinks: |x| has slope 0 at 0; where the operands of a maximum or minimum are equal, they share ȳ
+equally; the branch of `where` that is not taken gets structural zeros (see structural.py).
+Shapes: those of NumPy's broadcasting. A table of derivatives stands for the functions that are
+seldom the dear part of a program; the others are written out.
+Tests: tests/rules/arrays/test_elementwise.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import NoTangent, ZeroTangent, rrule, type_stable
+from morula.rules.arrays.broadcasting import match, spread, total, unbroadcast
+from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.types import NO_VALUE, Numeric, Scalar, Small
+
+LOG2 = math.log(2)
+LOG10 = math.log(10)
+TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+
+# A real number: its derivative needs no conjugation.
+_General = np.ndarray | int | complex | Small
+
+
+# -- written out -------------------------------------------------------------------------------------
+
+
+@rrule(np.exp)
+def _(x: _General):
+    y = np.exp(x)
+
+    def exp_pullback(ȳ):
+        return (ȳ * y.conjugate(),)
+
+    return y, exp_pullback
+
+
+@rrule(np.exp)
+def _(x: float):
+    y = np.exp(x)
+
+    def exp_pullback(ȳ):
+        return (ȳ * y,)
+
+    return y, exp_pullback
+
+
+@rrule(np.log)
+def _(x: _General):
+    def log_pullback(ȳ):
+        return (ȳ / x.conjugate(),)
+
+    return np.log(x), log_pullback
+
+
+@rrule(np.log)
+def _(x: float):
+    def log_pullback(ȳ):
+        return (ȳ / x,)
+
+    return np.log(x), log_pullback
+
+
+@rrule(np.sqrt)
+def _(x: _General):
+    y = np.sqrt(x)
+
+    def sqrt_pullback(ȳ):
+        return (ȳ * (0.5 / y.conjugate()),)
+
+    return y, sqrt_pullback
+
+
+@rrule(np.sqrt)
+def _(x: float):
+    y = np.sqrt(x)
+
+    def sqrt_pullback(ȳ):
+        return (ȳ * (0.5 / y),)
+
+    return y, sqrt_pullback
+
+
+@rrule(np.tanh)
+def _(x: _General):
+    y = np.tanh(x)
+
+    def tanh_pullback(ȳ):
+        return (ȳ * (1 - y * y).conjugate(),)
+
+    return y, tanh_pullback
+
+
+@rrule(np.tanh)
+def _(x: float):
+    y = np.tanh(x)
+
+    def tanh_pullback(ȳ):
+        return (ȳ * (1 - y * y),)
+
+    return y, tanh_pullback
+
+
+@rrule(np.sin)
+def _(x: _General):
+    def sin_pullback(ȳ):
+        return (ȳ * np.cos(x).conjugate(),)
+
+    return np.sin(x), sin_pullback
+
+
+@rrule(np.sin)
+def _(x: float):
+    def sin_pullback(ȳ):
+        return (ȳ * np.cos(x),)
+
+    return np.sin(x), sin_pullback
+
+
+@rrule(np.cos)
+def _(x: _General):
+    def cos_pullback(ȳ):
+        return (ȳ * -np.sin(x).conjugate(),)
+
+    return np.cos(x), cos_pullback
+
+
+@rrule(np.cos)
+def _(x: float):
+    def cos_pullback(ȳ):
+        return (ȳ * -np.sin(x),)
+
+    return np.cos(x), cos_pullback
+
+
+@rrule(np.square)
+def _(x: Numeric):
+    def square_pullback(ȳ):
+        return (ȳ * (2 * x).conjugate(),)
+
+    return np.square(x), square_pullback
+
+
+@rrule(np.negative)
+def _(x: Numeric):
+    def negative_pullback(ȳ):
+        return (-ȳ,)
+
+    return np.negative(x), negative_pullback
+
+
+@rrule(np.positive)
+def _(x: Numeric):
+    def positive_pullback(ȳ):
+        return (ȳ,)
+
+    return np.positive(x), positive_pullback
+
+
+@rrule(np.absolute)
+def _(x: Numeric):
+    def absolute_pullback(ȳ):
+        return (ȳ * np.sign(x),)  # x / |x| for complex x, and 0 at 0
+
+    return np.absolute(x), absolute_pullback
+
+
+@rrule(np.fabs)
+def _(x: Numeric):
+    def fabs_pullback(ȳ):
+        return (ȳ * np.sign(x),)
+
+    return np.fabs(x), fabs_pullback
+
+
+@rrule(np.sign)
+def _(x: Numeric):
+    """The unit z / |z| of a complex z: z̄ = (ȳ - y Re(y* ȳ)) / |z|; of a real number, constant."""
+    y = np.sign(x)
+
+    def sign_pullback(ȳ):
+        if not np.iscomplexobj(x):
+            return (ZeroTangent(),)
+        across = ȳ - y * np.real(y.conjugate() * ȳ)
+        size = np.absolute(x)
+        return (across / np.where(size == 0, 1, size),)
+
+    return y, sign_pullback
+
+
+@rrule(np.conjugate)
+def _(x: Numeric):
+    def conjugate_pullback(ȳ):
+        return (ȳ.conjugate(),)
+
+    return np.conjugate(x), conjugate_pullback
+
+
+# -- by their derivatives ----------------------------------------------------------------------------
+
+
+def elementwise(*primals: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare functions of one argument by their derivative: `def _(y, x): return ∂y_∂x`."""
+
+    def register(derivative: Callable[..., Any]) -> Callable[..., Any]:
+        for primal in primals:
+            _unary(primal, derivative)
+        return derivative
+
+    return register
+
+
+def _unary(primal, derivative):
+    @rrule(primal)
+    def _(x: Numeric):
+        y = primal(x)
+
+        def elementwise_pullback(ȳ):
+            return (ȳ * derivative(y, x).conjugate(),)
+
+        return y, elementwise_pullback
+
+    type_stable(primal)
+
+
+def broadcasting(*primals: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare functions of two arguments by their partial derivatives, from y, a and b."""
+
+    def register(partials: Callable[..., Any]) -> Callable[..., Any]:
+        for primal in primals:
+            _binary(primal, partials)
+        return partials
+
+    return register
+
+
+def _binary(primal, partials):
+    @rrule(primal)
+    def _(a: Numeric, b: Numeric):
+        a_shape = np.shape(a)
+        b_shape = np.shape(b)
+        y = primal(a, b)
+
+        def broadcasting_pullback(ȳ):
+            d_a, d_b = partials(y, a, b)
+            return match(ȳ * d_a, a_shape), match(ȳ * d_b, b_shape)
+
+        return y, broadcasting_pullback
+
+    type_stable(primal)
+
+
+@elementwise(np.exp2)
+def _(y, x):
+    return y * LOG2
+
+
+@elementwise(np.expm1)
+def _(y, x):
+    return np.exp(x)
+
+
+@elementwise(np.log2)
+def _(y, x):
+    return 1 / (x * LOG2)
+
+
+@elementwise(np.log10)
+def _(y, x):
+    return 1 / (x * LOG10)
+
+
+@elementwise(np.log1p)
+def _(y, x):
+    return 1 / (1 + x)
+
+
+@elementwise(np.cbrt)
+def _(y, x):
+    return 1 / (3 * y * y)
+
+
+@elementwise(np.reciprocal)
+def _(y, x):
+    return -y * y
+
+
+@elementwise(np.tan)
+def _(y, x):
+    return 1 + y * y
+
+
+@elementwise(np.sinh)
+def _(y, x):
+    return np.cosh(x)
+
+
+@elementwise(np.cosh)
+def _(y, x):
+    return np.sinh(x)
+
+
+# On the branch cuts of the complex functions the square roots are those that y itself tells.
+
+
+@elementwise(np.arcsin)
+def _(y, x):
+    return 1 / (np.cos(y) if np.iscomplexobj(x) else np.sqrt((1 - x) * (1 + x)))
+
+
+@elementwise(np.arccos)
+def _(y, x):
+    return -1 / (np.sin(y) if np.iscomplexobj(x) else np.sqrt((1 - x) * (1 + x)))
+
+
+@elementwise(np.arctan)
+def _(y, x):
+    return 1 / (1 + x * x)
+
+
+@elementwise(np.arcsinh)
+def _(y, x):
+    return 1 / (np.cosh(y) if np.iscomplexobj(x) else np.hypot(1, x))
+
+
+@elementwise(np.arccosh)
+def _(y, x):
+    return 1 / (np.sinh(y) if np.iscomplexobj(x) else np.sqrt((x - 1) * (x + 1)))
+
+
+@elementwise(np.arctanh)
+def _(y, x):
+    return 1 / ((1 - x) * (1 + x))
+
+
+@elementwise(np.degrees, np.rad2deg)
+def _(y, x):
+    return 180 / math.pi
+
+
+@elementwise(np.radians, np.deg2rad)
+def _(y, x):
+    return math.pi / 180
+
+
+@broadcasting(np.arctan2)
+def _(y, a, b):
+    size = a * a + b * b
+    return b / size, -a / size
+
+
+@broadcasting(np.hypot)
+def _(y, a, b):
+    size = np.where(y == 0, 1, y)  # the slope at the origin is 0
+    return a / size, b / size
+
+
+@broadcasting(np.logaddexp)
+def _(y, a, b):
+    return np.exp(_less(a, y, b)), np.exp(_less(b, y, a))
+
+
+@broadcasting(np.logaddexp2)
+def _(y, a, b):
+    return np.exp2(_less(a, y, b, 1.0)), np.exp2(_less(b, y, a, 1.0))
+
+
+def _less(a, y, b, half=LOG2):
+    """a - y, also where a = b is infinite and they share ȳ, and where a is the infinite one."""
+    return np.where(a == b, -half, np.where(a == y, 0.0, a - np.where(a == y, 0.0, y)))
+
+
+@broadcasting(np.fmod)
+def _(y, a, b):
+    return 1, -np.trunc(a / b)
+
+
+@rrule(np.copysign)
+def _(a: Numeric, b: Numeric):
+    shape = np.shape(a)
+
+    def copysign_pullback(ȳ):
+        return match(ȳ * np.copysign(np.sign(a), a * np.copysign(1, b)), shape), ZeroTangent()
+
+    return np.copysign(a, b), copysign_pullback
+
+
+@rrule(np.heaviside)
+def _(a: Numeric, b: Numeric):
+    b_shape = np.shape(b)
+
+    def heaviside_pullback(ȳ):
+        return ZeroTangent(), unbroadcast(masked(ȳ, np.equal(a, 0)), b_shape)
+
+    return np.heaviside(a, b), heaviside_pullback
+
+
+@rrule(np.ldexp)
+def _(x: Numeric, n: Numeric):
+    shape = np.shape(x)
+
+    def ldexp_pullback(ȳ):
+        return match(np.ldexp(ȳ, n), shape), NoTangent()
+
+    return np.ldexp(x, n), ldexp_pullback
+
+
+@rrule(np.frexp)
+def _(x: Numeric):
+    y = np.frexp(x)
+    exponent = y[1]
+
+    def frexp_pullback(ȳ):
+        return (np.ldexp(ȳ[0], -exponent),)
+
+    return y, frexp_pullback
+
+
+@rrule(np.modf)
+def _(x: Numeric):
+    def modf_pullback(ȳ):
+        return (ȳ[0],)
+
+    return np.modf(x), modf_pullback
+
+
+# -- choices -----------------------------------------------------------------------------------------
+
+
+def chosen_part(ȳ, a, b, greater):
+    """The cotangent of `a` where max(a, b), or min(a, b), was taken, in the shape of ȳ.
+
+    Zero, not NaN, where `b` was taken; half of ȳ at a tie.
+    """
+    ties = np.equal(a, b)
+    chosen = np.greater(a, b) if greater else np.less(a, b)
+    if not isinstance(ties, np.ndarray):
+        return ȳ if chosen else ȳ * 0.5 if ties else ZeroTangent()
+    if np.count_nonzero(ties):
+        return np.where(chosen, ȳ, np.where(ties, ȳ * 0.5, 0.0))
+    return masked(ȳ, chosen)
+
+
+@rrule(chosen_part)
+def _(ȳ: object, a: object, b: object, greater: object):
+    def chosen_part_pullback(x̄):
+        return chosen_part(x̄, a, b, greater), ZeroTangent(), ZeroTangent(), NoTangent()
+
+    return chosen_part(ȳ, a, b, greater), chosen_part_pullback
+
+
+def _choice(primal, greater):
+    @rrule(primal)
+    def _(a: np.ndarray, b: Scalar):
+        def maximum_pullback(ȳ):
+            return chosen_part(ȳ, a, b, greater), total(chosen_part(ȳ, b, a, greater))
+
+        return primal(a, b), maximum_pullback
+
+    @rrule(primal)
+    def _(a: Scalar, b: np.ndarray):
+        def maximum_pullback(ȳ):
+            return total(chosen_part(ȳ, a, b, greater)), chosen_part(ȳ, b, a, greater)
+
+        return primal(a, b), maximum_pullback
+
+    @rrule(primal)
+    def _(a: np.ndarray, b: np.ndarray):
+        a_shape = a.shape
+        b_shape = b.shape
+
+        def maximum_pullback(ȳ):
+            return (
+                match(chosen_part(ȳ, a, b, greater), a_shape),
+                match(chosen_part(ȳ, b, a, greater), b_shape),
+            )
+
+        return primal(a, b), maximum_pullback
+
+    @rrule(primal)
+    def _(a: Scalar, b: Scalar):
+        def maximum_pullback(ȳ):
+            return chosen_part(ȳ, a, b, greater), chosen_part(ȳ, b, a, greater)
+
+        return primal(a, b), maximum_pullback
+
+    type_stable(primal)
+
+
+_choice(np.maximum, True)
+_choice(np.minimum, False)
+
+
+def _choice_but_nan(primal, plain):
+    """fmax and fmin: as maximum and minimum, and a number is preferred to NaN."""
+
+    @rrule(primal)
+    def _(a: Numeric, b: Numeric):
+        a_shape = np.shape(a)
+        b_shape = np.shape(b)
+        lost = math.inf if plain is np.minimum else -math.inf
+        greater = plain is np.maximum
+
+        def fmax_pullback(ȳ):
+            a_or = np.where(np.isnan(a), lost, a)
+            b_or = np.where(np.isnan(b), lost, b)
+            return (
+                unbroadcast(chosen_part(ȳ, a_or, b_or, greater), a_shape),
+                unbroadcast(chosen_part(ȳ, b_or, a_or, greater), b_shape),
+            )
+
+        return primal(a, b), fmax_pullback
+
+    type_stable(primal)
+
+
+_choice_but_nan(np.fmax, np.maximum)
+_choice_but_nan(np.fmin, np.minimum)
+
+
+@rrule(np.where)
+def _(condition: object, a: Numeric, b: Numeric):
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+
+    def where_pullback(ȳ):
+        return (
+            NoTangent(),
+            taken(ȳ, condition, True, a_shape),
+            taken(ȳ, condition, False, b_shape),
+        )
+
+    return np.where(condition, a, b), where_pullback
+
+
+@rrule(np.where)
+def _(condition: object):
+    def where_pullback(ȳ):
+        return (ZeroTangent(),)
+
+    return np.where(condition), where_pullback
+
+
+def taken(ȳ, condition, holds, shape):
+    """The cotangent of one branch of `where`, marked as structurally zero where it is not taken."""
+    mask = np.asarray(condition, bool)
+    if not holds:
+        mask = ~mask
+    if mask.ndim == 0:
+        return unbroadcast(ȳ, shape) if mask else ZeroTangent()
+    return unbroadcast(selected(ȳ, mask), shape)
+
+
+@rrule(taken)
+def _(ȳ: object, condition: object, holds: object, shape: object):
+    have = np.shape(ȳ)
+
+    def taken_pullback(x̄):
+        return (
+            taken(spread(x̄, have), condition, holds, have),
+            NoTangent(),
+            NoTangent(),
+            NoTangent(),
+        )
+
+    return taken(ȳ, condition, holds, shape), taken_pullback
+
+
+def clip_parts(ȳ, x, low, high):
+    """The cotangents of clip(x, low, high), with the ties of min(max(x, low), high)."""
+    inner = x if low is None else np.maximum(x, low)
+    high_bar = None
+    if high is not None:
+        high_bar = unbroadcast(chosen_part(ȳ, high, inner, False), np.shape(high))
+        ȳ = chosen_part(ȳ, inner, high, False)
+    ȳ = unbroadcast(ȳ, np.shape(inner))
+    low_bar = None
+    if low is not None:
+        low_bar = unbroadcast(chosen_part(ȳ, low, x, True), np.shape(low))
+        ȳ = chosen_part(ȳ, x, low, True)
+    return (
+        unbroadcast(ȳ, np.shape(x)),
+        NoTangent() if low_bar is None else low_bar,
+        NoTangent() if high_bar is None else high_bar,
+    )
+
+
+@rrule(np.clip)
+@rrule(np.ndarray.clip)
+def _(a: Numeric, a_min=None, a_max=None, *, min=NO_VALUE, max=NO_VALUE):
+    low = a_min if min is NO_VALUE else min
+    high = a_max if max is NO_VALUE else max
+
+    def clip_pullback(ȳ):
+        ā, low_bar, high_bar = clip_parts(ȳ, a, low, high)
+        return ā, low_bar, high_bar, low_bar, high_bar
+
+    return np.clip(a, low, high), clip_pullback
+
+
+# -- parts of complex numbers ------------------------------------------------------------------------
+
+
+@rrule(np.real)
+def _(val: Numeric):
+    def real_pullback(ȳ):
+        return (ȳ,)
+
+    return np.real(val), real_pullback
+
+
+@rrule(np.imag)
+def _(val: Numeric):
+    def imag_pullback(ȳ):
+        if not np.iscomplexobj(val):
+            return (ZeroTangent(),)
+        return (ȳ * 1j,)
+
+    return np.imag(val), imag_pullback
+
+
+@rrule(np.angle)
+def _(z: Numeric, deg=False):
+    """arg z = Im log z: z̄ = i ȳ z / |z|²."""
+
+    def angle_pullback(ȳ):
+        if not np.iscomplexobj(z):
+            return ZeroTangent(), NoTangent()
+        factor = 180 / math.pi if deg else 1
+        return ȳ * (1j * factor) / z.conjugate(), NoTangent()
+
+    return np.angle(z, deg), angle_pullback
+
+
+@rrule(np.real_if_close)
+def _(a: Numeric, tol=100):
+    def real_if_close_pullback(ȳ):
+        return ȳ, NoTangent()
+
+    return np.real_if_close(a, tol), real_if_close_pullback
+
+
+@rrule(np.nan_to_num)
+def _(x: Numeric, *, nan=0.0, posinf=None, neginf=None):
+    def nan_to_num_pullback(ȳ):
+        return (masked(ȳ, np.isfinite(x)),)
+
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf), nan_to_num_pullback
+
+
+@rrule(np.sinc)
+def _(x: Numeric):
+    """sin(πx) / (πx); the slope is (cos(πx) - y) / x, and by its series near 0."""
+    y = np.sinc(x)
+
+    def sinc_pullback(ȳ):
+        t = math.pi * x
+        near = np.absolute(t) < 0.02
+        series = t * (t * t / 30 - 1 / 3 - t * t * t * t / 840) * math.pi
+        slope = np.where(near, series, (np.cos(t) - y) / np.where(near, 1, x))
+        return (ȳ * slope.conjugate(),)
+
+    return y, sinc_pullback
+
+
+type_stable(
+    np.exp, np.log, np.sqrt, np.tanh, np.sin, np.cos, np.square, np.negative, np.positive,
+    np.absolute, np.fabs, np.sign, np.conjugate, np.where, np.heaviside, np.ldexp, np.frexp,
+    np.modf, np.real, np.imag, np.angle,
+)  # fmt: skip

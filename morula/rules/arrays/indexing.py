@@ -1,0 +1,250 @@
+"""Rules of x[i] and its relatives: take, take_along_axis, compress, choose, diag, triu, tril, ….
+
+    y = x[i]:     x̄ = scatter(ȳ, i): zeros of the shape of x to which ȳ is added at i
+    scatter:      its transpose is x[i] again
+
+Shapes: every kind of index, entries that are met twice add. A boolean mask marks what it left out
+as structurally zero.
+Tests: tests/rules/arrays/test_indexing.py
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
+from morula.rules.arrays.broadcasting import spread
+from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.traits import tangent_dtype
+
+_BASIC = (int, slice, type(Ellipsis), type(None), np.integer)
+
+
+@rrule(operator.getitem)
+def _(x: np.ndarray, index: object):
+    shape = x.shape
+    dtype = x.dtype
+
+    def getitem_pullback(ȳ):
+        return scatter(ȳ, index, shape, dtype), NoTangent()
+
+    return x[index], getitem_pullback
+
+
+def scatter(ȳ, index, shape, dtype):
+    """Zeros of this shape, with ȳ added at `index`: the transpose of indexing."""
+    x̄ = np.zeros(shape, _scattered_dtype(ȳ, dtype))
+    if type(index) is tuple:
+        basic = all(isinstance(i, _BASIC) and not isinstance(i, bool) for i in index)
+    else:
+        basic = isinstance(index, _BASIC) and not isinstance(index, bool)
+    if basic:
+        x̄[index] = ȳ
+        return x̄
+    mask = np.asarray(index) if isinstance(index, np.ndarray | list) else None
+    if mask is not None and mask.dtype == bool:
+        x̄[mask] = ȳ
+        where = mask if mask.ndim == x̄.ndim else spread(_lengthened(mask, x̄.ndim), shape)
+        return selected(x̄, where)
+    np.add.at(x̄, index, ȳ)
+    return x̄
+
+
+def _lengthened(mask: np.ndarray, ndim: int) -> np.ndarray:
+    return mask.reshape((*mask.shape, *[1] * (ndim - mask.ndim)))
+
+
+def _scattered_dtype(ȳ: Any, dtype: np.dtype) -> np.dtype:
+    """The dtype of the primal's tangents, or of ȳ, if that is the wider one."""
+    dtype = tangent_dtype(dtype) or np.dtype(float)
+    return dtype if isinstance(ȳ, float | int) else np.result_type(dtype, ȳ)
+
+
+@rrule(scatter)
+def _(ȳ: object, index: object, shape: object, dtype: object):
+    def scatter_pullback(x̄):
+        return x̄[index], NoTangent(), NoTangent(), NoTangent()
+
+    return scatter(ȳ, index, shape, dtype), scatter_pullback
+
+
+@rrule(np.take)
+@rrule(np.ndarray.take)
+def _(a: np.ndarray, indices: object, axis=None, *, mode="raise"):
+    shape = a.shape
+    dtype = a.dtype
+
+    def take_pullback(ȳ):
+        n = a.size if axis is None else shape[axis]
+        found = _within(indices, n, mode)
+        if axis is None:
+            ā = scatter(ȳ, found, (n,), dtype).reshape(shape)
+        else:
+            ā = scatter(ȳ, (*[slice(None)] * (axis % len(shape)), found), shape, dtype)
+        return ā, NoTangent(), NoTangent()
+
+    return np.take(a, indices, axis, mode=mode), take_pullback
+
+
+def _within(indices: Any, n: int, mode: str) -> np.ndarray:
+    found = np.asarray(indices)
+    if mode == "wrap":
+        return found % n
+    return np.clip(found, 0, n - 1) if mode == "clip" else found
+
+
+@rrule(np.take_along_axis)
+def _(arr: np.ndarray, indices: object, axis=-1):
+    index = along(arr.shape, np.asarray(indices), axis)
+    shape = arr.shape if axis is not None else (arr.size,)
+
+    def take_along_axis_pullback(ȳ):
+        return scatter(ȳ, index, shape, arr.dtype).reshape(arr.shape), NoTangent(), NoTangent()
+
+    return np.take_along_axis(arr, indices, axis), take_along_axis_pullback
+
+
+def along(shape, indices, axis):
+    """The index that takes `indices` along one axis, and every entry along the others."""
+    if axis is None:
+        return (indices,)
+    axis %= len(shape)
+    index = list(np.ix_(*[np.arange(n) for n in shape]))
+    index[axis] = indices
+    return tuple(index)
+
+
+@rrule(np.compress)
+def _(condition: object, a: np.ndarray, axis=None):
+    kept = np.flatnonzero(np.asarray(condition))
+
+    def compress_pullback(ȳ):
+        if axis is None:
+            ā = scatter(ȳ, kept, (a.size,), a.dtype).reshape(a.shape)
+        else:
+            ā = scatter(ȳ, (*[slice(None)] * (axis % a.ndim), kept), a.shape, a.dtype)
+        return NoTangent(), ā, NoTangent()
+
+    return np.compress(condition, a, axis), compress_pullback
+
+
+@rrule(np.extract)
+def _(condition: object, arr: np.ndarray):
+    kept = np.flatnonzero(np.ravel(condition))
+
+    def extract_pullback(ȳ):
+        return NoTangent(), scatter(ȳ, kept, (arr.size,), arr.dtype).reshape(arr.shape)
+
+    return np.extract(condition, arr), extract_pullback
+
+
+@rrule(np.diag)
+def _(v: np.ndarray, k=0):
+    shape = v.shape
+
+    def diag_pullback(ȳ):
+        if len(shape) == 1:
+            return np.diagonal(ȳ, k), NoTangent()
+        return diag_back(ȳ, shape, k), NoTangent()
+
+    return np.diag(v, k), diag_pullback
+
+
+def diag_back(ȳ, shape, k):
+    """Zeros of this shape with ȳ on diagonal k."""
+    steps = np.arange(ȳ.shape[0])
+    return scatter(ȳ, (steps + max(-k, 0), steps + max(k, 0)), shape, ȳ.dtype)
+
+
+@rrule(np.tril)
+def _(m: np.ndarray, k=0):
+    shape = m.shape
+
+    def tril_pullback(ȳ):
+        return masked(ȳ, np.tri(*shape[-2:], k=k, dtype=bool)), NoTangent()
+
+    return np.tril(m, k), tril_pullback
+
+
+@rrule(np.triu)
+def _(m: np.ndarray, k=0):
+    shape = m.shape
+
+    def triu_pullback(ȳ):
+        return masked(ȳ, ~np.tri(*shape[-2:], k=k - 1, dtype=bool)), NoTangent()
+
+    return np.triu(m, k), triu_pullback
+
+
+@rrule(np.sort)
+def _(a: np.ndarray, axis=-1, kind=None):
+    """The permutation that a stable sort takes: one output has one source, ties or not."""
+    flat = a.reshape(-1) if axis is None else a
+    along_axis = -1 if axis is None else axis
+    order = np.argsort(flat, along_axis, kind="stable")
+    index = along(flat.shape, order, along_axis)
+
+    def sort_pullback(ȳ):
+        ā = scatter(ȳ, index, flat.shape, a.dtype).reshape(a.shape)
+        return ā, NoTangent(), NoTangent()
+
+    return np.sort(a, axis, kind), sort_pullback
+
+
+@rrule(np.partition)
+def _(a: np.ndarray, kth: object, axis=-1):
+    flat = a.reshape(-1) if axis is None else a
+    along_axis = -1 if axis is None else axis
+    order = np.argpartition(flat, kth, along_axis)
+    index = along(flat.shape, order, along_axis)
+
+    def partition_pullback(ȳ):
+        ā = scatter(ȳ, index, flat.shape, a.dtype).reshape(a.shape)
+        return ā, NoTangent(), NoTangent()
+
+    return flat[index], partition_pullback
+
+
+@rrule(np.bincount)
+def _(x: object, weights=None, minlength=0):
+    def bincount_pullback(ȳ):
+        ones = NoTangent() if weights is None else ȳ[np.asarray(x)]
+        return NoTangent(), ones, NoTangent()
+
+    return np.bincount(x, weights, minlength), bincount_pullback
+
+
+@rrule(np.choose)
+def _(a: object, choices: np.ndarray):
+    """Entry of choices[a]; choices is stacked along its first axis."""
+
+    def choose_pullback(ȳ):
+        parts = [masked(ȳ, np.equal(a, i)) for i in range(len(choices))]
+        return NoTangent(), np.stack(parts)
+
+    return np.choose(a, choices), choose_pullback
+
+
+@rrule(np.ndarray.item)
+def _(x: np.ndarray, *index: object):
+    shape = x.shape
+    dtype = x.dtype
+
+    def item_pullback(ȳ):
+        if not index:
+            ā = np.full(shape, ȳ)
+        elif len(index) == 1 and not isinstance(index[0], tuple) and len(shape) != 1:
+            ā = scatter(ȳ, index[0], (int(np.prod(shape)),), dtype).reshape(shape)
+        else:
+            ā = scatter(ȳ, index[0] if isinstance(index[0], tuple) else index, shape, dtype)
+        return (ā, *[NoTangent() for _ in index])
+
+    return x.item(*index), item_pullback
+
+
+non_differentiable(along)
+type_stable(operator.getitem, np.take, np.diag, np.tril, np.triu, np.sort, scatter)
+

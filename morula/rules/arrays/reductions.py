@@ -1,0 +1,403 @@
+"""Rules of the reductions: sum, prod, mean, var, std, max, min, ptp, cumsum, cumprod, trace, all.
+
+    y = Σ x:          x̄ = ȳ, put back into the shape of x by `restore`
+    y = Π x:          x̄ = ȳ Π of the other entries, by y / x where no entry is zero
+    y = max x:        the entries that attain it share ȳ equally
+    y = var x:        x̄ = ȳ 2 (x - mean x) / (n - ddof);   std: ȳ (x - mean x) / (y (n - ddof)),
+                      and 0 where y = 0
+
+Shapes: y is x without `axis` (1 there if keepdims). The functions of NumPy, the methods of arrays
+and the `reduce` of the ufuncs share these rules. `out=` is not served.
+Tests: tests/rules/arrays/test_reductions.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
+from morula.rules.arrays.broadcasting import reduced_size, restore, total, unbroadcast
+from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.types import NO_VALUE
+
+# -- sums and means ----------------------------------------------------------------------------------
+
+
+@rrule(np.sum)
+@rrule(np.ndarray.sum)
+def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False, where=True):
+    shape = a.shape
+
+    def sum_pullback(ȳ):
+        return (
+            restored_where(ȳ, shape, axis, keepdims, where),
+            NoTangent(),
+            NoTangent(),
+            NoTangent() if initial is NO_VALUE else total(ȳ),
+        )
+
+    y = np.add.reduce(a, axis, dtype, None, keepdims, initial, where)
+    return y, sum_pullback
+
+
+def restored_where(ȳ, shape, axis, keepdims, where):
+    """`restore`, for the entries that were asked for."""
+    if where is True:
+        return restore(ȳ, shape, axis, keepdims)
+    return masked(restore(ȳ, shape, axis, keepdims), where)
+
+
+def count(shape, axis, keepdims, where):
+    """How many entries each entry of the result was made of."""
+    if where is True:
+        return max(reduced_size(shape, axis), 1)
+    return np.add.reduce(np.broadcast_to(where, shape), axis=axis, keepdims=keepdims, dtype=float)
+
+
+@rrule(np.mean)
+@rrule(np.ndarray.mean)
+def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False, where=True):
+    shape = a.shape
+
+    def mean_pullback(ȳ):
+        n = count(shape, axis, keepdims, where)
+        return restored_where(ȳ / n, shape, axis, keepdims, where), NoTangent(), NoTangent()
+
+    return a.mean(axis, dtype, keepdims=keepdims, where=where), mean_pullback
+
+
+def deviations(a, axis, where, mean):
+    """a - mean(a), and 0 at the entries that were not asked for."""
+    if mean is not NO_VALUE:
+        return a - mean if where is True else masked(a - mean, where)
+    if where is True:
+        return a - np.mean(a, axis=axis, keepdims=True)
+    return masked(a - np.mean(a, axis=axis, keepdims=True, where=where), where)
+
+
+def mean_cotangent(ā, mean):
+    """The cotangent of the keyword `mean` of var and std; nothing, if the mean was not given."""
+    return NoTangent() if mean is NO_VALUE else -unbroadcast(ā, np.shape(mean))
+
+
+def _asked(where, mean):
+    keywords = {} if where is True else {"where": where}
+    return keywords if mean is NO_VALUE else {**keywords, "mean": mean}
+
+
+@rrule(np.var)
+@rrule(np.ndarray.var)
+def _(
+    a: np.ndarray, axis=None, dtype=None, *,
+    mean=NO_VALUE, ddof=0, keepdims=False, where=True, correction=NO_VALUE,
+):  # fmt: skip
+    shape = a.shape
+    ddof = ddof if correction is NO_VALUE else correction
+
+    def var_pullback(ȳ):
+        n = count(shape, axis, keepdims, where) - ddof
+        share = restore(np.true_divide(ȳ * 2, n), shape, axis, keepdims)
+        ā = share * deviations(a, axis, where, mean)
+        return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
+
+    y = np.var(a, axis, dtype, ddof=ddof, keepdims=keepdims, **_asked(where, mean))
+    return y, var_pullback
+
+
+@rrule(np.std)
+@rrule(np.ndarray.std)
+def _(
+    a: np.ndarray, axis=None, dtype=None, *,
+    mean=NO_VALUE, ddof=0, keepdims=False, where=True, correction=NO_VALUE,
+):  # fmt: skip
+    shape = a.shape
+    ddof = ddof if correction is NO_VALUE else correction
+    y = np.std(a, axis, dtype, ddof=ddof, keepdims=keepdims, **_asked(where, mean))
+
+    def std_pullback(ȳ):
+        n = count(shape, axis, keepdims, where) - ddof
+        varies = np.not_equal(y, 0)
+        share = masked(np.true_divide(ȳ, np.where(varies, y, 1) * n), varies)
+        ā = restore(share, shape, axis, keepdims) * deviations(a, axis, where, mean)
+        return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
+
+    return y, std_pullback
+
+
+# -- diagonals ---------------------------------------------------------------------------------------
+
+
+@rrule(np.trace)
+@rrule(np.ndarray.trace)
+def _(a: np.ndarray, offset=0, axis1=0, axis2=1, *, dtype=None):
+    shape = a.shape
+
+    def trace_pullback(ȳ):
+        along = restore(ȳ, diagonal_shape(shape, offset, axis1, axis2), -1, False)
+        ā = on_diagonal(along, shape, offset, axis1, axis2)
+        return ā, NoTangent(), NoTangent(), NoTangent()
+
+    return np.trace(a, offset, axis1, axis2, dtype), trace_pullback
+
+
+@rrule(np.diagonal)
+@rrule(np.ndarray.diagonal)
+def _(a: np.ndarray, offset=0, axis1=0, axis2=1):
+    shape = a.shape
+
+    def diagonal_pullback(ȳ):
+        ā = on_diagonal(ȳ, shape, offset, axis1, axis2)
+        return ā, NoTangent(), NoTangent(), NoTangent()
+
+    return np.diagonal(a, offset, axis1, axis2), diagonal_pullback
+
+
+def diagonal_shape(shape, offset, axis1, axis2):
+    """The shape of the diagonals of an array, which are the last axis."""
+    n, m = shape[axis1], shape[axis2]
+    length = max(0, min(n + min(offset, 0), m - max(offset, 0)))
+    kept = [i for i in range(len(shape)) if i not in (axis1 % len(shape), axis2 % len(shape))]
+    return (*[shape[i] for i in kept], length)
+
+
+def on_diagonal(ȳ, shape, offset, axis1, axis2):
+    """Zeros of this shape, with ȳ on the diagonals."""
+    x̄ = np.zeros(shape, ȳ.dtype)
+    steps = np.arange(ȳ.shape[-1])
+    diagonal = np.moveaxis(x̄, (axis1, axis2), (-2, -1))
+    diagonal[..., steps + max(-offset, 0), steps + max(offset, 0)] = ȳ
+    return x̄
+
+
+@rrule(on_diagonal)
+def _(ȳ: object, shape: object, offset: object, axis1: object, axis2: object):
+    def on_diagonal_pullback(x̄):
+        nothing = NoTangent()
+        return np.diagonal(x̄, offset, axis1, axis2), nothing, nothing, nothing, nothing
+
+    return on_diagonal(ȳ, shape, offset, axis1, axis2), on_diagonal_pullback
+
+
+# -- products ----------------------------------------------------------------------------------------
+
+
+def exclusive_cumprod(x, axis):
+    """The product of all earlier entries along `axis`."""
+    before = np.moveaxis(x, axis, 0)[:-1]
+    ones = np.ones_like(np.moveaxis(x, axis, 0)[:1])
+    return np.moveaxis(np.cumprod(np.concatenate((ones, before)), axis=0), 0, axis)
+
+
+def product_of_others(x, axis):
+    """For each entry, the product of all others along `axis`: no division, right to all orders."""
+    after = np.flip(exclusive_cumprod(np.flip(x, axis), axis), axis)
+    return exclusive_cumprod(x, axis) * after
+
+
+def product_slopes(a, axis, y):
+    """∂y/∂a of the product along `axis`; y is in the shape that `restore` gives."""
+    if np.all(a):
+        return y / a
+    if axis is None:
+        return product_of_others(a.reshape(-1), 0).reshape(a.shape)
+    if not isinstance(axis, tuple):
+        return product_of_others(a, axis) if a.shape[axis] else a
+    last = tuple(range(-len(axis), 0))
+    moved = np.moveaxis(a, axis, last)
+    flat = moved.reshape((*moved.shape[: moved.ndim - len(axis)], -1))
+    return np.moveaxis(product_of_others(flat, -1).reshape(moved.shape), last, axis)
+
+
+@rrule(np.prod)
+@rrule(np.ndarray.prod)
+def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False, where=True):
+    shape = a.shape
+    factors = a if where is True else np.where(where, a, 1)
+    bare = np.multiply.reduce(factors, axis, dtype, None, keepdims)
+    y = np.multiply.reduce(a, axis, dtype, None, keepdims, initial, where)
+
+    def prod_pullback(ȳ):
+        others = product_slopes(factors, axis, restore(bare, shape, axis, keepdims))
+        each = ȳ if initial is NO_VALUE else ȳ * np.conjugate(initial)
+        ā = restore(each, shape, axis, keepdims) * others.conjugate()
+        return (
+            ā if where is True else masked(ā, where),
+            NoTangent(),
+            NoTangent(),
+            NoTangent() if initial is NO_VALUE else total(ȳ * bare.conjugate()),
+        )
+
+    return y, prod_pullback
+
+
+# -- running sums and products -----------------------------------------------------------------------
+
+
+@rrule(np.cumsum)
+@rrule(np.ndarray.cumsum)
+def _(a: np.ndarray, axis=None, dtype=None):
+    shape = a.shape
+
+    def cumsum_pullback(ȳ):
+        return running_back(ȳ, axis).reshape(shape), NoTangent(), NoTangent()
+
+    return np.cumsum(a, axis, dtype), cumsum_pullback
+
+
+def running_back(ȳ, axis):
+    """The sum of each entry and all later ones."""
+    along = 0 if axis is None else axis
+    return np.flip(np.cumsum(np.flip(ȳ, along), axis=along), along)
+
+
+@rrule(np.cumprod)
+@rrule(np.ndarray.cumprod)
+def _(a: np.ndarray, axis=None, dtype=None):
+    shape = a.shape
+    y = np.cumprod(a, axis, dtype)
+
+    def cumprod_pullback(ȳ):
+        ā = cumprod_cotangent(ȳ, y, a.reshape(-1) if axis is None else a, axis or 0)
+        return ā.reshape(shape), NoTangent(), NoTangent()
+
+    return y, cumprod_pullback
+
+
+def cumprod_cotangent(ȳ, y, x, axis):
+    """x̄ of y = cumprod(x): Σ of ȳ y over later entries, divided by x; without zeros in x.
+
+    With zeros: the product of the earlier entries, times a backward recurrence.
+    """
+    if np.all(x):
+        return running_back(ȳ * y.conjugate(), axis) / x.conjugate()
+    factors = np.moveaxis(x.conjugate(), axis, 0)
+    ȳ = np.moveaxis(ȳ, axis, 0)
+    n = len(factors)
+    sums = [ȳ[n - 1]]
+    for i in range(n - 2, -1, -1):
+        sums.append(ȳ[i] + factors[i + 1] * sums[-1])
+    return np.moveaxis(exclusive_cumprod(factors, 0) * np.stack(sums[::-1]), 0, axis)
+
+
+# -- extremes ----------------------------------------------------------------------------------------
+
+
+def attains(a, y, axis, keepdims, where):
+    """Which entries of `a` are the extreme value y."""
+    mask = np.equal(a, restore(y, a.shape, axis, keepdims))
+    return mask if where is True else mask & where
+
+
+def attaining(mask, axis, keepdims, initial, y):
+    """How many share ȳ."""
+    if axis is None and not keepdims:
+        n = int(np.count_nonzero(mask))
+    else:
+        n = np.add.reduce(mask, axis=axis, keepdims=keepdims, dtype=float)
+    return np.maximum(n if initial is NO_VALUE else n + np.equal(y, initial), 1)
+
+
+def extreme_cotangent(ȳ, a, y, axis, keepdims, where, initial=NO_VALUE):
+    """ȳ to the entries that attain y, in equal shares, of which `initial` has one if it does."""
+    mask = attains(a, y, axis, keepdims, where)
+    n = attaining(mask, axis, keepdims, initial, y)
+    return selected(restore(ȳ / n, a.shape, axis, keepdims), mask)
+
+
+def initial_cotangent(ȳ, a, y, axis, keepdims, where, initial):
+    """The share of `initial`."""
+    if initial is NO_VALUE:
+        return NoTangent()
+    n = attaining(attains(a, y, axis, keepdims, where), axis, keepdims, initial, y)
+    return total(masked(ȳ / n, np.equal(y, initial)))
+
+
+def _extreme(primals, reduce):
+    def rule(a: np.ndarray, axis=None, *, initial=NO_VALUE, keepdims=False, where=True):
+        y = reduce(a, axis, None, None, keepdims, initial, where)
+
+        def max_pullback(ȳ):
+            return (
+                extreme_cotangent(ȳ, a, y, axis, keepdims, where, initial),
+                NoTangent(),
+                initial_cotangent(ȳ, a, y, axis, keepdims, where, initial),
+            )
+
+        return y, max_pullback
+
+    for primal in primals:
+        rrule(primal)(rule)
+
+
+_extreme([np.max, np.amax, np.ndarray.max], np.maximum.reduce)
+_extreme([np.min, np.amin, np.ndarray.min], np.minimum.reduce)
+
+
+@rrule(np.ptp)
+def _(a: np.ndarray, axis=None, *, keepdims=False):
+    high = np.max(a, axis=axis, keepdims=keepdims)
+    low = np.min(a, axis=axis, keepdims=keepdims)
+
+    def ptp_pullback(ȳ):
+        return (
+            extreme_cotangent(ȳ, a, high, axis, keepdims, True)
+            - extreme_cotangent(ȳ, a, low, axis, keepdims, True),
+            NoTangent(),
+        )
+
+    return np.ptp(a, axis=axis, keepdims=keepdims), ptp_pullback
+
+
+# -- with NaN ----------------------------------------------------------------------------------------
+
+
+@rrule(np.nansum)
+def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False):
+    kept = ~np.isnan(a)
+
+    def nansum_pullback(ȳ):
+        ā = restored_where(ȳ, kept.shape, axis, keepdims, kept)
+        return selected(ā, kept), NoTangent(), NoTangent()
+
+    return np.nansum(a, axis, dtype, keepdims=keepdims), nansum_pullback
+
+
+@rrule(np.nanmean)
+def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False):
+    kept = ~np.isnan(a)
+
+    def nanmean_pullback(ȳ):
+        n = np.maximum(count(kept.shape, axis, keepdims, kept), 1)
+        ā = restored_where(ȳ / n, kept.shape, axis, keepdims, kept)
+        return selected(ā, kept), NoTangent(), NoTangent()
+
+    return np.nanmean(a, axis, dtype, keepdims=keepdims), nanmean_pullback
+
+
+@rrule(np.nanmax)
+def _(a: np.ndarray, axis=None, *, keepdims=False):
+    y = np.nanmax(a, axis, keepdims=keepdims)
+
+    def nanmax_pullback(ȳ):
+        return extreme_cotangent(ȳ, a, y, axis, keepdims, True), NoTangent()
+
+    return y, nanmax_pullback
+
+
+@rrule(np.nanmin)
+def _(a: np.ndarray, axis=None, *, keepdims=False):
+    y = np.nanmin(a, axis, keepdims=keepdims)
+
+    def nanmin_pullback(ȳ):
+        return extreme_cotangent(ȳ, a, y, axis, keepdims, True), NoTangent()
+
+    return y, nanmin_pullback
+
+
+non_differentiable(count, attains, attaining, reduced_size)
+type_stable(
+    np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.var, np.ndarray.var, np.std,
+    np.ndarray.std, np.trace, np.ndarray.trace, np.diagonal, np.ndarray.diagonal, np.prod,
+    np.ndarray.prod, np.cumsum, np.ndarray.cumsum, np.cumprod, np.ndarray.cumprod, np.max,
+    np.ndarray.max, np.min, np.ndarray.min, np.amax, np.amin, np.ptp, np.nansum, np.nanmean,
+)  # fmt: skip

@@ -1,0 +1,510 @@
+"""Rules of what moves entries and changes none: reshape, transpose, concatenate, repeat, roll, ….
+
+Each pullback is the movement back; where an entry was copied its cotangents are summed.
+Shapes: as NumPy's. Sequences of arrays get their cotangents as a sequence of the same type.
+Tests: tests/rules/arrays/test_shapes.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morula.core.extend import NONE, NoTangent, rrule, type_stable
+from morula.rules.arrays.broadcasting import unbroadcast
+from morula.rules.arrays.types import Numeric, Scalar
+
+# -- one array in another shape ----------------------------------------------------------------------
+
+
+@rrule(np.reshape)
+def _(a: np.ndarray, shape: object, order="C"):
+    old = a.shape
+
+    def reshape_pullback(ȳ):
+        return ȳ.reshape(old, order=order), NoTangent(), NoTangent()
+
+    return np.reshape(a, shape, order), reshape_pullback
+
+
+@rrule(np.ndarray.reshape)
+def _(a: np.ndarray, shape: object):
+    old = a.shape
+
+    def reshape_pullback(ȳ):
+        return ȳ.reshape(old), NoTangent()
+
+    return a.reshape(shape), reshape_pullback
+
+
+@rrule(np.ndarray.reshape)
+def _(a: np.ndarray, *shape: object, order="C"):
+    old = a.shape
+
+    def reshape_pullback(ȳ):
+        return (ȳ.reshape(old, order=order), *[NONE for _ in shape])
+
+    return a.reshape(*shape, order=order), reshape_pullback
+
+
+@rrule(np.ravel)
+@rrule(np.ndarray.ravel)
+def _(a: np.ndarray, order="C"):
+    old = a.shape
+
+    def ravel_pullback(ȳ):
+        return ȳ.reshape(old, order=order), NoTangent()
+
+    return a.ravel(order), ravel_pullback
+
+
+@rrule(np.ndarray.flatten)
+def _(a: np.ndarray, order="C"):
+    old = a.shape
+
+    def flatten_pullback(ȳ):
+        return ȳ.reshape(old, order=order), NoTangent()
+
+    return a.flatten(order), flatten_pullback
+
+
+@rrule(np.squeeze)
+@rrule(np.ndarray.squeeze)
+def _(a: np.ndarray, axis=None):
+    old = a.shape
+
+    def squeeze_pullback(ȳ):
+        return np.reshape(ȳ, old), NoTangent()
+
+    return np.squeeze(a, axis), squeeze_pullback
+
+
+@rrule(np.expand_dims)
+def _(a: np.ndarray, axis: object):
+    old = a.shape
+
+    def expand_dims_pullback(ȳ):
+        return ȳ.reshape(old), NoTangent()
+
+    return np.expand_dims(a, axis), expand_dims_pullback
+
+
+def _at_least(primal):
+    @rrule(primal)
+    def _(a: Numeric):
+        old = np.shape(a)
+
+        def atleast_pullback(ȳ):
+            return (np.reshape(ȳ, old),)
+
+        return primal(a), atleast_pullback
+
+
+for _primal in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+    _at_least(_primal)
+
+
+@rrule(np.broadcast_to)
+def _(array: Numeric, shape: object):
+    old = np.shape(array)
+
+    def broadcast_to_pullback(ȳ):
+        return unbroadcast(ȳ, old), NoTangent()
+
+    return np.broadcast_to(array, shape), broadcast_to_pullback
+
+
+@rrule(np.broadcast_arrays)
+def _(*args: np.ndarray | Scalar):
+    shapes = [np.shape(a) for a in args]
+
+    def broadcast_arrays_pullback(ȳ):
+        return tuple([unbroadcast(ȳ[i], shapes[i]) for i in range(len(shapes))])
+
+    return np.broadcast_arrays(*args), broadcast_arrays_pullback
+
+
+# -- axes --------------------------------------------------------------------------------------------
+
+
+@rrule(np.transpose)
+def _(a: np.ndarray, axes=None):
+    def transpose_pullback(ȳ):
+        return np.transpose(ȳ, inverse(axes)), NoTangent()
+
+    return np.transpose(a, axes), transpose_pullback
+
+
+def inverse(axes):
+    """The permutation that undoes this one; None undoes None."""
+    if axes is None:
+        return None
+    back = [0] * len(axes)
+    for i, axis in enumerate(axes):
+        back[axis] = i
+    return back
+
+
+@rrule(np.ndarray.transpose)
+def _(a: np.ndarray):
+    def transpose_pullback(ȳ):
+        return (ȳ.T,)
+
+    return a.transpose(), transpose_pullback
+
+
+@rrule(np.ndarray.transpose)
+def _(a: np.ndarray, *axes: object):
+    order = axes if len(axes) > 1 else axes[0] if isinstance(axes[0], tuple | list) else axes
+
+    def transpose_pullback(ȳ):
+        return (np.transpose(ȳ, inverse(order)), *[NONE for _ in axes])
+
+    return a.transpose(*axes), transpose_pullback
+
+
+@rrule(np.matrix_transpose)
+def _(x: np.ndarray, /):
+    def matrix_transpose_pullback(ȳ):
+        return (np.swapaxes(ȳ, -1, -2),)
+
+    return np.matrix_transpose(x), matrix_transpose_pullback
+
+
+@rrule(np.swapaxes)
+@rrule(np.ndarray.swapaxes)
+def _(a: np.ndarray, axis1: object, axis2: object):
+    def swapaxes_pullback(ȳ):
+        return ȳ.swapaxes(axis1, axis2), NoTangent(), NoTangent()
+
+    return a.swapaxes(axis1, axis2), swapaxes_pullback
+
+
+@rrule(np.moveaxis)
+def _(a: np.ndarray, source: object, destination: object):
+    def moveaxis_pullback(ȳ):
+        return np.moveaxis(ȳ, destination, source), NoTangent(), NoTangent()
+
+    return np.moveaxis(a, source, destination), moveaxis_pullback
+
+
+@rrule(np.rollaxis)
+def _(a: np.ndarray, axis: object, start=0):
+    order = tuple(np.rollaxis(np.empty(range(a.ndim)), axis, start).shape)
+
+    def rollaxis_pullback(ȳ):
+        return np.transpose(ȳ, inverse(order)), NoTangent(), NoTangent()
+
+    return np.rollaxis(a, axis, start), rollaxis_pullback
+
+
+@rrule(np.flip)
+def _(m: np.ndarray, axis=None):
+    def flip_pullback(ȳ):
+        return np.flip(ȳ, axis), NoTangent()
+
+    return np.flip(m, axis), flip_pullback
+
+
+@rrule(np.fliplr)
+def _(m: np.ndarray):
+    def fliplr_pullback(ȳ):
+        return (np.fliplr(ȳ),)
+
+    return np.fliplr(m), fliplr_pullback
+
+
+@rrule(np.flipud)
+def _(m: np.ndarray):
+    def flipud_pullback(ȳ):
+        return (np.flipud(ȳ),)
+
+    return np.flipud(m), flipud_pullback
+
+
+@rrule(np.rot90)
+def _(m: np.ndarray, k=1, axes=(0, 1)):
+    def rot90_pullback(ȳ):
+        return np.rot90(ȳ, -k, axes), NoTangent(), NoTangent()
+
+    return np.rot90(m, k, axes), rot90_pullback
+
+
+@rrule(np.roll)
+def _(a: np.ndarray, shift: object, axis=None):
+    def roll_pullback(ȳ):
+        return np.roll(ȳ, np.negative(shift), axis), NoTangent(), NoTangent()
+
+    return np.roll(a, shift, axis), roll_pullback
+
+
+# -- several arrays in one ---------------------------------------------------------------------------
+
+
+def pieces(ȳ, sizes, axis):
+    """ȳ cut along `axis` into pieces of these sizes."""
+    before = (slice(None),) * (axis % ȳ.ndim)
+    start = 0
+    cut = []
+    for n in sizes:
+        cut.append(ȳ[(*before, slice(start, start + n))])
+        start += n
+    return cut
+
+
+def _as_sequence(primal_type, cotangents):
+    return tuple(cotangents) if primal_type is tuple else cotangents
+
+
+def _joining(primal, axis_of, prepare):
+    """Rules of what joins a sequence of arrays along the axis that each of `prepare` has."""
+
+    @rrule(primal)
+    def _(tup: list | tuple):
+        shapes = [np.shape(a) for a in tup]
+        kind = type(tup)
+
+        def joining_pullback(ȳ):
+            axis = axis_of(shapes)
+            sizes = [prepare(s)[axis] for s in shapes]
+            parts = [np.reshape(p, s) for p, s in zip(pieces(ȳ, sizes, axis), shapes, strict=True)]
+            return (_as_sequence(kind, parts),)
+
+        return primal(tup), joining_pullback
+
+
+@rrule(np.concatenate)
+def _(arrays: list | tuple, axis=0):
+    shapes = [np.shape(a) for a in arrays]
+    kind = type(arrays)
+
+    def concatenate_pullback(ȳ):
+        if axis is None:
+            parts = pieces(ȳ, [int(np.prod(s)) for s in shapes], 0)
+            parts = [np.reshape(p, s) for p, s in zip(parts, shapes, strict=True)]
+        else:
+            parts = pieces(ȳ, [s[axis] for s in shapes], axis)
+        return _as_sequence(kind, parts), NoTangent()
+
+    return np.concatenate(arrays, axis), concatenate_pullback
+
+
+@rrule(np.concatenate)
+def _(arrays: np.ndarray, axis=0):
+    shape = arrays.shape
+
+    def concatenate_pullback(ȳ):
+        if axis is None:
+            return ȳ.reshape(shape), NoTangent()
+        return np.stack(pieces(ȳ, [shape[1:][axis]] * shape[0], axis)), NoTangent()
+
+    return np.concatenate(arrays, axis), concatenate_pullback
+
+
+@rrule(np.stack)
+def _(arrays: list | tuple, axis=0):
+    kind = type(arrays)
+
+    def stack_pullback(ȳ):
+        return _as_sequence(kind, list(np.moveaxis(ȳ, axis, 0))), NoTangent()
+
+    return np.stack(arrays, axis), stack_pullback
+
+
+@rrule(np.stack)
+def _(arrays: np.ndarray, axis=0):
+    def stack_pullback(ȳ):
+        return np.moveaxis(ȳ, axis, 0), NoTangent()
+
+    return np.stack(arrays, axis), stack_pullback
+
+
+def _1d(shape):
+    return shape or (1,)
+
+
+def _2d(shape):
+    return (1, *_1d(shape)) if len(shape) < 2 else shape
+
+
+def _3d(shape):
+    return (*_2d(shape), 1) if len(shape) < 3 else shape
+
+
+def _column(shape):
+    return (*_1d(shape), 1) if len(shape) < 2 else shape
+
+
+_joining(np.vstack, lambda shapes: 0, _2d)
+_joining(np.hstack, lambda shapes: 0 if shapes and len(shapes[0]) < 2 else 1, _1d)
+_joining(np.dstack, lambda shapes: 2, _3d)
+_joining(np.column_stack, lambda shapes: 1, _column)
+
+
+@rrule(np.append)
+def _(arr: np.ndarray, values: Numeric, axis=None):
+    shapes = [arr.shape, np.shape(values)]
+
+    def append_pullback(ȳ):
+        along = 0 if axis is None else axis
+        sizes = [int(np.prod(s)) if axis is None else s[axis] for s in shapes]
+        a, b = pieces(ȳ, sizes, along)
+        return np.reshape(a, shapes[0]), np.reshape(b, shapes[1]), NoTangent()
+
+    return np.append(arr, values, axis), append_pullback
+
+
+# -- one array in several ----------------------------------------------------------------------------
+
+
+def _splitting(primal, axis_of):
+    @rrule(primal)
+    def _(ary: np.ndarray, indices_or_sections: object, axis=0):
+        y = primal(ary, indices_or_sections, axis)
+        shapes = [p.shape for p in y]
+
+        def split_pullback(ȳ):
+            return joined(ȳ, shapes, axis), NoTangent(), NoTangent()
+
+        return y, split_pullback
+
+
+def _splitting_along(primal, axis_of):
+    @rrule(primal)
+    def _(ary: np.ndarray, indices_or_sections: object):
+        y = primal(ary, indices_or_sections)
+        shapes = [p.shape for p in y]
+
+        def split_pullback(ȳ):
+            return joined(ȳ, shapes, axis_of(ary.ndim)), NoTangent()
+
+        return y, split_pullback
+
+
+def joined(parts, shapes, axis):
+    """Pieces joined again; those that have no cotangent are zero."""
+    whole = []
+    for i, shape in enumerate(shapes):
+        part = parts[i]
+        whole.append(part if isinstance(part, np.ndarray) else np.zeros(shape))
+    return np.concatenate(whole, axis)
+
+
+_splitting(np.split, None)
+_splitting(np.array_split, None)
+_splitting_along(np.vsplit, lambda ndim: 0)
+_splitting_along(np.hsplit, lambda ndim: 0 if ndim < 2 else 1)
+_splitting_along(np.dsplit, lambda ndim: 2)
+
+
+# -- copies ------------------------------------------------------------------------------------------
+
+
+@rrule(np.repeat)
+@rrule(np.ndarray.repeat)
+def _(a: np.ndarray, repeats: object, axis=None):
+    shape = a.shape
+
+    def repeat_pullback(ȳ):
+        return summed_repeats(ȳ, shape, repeats, axis), NoTangent(), NoTangent()
+
+    return np.repeat(a, repeats, axis), repeat_pullback
+
+
+def summed_repeats(ȳ, shape, repeats, axis):
+    """The sum over the copies that `repeat` made of each entry."""
+    flat = (int(np.prod(shape)),) if axis is None else shape
+    axis = 0 if axis is None else axis % len(shape)
+    if np.size(repeats) == 1:
+        n = int(np.ravel(repeats)[0])
+        wide = ȳ.reshape((*flat[: axis + 1], n, *flat[axis + 1 :]))
+        return np.add.reduce(wide, axis=axis + 1).reshape(shape)
+    sources = np.repeat(np.arange(flat[axis]), repeats)
+    x̄ = np.zeros(flat, ȳ.dtype)
+    np.add.at(x̄, (*[slice(None)] * axis, sources), ȳ)
+    return x̄.reshape(shape)
+
+
+@rrule(summed_repeats)
+def _(ȳ: np.ndarray, shape: object, repeats: object, axis: object):
+    def summed_repeats_pullback(x̄):
+        nothing = NoTangent()
+        return np.repeat(x̄, repeats, axis), nothing, nothing, nothing
+
+    return summed_repeats(ȳ, shape, repeats, axis), summed_repeats_pullback
+
+
+@rrule(np.tile)
+def _(A: np.ndarray, reps: object):
+    shape = A.shape
+
+    def tile_pullback(ȳ):
+        counts = (reps,) if np.ndim(reps) == 0 else tuple(reps)
+        ndim = max(len(counts), len(shape))
+        counts = (1,) * (ndim - len(counts)) + counts
+        sizes = (1,) * (ndim - len(shape)) + shape
+        split = [n for pair in zip(counts, sizes, strict=True) for n in pair]
+        summed = np.sum(ȳ.reshape(split), axis=tuple(range(0, 2 * ndim, 2)))
+        return np.reshape(summed, shape), NoTangent()
+
+    return np.tile(A, reps), tile_pullback
+
+
+@rrule(np.pad)
+def _(array: np.ndarray, pad_width: object, mode="constant", *, constant_values=0):
+    """Constants around an array; the other modes are not served."""
+    if mode != "constant" or np.ndim(constant_values):
+        raise NotImplementedError(
+            f"np.pad with mode {mode!r} has no reverse rule yet: np.concatenate of the parts has"
+        )
+    shape = array.shape
+
+    def pad_pullback(ȳ):
+        widths = np.broadcast_to(pad_width, (len(shape), 2)).tolist()
+        inside = tuple(slice(b, b + n) for (b, _), n in zip(widths, shape, strict=True))
+        return (
+            ȳ[inside],
+            NoTangent(),
+            NoTangent(),
+            np.sum(ȳ) - np.sum(ȳ[inside]),
+        )
+
+    return np.pad(array, pad_width, mode, constant_values=constant_values), pad_pullback
+
+
+@rrule(np.diff)
+def _(a: np.ndarray, n=1, axis=-1):
+    shape = a.shape
+
+    def diff_pullback(ȳ):
+        for _ in range(min(n, shape[axis])):
+            edge = np.zeros_like(np.take(ȳ, [], axis))
+            one = list(edge.shape)
+            one[axis] = 1
+            zero = np.zeros(one, ȳ.dtype)
+            ȳ = np.concatenate((zero, ȳ), axis) - np.concatenate((ȳ, zero), axis)
+        return ȳ if ȳ.shape == shape else np.zeros(shape, ȳ.dtype), NoTangent(), NoTangent()
+
+    return np.diff(a, n, axis), diff_pullback
+
+
+@rrule(np.ediff1d)
+def _(ary: np.ndarray):
+    shape = ary.shape
+
+    def ediff1d_pullback(ȳ):
+        zero = np.zeros(1, ȳ.dtype)
+        back = np.concatenate((zero, ȳ)) - np.concatenate((ȳ, zero))
+        return (back.reshape(shape),)
+
+    return np.ediff1d(ary), ediff1d_pullback
+
+
+type_stable(
+    np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel, np.ndarray.flatten,
+    np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.transpose,
+    np.ndarray.transpose, np.matrix_transpose, np.swapaxes, np.ndarray.swapaxes, np.moveaxis,
+    np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.concatenate, np.stack, np.vstack,
+    np.hstack, np.dstack, np.column_stack, np.append, np.repeat, np.ndarray.repeat, np.tile,
+    np.diff,
+)  # fmt: skip
+

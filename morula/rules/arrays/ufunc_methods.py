@@ -1,0 +1,201 @@
+"""Rules of what every ufunc has: calls with keywords, reduce, accumulate, outer, reduceat, at.
+
+`np.add.reduce` is another object each time it is asked for, so these rules are registered for the
+methods of the type (`np.ufunc.reduce`), with the ufunc as their first argument. Likewise a call
+with `where=` or `dtype=` is served by a rule of `np.ufunc.__call__`: the rules of the ufuncs
+themselves stay free of keywords.
+Tests: tests/rules/arrays/test_ufunc_methods.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import NONE, NoTangent, ZeroTangent, find_rrule, project_to, rrule
+from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
+from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.reductions import attaining, attains
+from morula.rules.arrays.structural import selected
+from morula.rules.arrays.types import NO_VALUE
+
+CONSTANT = {
+    np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.gcd, np.lcm,
+    np.left_shift, np.right_shift, np.floor_divide,
+}  # fmt: skip
+
+_REDUCTIONS = {
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
+}  # fmt: skip
+_RUNNING = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+
+def _no_rule(ufunc: np.ufunc, method: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"no reverse rule for numpy.{ufunc.__name__}.{method}, whose result reaches the gradient"
+    )
+
+
+@rrule(np.ufunc.__call__)
+def _(ufunc: np.ufunc, *args: object, where=True, dtype=None, casting="same_kind", order="K"):
+    """A call with keywords: the rule of the bare call, and zeros where it was not computed."""
+    keywords: dict[str, Any] = {"casting": casting, "order": order}
+    if dtype is not None:
+        keywords["dtype"] = dtype
+    if where is not True:
+        keywords["where"] = where
+    y = ufunc(*args, **keywords)
+
+    def ufunc_pullback(ȳ):
+        if ufunc in CONSTANT:
+            return (ZeroTangent(),) * (len(args) + 1)
+        rule = find_rrule(ufunc, args)
+        if rule is None:
+            raise _no_rule(ufunc, "__call__")
+        shape = np.shape(y)
+        wide = args if where is True else [_selected_argument(x, where, shape) for x in args]
+        seed = ȳ if where is True else selected(spread(ȳ, shape), np.broadcast_to(where, shape))
+        cotangents = rule.function(*wide)[1](seed)
+        return (
+            NoTangent(),
+            *[
+                NONE if x̄ is NONE else project_to(x)(unbroadcast(x̄, np.shape(x)))
+                for x, x̄ in zip(args, cotangents, strict=False)
+            ],
+        )
+
+    return y, ufunc_pullback
+
+
+def _selected_argument(x, where, shape):
+    """An argument in the shape of the result, and 1 where it was not looked at."""
+    return np.where(where, np.broadcast_to(x, shape), np.ones((), np.asarray(x).dtype))
+
+
+@rrule(np.ufunc.reduce)
+def _(
+    ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None, *,
+    initial=NO_VALUE, keepdims=False, where=True,
+):  # fmt: skip
+    keywords: dict[str, Any] = {"keepdims": keepdims}
+    if initial is not NO_VALUE:
+        keywords["initial"] = initial
+    if where is not True:
+        keywords["where"] = where
+    if ufunc in _REDUCTIONS and (dtype is None or ufunc in (np.add, np.multiply)):
+        if dtype is not None:
+            keywords["dtype"] = dtype
+        whole = _REDUCTIONS[ufunc]
+        y, back = find_rrule(whole, (array, axis)).function(array, axis, **keywords)
+        n = 3 if whole in (np.sum, np.prod) else 2
+
+        def reduce_pullback(ȳ):
+            ā, *rest = back(ȳ)
+            last = rest[n - 1] if len(rest) >= n else NoTangent()
+            return NoTangent(), ā, NoTangent(), NoTangent(), last
+
+        return y, reduce_pullback
+    y = ufunc.reduce(array, axis, dtype, **keywords)
+
+    def other_reduce_pullback(ȳ):
+        if ufunc in CONSTANT:
+            return (ZeroTangent(),) * 4
+        if ufunc not in (np.logaddexp, np.hypot, np.fmax, np.fmin):
+            raise _no_rule(ufunc, "reduce")
+        wide_y = restore(y, array.shape, axis, keepdims)
+        wide_ȳ = restore(ȳ, array.shape, axis, keepdims)
+        if ufunc is np.logaddexp:
+            ā = wide_ȳ * np.exp(array - wide_y)
+        elif ufunc is np.hypot:
+            ā = wide_ȳ * array / np.where(wide_y == 0, 1, wide_y)
+        else:
+            mask = attains(array, y, axis, keepdims, where)
+            n = attaining(mask, axis, keepdims, initial, y)
+            return NoTangent(), selected(restore(ȳ / n, array.shape, axis, keepdims), mask), *_N2
+        return NoTangent(), ā if where is True else selected(ā, where), *_N2
+
+    return y, other_reduce_pullback
+
+
+_N2 = (NONE, NONE)
+
+
+@rrule(np.ufunc.accumulate)
+def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
+    if ufunc in _RUNNING:
+        running = _RUNNING[ufunc]
+        y, back = find_rrule(running, (array, axis)).function(array, axis, dtype)
+
+        def accumulate_pullback(ȳ):
+            return NoTangent(), back(ȳ)[0], NoTangent(), NoTangent()
+
+        return y, accumulate_pullback
+    y = ufunc.accumulate(array, axis, dtype)
+
+    def extreme_pullback(ȳ):
+        if ufunc in CONSTANT:
+            return (ZeroTangent(),) * 4
+        if ufunc not in (np.maximum, np.minimum):
+            raise _no_rule(ufunc, "accumulate")
+        return NoTangent(), running_extreme_cotangent(ȳ, array, y, axis), *_N2
+
+    return y, extreme_pullback
+
+
+def running_extreme_cotangent(ȳ, x, y, axis):
+    """x̄ of a running maximum or minimum: ȳ to the first entry that attained it."""
+    steps = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    before = np.concatenate(
+        (np.take(y, [0], axis), np.take(y, np.arange(x.shape[axis] - 1), axis)), axis
+    )
+    new = (y != before) | (steps == 0)
+    source = np.maximum.accumulate(np.where(new, steps, 0), axis)
+    index = list(np.indices(x.shape, sparse=True))
+    index[axis % x.ndim] = source
+    return scatter(ȳ, tuple(index), x.shape, x.dtype)
+
+
+@rrule(np.ufunc.outer)
+def _(ufunc: np.ufunc, a: object, b: object):
+    """Every pair of entries: the rule of the ufunc, with the axes of a before those of b."""
+    a_shape = np.shape(a)
+    b_shape = np.shape(b)
+    y = ufunc.outer(a, b)
+
+    def outer_pullback(ȳ):
+        if ufunc in CONSTANT:
+            return (ZeroTangent(),) * 3
+        wide = np.reshape(a, (*a_shape, *[1] * len(b_shape)))
+        rule = find_rrule(ufunc, (wide, np.asarray(b)))
+        if rule is None:
+            raise _no_rule(ufunc, "outer")
+        ā, b̄ = rule.function(wide, np.asarray(b))[1](ȳ)
+        return NoTangent(), np.reshape(ā, a_shape), np.reshape(b̄, b_shape)
+
+    return y, outer_pullback
+
+
+@rrule(np.ufunc.reduceat)
+def _(ufunc: np.ufunc, array: np.ndarray, indices: object, axis=0, dtype=None):
+    y = ufunc.reduceat(array, indices, axis, dtype)
+
+    def reduceat_pullback(ȳ):
+        if ufunc in CONSTANT:
+            return (ZeroTangent(),) * 5
+        if ufunc is not np.add:
+            raise _no_rule(ufunc, "reduceat")
+        segments = reduceat_matrix(np.asarray(indices), array.shape[axis])
+        ā = np.moveaxis(np.tensordot(segments, ȳ, ((0,), (axis,))), 0, axis)
+        return NoTangent(), ā, NoTangent(), *_N2
+
+    return y, reduceat_pullback
+
+
+def reduceat_matrix(indices: np.ndarray, n: int) -> np.ndarray:
+    """Which entries of an axis of length n each segment of `reduceat` sums."""
+    ends = np.append(indices[1:], n)
+    ends = np.where(ends > indices, ends, indices + 1)
+    steps = np.arange(n)
+    return ((steps >= indices[:, None]) & (steps < ends[:, None])).astype(float)
