@@ -23,7 +23,8 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-# One thread for everybody. glibc's allocator gives large blocks back to the system or keeps them,
+# One thread for everybody (JAX hands some calls to one of its own, whose time counts as well; a pool
+# of one, NPROC=1, makes its small calls several times slower). glibc's allocator gives large blocks back to the system or keeps them,
 # as the history of the process has it, and array timings follow fourfold: let it always keep them
 # (32 MiB is the largest threshold that it accepts).
 ENVIRONMENT = {
@@ -32,7 +33,6 @@ ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "VECLIB_MAXIMUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "NPROC": "1",  # the size of XLA's pool of threads, whose time would count
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_X64": "1",
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024**2),

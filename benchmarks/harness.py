@@ -34,7 +34,7 @@ from benchmarks.peers import PEERS
 
 SAMPLE = 2e-3  # seconds; far above the clock's resolution and the loop's own cost
 PATIENCE = 60.0  # seconds that a first call may take, compilation included
-KILOBYTES = 4096  # of memory that do not count: frames, a closure, an allocator's reserve
+KILOBYTES = 4096  # the least peak to compare with: frames, closures, an allocator's reserve
 WARM_UP = 0.1  # seconds of a sample up to which a call goes before it
 PEER_CALL = 5.0  # seconds per call beyond which a peer is not timed
 
@@ -359,9 +359,8 @@ def row(result: Result) -> tuple[str, ...]:
         if max(result.memory) < KILOBYTES:
             cells[-1] = "small"
         else:
-            quotient = peak_of_ours / max(1, by_hand)
-            excess = quotient if peak_of_ours - by_hand > KILOBYTES else 0.0
-            cells[-1] = marked(f"{quotient:.2f}", excess, MEMORY)
+            quotient = peak_of_ours / max(by_hand, KILOBYTES)
+            cells[-1] = marked(f"{quotient:.2f}", quotient, MEMORY)
     return *cells, *(ratio(result.ratios.get(name)) for name in PEERS)
 
 

@@ -220,7 +220,7 @@ class _Check:
     def random(self, x: Any, scaled: bool) -> Any:
         """A random vector of the tangent space of the leaf `x`."""
         data = np.asarray(_data(x))
-        v = self.rng.standard_normal(data.shape)
+        v: Any = self.rng.standard_normal(data.shape)
         if data.dtype.kind == "c" or isinstance(x, complex):
             v = v + 1j * self.rng.standard_normal(data.shape)
         elif data.dtype.kind == "O" and _kind(x) == "c":
@@ -466,7 +466,7 @@ class _Check:
             tolerance = 10 * rtol * scale + atol * max(1.0, self.scale) + noise
             excess = abs(got - expected) / tolerance
             if not excess <= max(worst[0], 1.0):
-                text = f"args[{i}]{_path_text((*path, *index))} is {got!s}, should be {expected!s}"
+                text = f"args[{i}]{_path_text((*path, *index))} is {got:.6g}, should be {expected:.6g}"
                 worst = (math.inf if math.isnan(excess) else excess, text)
         if worst[1]:
             self.fail(f"{self.what} is wrong; worst entry: {worst[1]}")
@@ -529,7 +529,7 @@ class _Check:
         return _shifted(x, direction, 1e-2, wide=False)
 
 
-# -- structures: a value as a dict from paths to the leaves that are numbers or arrays ---------------
+# -- structures: a value as a dict from paths to the leaves that are numbers or arrays -------------
 
 
 def _children(x: Any) -> list[tuple[Any, Any]] | None:
@@ -564,10 +564,7 @@ def _at(x: Any, path: Path) -> Any:
         x = unthunk(x)
         if x is None or isinstance(x, AbstractZero):
             return x
-        if isinstance(x, (tuple, list, dict, Tangent)):
-            x = x[key]
-        else:
-            x = getattr(x, key)
+        x = x[key] if isinstance(x, (tuple, list, dict, Tangent)) else getattr(x, key)
     return unthunk(x)
 
 
@@ -645,7 +642,7 @@ def _zero_d(x: Any, step: Any) -> Any:
     return np.asarray(x + step, dtype=x.dtype)
 
 
-# -- leaves ------------------------------------------------------------------------------------------
+# -- leaves ----------------------------------------------------------------------------------------
 
 
 def _is_sparse(x: Any) -> bool:
@@ -759,7 +756,7 @@ def _not_in_space(x: Any, x̄: Any) -> str:
     return ""
 
 
-# -- copies and comparisons --------------------------------------------------------------------------
+# -- copies and comparisons ------------------------------------------------------------------------
 
 
 def _copied(x: Any) -> Any:
@@ -864,7 +861,7 @@ def _thunks_reach_the_core() -> bool:
         return False
 
 
-# -- texts -------------------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 
 def _name(fn: Any) -> str:

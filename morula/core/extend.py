@@ -25,10 +25,12 @@ from morula.core.registry import (
     scalar_rule,
     type_stable,
 )
+from morula.core.simplify import folds
 from morula.core.traits import (
     adjoint_object,
     describe,
     detail_of,
+    fresh_results,
     materialise,
     no_tangent,
     sample_of,
@@ -51,6 +53,8 @@ __all__ = [
     "describe",
     "detail_of",
     "find_rrule",
+    "folds",
+    "fresh_results",
     "frule",
     "isolated",
     "materialise",

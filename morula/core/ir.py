@@ -53,9 +53,12 @@ Operand = Var | Const
 
 
 class Call:
-    """`out = fn(*args)`; the last `len(keywords)` arguments are passed by these names."""
+    """`out = fn(*args)`; the last `len(keywords)` arguments are passed by these names.
 
-    __slots__ = ("args", "fn", "keywords", "out", "position")
+    A removable call has no effect but its result: it may go if nobody uses it.
+    """
+
+    __slots__ = ("args", "fn", "keywords", "out", "position", "removable")
 
     def __init__(
         self,
@@ -70,6 +73,13 @@ class Call:
         self.args = tuple(args)
         self.keywords = keywords
         self.position = position
+        self.removable = False
+
+    def copy(self) -> Call:
+        """An independent copy."""
+        twin = Call(self.out, self.fn, self.args, self.keywords, self.position)
+        twin.removable = self.removable
+        return twin
 
     def operands(self) -> tuple[Operand, ...]:
         """The callee and the arguments."""
@@ -175,7 +185,7 @@ class IR:
         twin = {old: new.block() for old in self.blocks}
         for old, block in twin.items():
             block.params = list(old.params)
-            block.calls = [Call(c.out, c.fn, c.args, c.keywords, c.position) for c in old.calls]
+            block.calls = [c.copy() for c in old.calls]
             block.branches = [
                 Branch(None if b.block is None else twin[b.block], b.args, b.cond)
                 for b in old.branches

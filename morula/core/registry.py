@@ -104,6 +104,7 @@ class Entry:
         "constant",
         "forward",
         "primal",
+        "pure",
         "reverse",
         "stable",
     )
@@ -112,6 +113,7 @@ class Entry:
         self.primal = primal
         self.constant = False
         self.stable = False
+        self.pure = False
         self.reverse: plum.Function | None = None
         self.forward: plum.Function | None = None
         self._cache: dict[tuple[Any, ...], Rule | None] = {}
@@ -137,6 +139,13 @@ class Entry:
             setattr(self, table, rules)
         rules.register(function)
         self.changed()
+
+    def is_faithful(self) -> bool:
+        """Do the types of the arguments, and nothing else of them, decide which rule serves?"""
+        if self.reverse is None:
+            return True
+        self.reverse._resolve_pending_registrations()
+        return bool(self.reverse._resolver.is_faithful)
 
     def find(self, table: str, args: tuple[Any, ...]) -> Rule | None:
         """The most specific rule for these arguments."""

@@ -119,7 +119,7 @@ class Reversal:
         self.start.branches = [Branch(twin[self.exit])]
         pairs = {b: self.differentiate_calls(b) for b in self.primal}
         for block, adjoint in twin.items():
-            self.adjoint_of_calls(adjoint, pairs[block])
+            adjoint = self.adjoint_of_calls(adjoint, pairs[block])
             self.go_back(block, adjoint, predecessors[block], tags[block], twin)
         self.mark_loops()
         cotangents = [self.bars.read(self.end, v, v.name + "̄") for v in self.wanted]
@@ -176,20 +176,31 @@ class Reversal:
 
     def adjoint_of_calls(
         self, block: Block, pairs: list[tuple[Var, Pair, Var, Position]]
-    ) -> None:
+    ) -> Block:
+        """Call the pullbacks, last first; returns the block that control is in after them."""
         for y, pair, back, position in reversed(pairs):
             self.position = position
             ȳ = self.bars.read(block, y, y.name + "̄")
             self.bars.write(block, y, Const(ZERO))
-            if not pair.always and type(ȳ) is Const:
+            if pair.always:
+                self.pull_back(block, pair, back, ȳ)
                 continue
-            cotangents = self.ir.var()
-            block.calls.append(Call(cotangents, back, (ȳ,), (), position))
-            for i, x in pair.slots:
-                if type(x) is Var:
-                    self.contribute(
-                        block, x, self.append(block, operator.getitem, cotangents, Const(i))
-                    )
+            run, after = self.ir.block(), self.ir.block()
+            nothing = self.append(block, operator.is_, ȳ, Const(ZERO))
+            block.branches = [Branch(after, (), nothing), Branch(run)]
+            self.pull_back(run, pair, back, ȳ)
+            run.branches = [Branch(after)]
+            block = after
+        return block
+
+    def pull_back(self, block: Block, pair: Pair, back: Var, ȳ: Operand) -> None:
+        """One pullback: what it returns goes to the operands of the call."""
+        cotangents = self.ir.var()
+        block.calls.append(Call(cotangents, back, (ȳ,), (), self.position))
+        for i, x in pair.slots:
+            if type(x) is Var:
+                c = self.append(block, operator.getitem, cotangents, Const(i))
+                self.contribute(block, x, c)
 
     def contribute(self, block: Block, x: Var, c: Operand) -> None:
         """Add to the cotangent of a variable."""
@@ -300,14 +311,11 @@ class _Residuals:
         }
         self.home.update(dict.fromkeys(ir.free, ir.entry))
         self.marks = self.find_marks()
+        self.loops = [loop for loop in reversal.loops if (more_iterations, loop) in self.marks]
         self.bodies = self.find_bodies()
-        self.beginning = {
-            self.marks[begin_iteration, loop][0][0]: loop
-            for loop in reversal.loops
-            if (begin_iteration, loop) in self.marks
-        }
+        self.beginning = {self.marks[begin_iteration, loop][0][0]: loop for loop in self.loops}
         self.pulled: dict[Loop, list[tuple[Var, Operand]]] = {
-            loop: [] for loop in reversal.loops
+            loop: [] for loop in self.loops
         }
         self.tapes: dict[Loop, Var] = {}
         self.position = NOWHERE
@@ -325,7 +333,7 @@ class _Residuals:
         """The blocks of every loop as they are now, for passes may have put in new ones."""
         predecessors = self.ir.predecessors()
         bodies = {}
-        for loop in self.reversal.loops:
+        for loop in self.loops:
             body = {loop.header}
             work = [block for block, _ in self.marks.get((end_iteration, loop), ())]
             while work:
@@ -344,9 +352,6 @@ class _Residuals:
             if block in self.adjoint:
                 self.rewrite(block)
         self.variables.finish()
-        for loop in self.reversal.loops:
-            if not self.pulled[loop]:
-                self.count(loop)
         self.emit_tapes()
         self.drop_marks()
 
@@ -363,7 +368,7 @@ class _Residuals:
         return item
 
     def begin_tapes(self) -> None:
-        for loop in self.reversal.loops:
+        for loop in self.loops:
             block, mark = self.marks[enter_loop, loop][0]
             tape = self.tapes[loop] = self.ir.var("tape")
             block.calls.append(Call(tape, Const(build_list), ()))
@@ -387,6 +392,8 @@ class _Residuals:
         for call in list(block.calls):
             if call.primitive is enter_adjoint:
                 loop = call.args[0].value  # type: ignore[union-attr]
+                if loop not in self.tapes:
+                    continue
                 tape = self.variables.read(block, ("residual", self.tapes[loop]), "tape")
                 items = self.ir.var("items")
                 block.calls.append(Call(items, Const(reversed), (tape,)))
@@ -394,11 +401,8 @@ class _Residuals:
             elif call.primitive is more_iterations:
                 self.variables.read(block, ("items", call.args[0].value), "items")  # type: ignore[union-attr]
 
-    def count(self, loop: Loop) -> None:
-        """A loop whose iterations leave nothing on the tape is counted."""
-
     def emit_tapes(self) -> None:
-        for loop in self.reversal.loops:
+        for loop in self.loops:
             pulled = self.pulled[loop]
             if not pulled:  # its length is all that is needed of the tape
                 pulled.append((self.ir.var(), Const(None)))
@@ -407,8 +411,7 @@ class _Residuals:
             latch.calls += [
                 Call(self.ir.var(), Const(list_append), (tape, value)) for _, value in pulled
             ]
-            if (more_iterations, loop) in self.marks:
-                self.emit_test(loop, pulled)
+            self.emit_test(loop, pulled)
 
     def emit_test(self, loop: Loop, pulled: list[tuple[Var, Operand]]) -> None:
         header, mark = self.marks[more_iterations, loop][0]

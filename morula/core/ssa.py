@@ -21,6 +21,7 @@ class Variables:
         self.initial = initial  # what a variable holds at the start of a block, where that is known
         self._at_end: dict[Block, dict[Hashable, Operand]] = {}
         self._pending: list[tuple[Block, Hashable, Var]] = []
+        self.variable_of: dict[Var, Hashable] = {}  # for the parameters that reading made
 
     def write(self, block: Block, variable: Hashable, value: Operand) -> None:
         """From here to the end of the block, or to the next write, the variable is `value`."""
@@ -35,6 +36,7 @@ class Variables:
         if value is None:
             value = self.ir.var(name)
             block.params.append(value)
+            self.variable_of[value] = variable
             self._pending.append((block, variable, value))
         values[variable] = value
         return value

@@ -95,3 +95,22 @@ def materialise(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     `of(x)` is the adjoint object of a mutable `x`, or None where nothing reached it.
     """
     raise NotImplementedError
+
+
+_new: set[int] = set()
+detail_tests: dict[type, Callable[[Any], list[tuple[str, Any, Any]]]] = {}
+
+
+def fresh_results(*fns: Any) -> None:
+    """Declare callables whose results share no memory with their arguments."""
+    _new.update(map(id, fns))
+
+
+def gives_new(fn: Any) -> bool:
+    """Does the result of this callable share memory with nothing?"""
+    return id(fn) in _new
+
+
+def detail_matches(x: Any, detail: Any) -> bool:
+    """Is the detail of `x` this one?"""
+    return bool(detail_of(x) == detail)

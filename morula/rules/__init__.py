@@ -1,5 +1,5 @@
 """The rules: every piece of meaning, one file per kind of value."""
 
-from morula.rules import boxes, mathematics, numbers, operators
+from morula.rules import boxes, folding, mathematics, numbers, operators
 
-__all__ = ["boxes", "mathematics", "numbers", "operators"]
+__all__ = ["boxes", "folding", "mathematics", "numbers", "operators"]

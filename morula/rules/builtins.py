@@ -15,8 +15,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from morula.core.extend import (
     NoTangent,
     ZeroTangent,
@@ -30,7 +28,7 @@ from morula.core.extend import (
 )
 from morula.rules import operators
 from morula.rules.mathematics import filled
-from morula.rules.numbers import Numeric, Real, Scalar
+from morula.rules.numbers import Anything, Numeric, Real, Scalar
 
 Rule = Callable[..., tuple[Any, Callable[[Any], Any]]]
 
@@ -44,7 +42,7 @@ METHODS: dict[Any, tuple[str, ...]] = {
     round: ("__round__",),
 }
 
-# -- float and complex ---------------------------------------------------------------------------------
+# -- float and complex -----------------------------------------------------------------------------
 
 
 @rrule(float)
@@ -153,7 +151,7 @@ def _(real: Scalar, imag: Scalar):
     return complex(real, imag), complex_pushforward
 
 
-# -- the larger and the smaller one ---------------------------------------------------------------------
+# -- the larger and the smaller one ----------------------------------------------------------------
 
 
 @rrule(max)
@@ -183,13 +181,13 @@ def chosen(y: Any, args: tuple[Any, ...]) -> Any:
 
 
 @rrule(max)
-def _(a: object, b: object, *others: object):
+def _(a: Anything, b: Anything, *others: Anything):
     y = max(a, b, *others)
     return y, chosen(y, (a, b, *others))
 
 
 @rrule(min)
-def _(a: object, b: object, *others: object):
+def _(a: Anything, b: Anything, *others: Anything):
     y = min(a, b, *others)
     return y, chosen(y, (a, b, *others))
 
@@ -197,7 +195,7 @@ def _(a: object, b: object, *others: object):
 def chosen_forward(choose: Any) -> Rule:
     """The forward rule of max or min."""
 
-    def rule(a: object, b: object, *others: object):
+    def rule(a: Anything, b: Anything, *others: Anything):
         args = (a, b, *others)
         y = choose(args)
         place = next(i for i, x in enumerate(args) if x is y)
@@ -213,7 +211,7 @@ def chosen_forward(choose: Any) -> Rule:
 frule(max)(chosen_forward(max))
 frule(min)(chosen_forward(min))
 
-# -- quotient and remainder, powers with keywords --------------------------------------------------------
+# -- quotient and remainder, powers with keywords --------------------------------------------------
 
 
 @rrule(divmod)
@@ -268,7 +266,7 @@ def _(*, base, exp, mod=None):
     return power(base, exp, mod)
 
 
-# -- attributes and methods of numbers -------------------------------------------------------------------
+# -- attributes and methods of numbers -------------------------------------------------------------
 
 
 def _itself(x: Any):
@@ -289,6 +287,7 @@ def _constant(name: str) -> Rule:
 
 # The rule of reading an attribute: (type, name) -> rule(x); found along the type's __mro__.
 ATTRIBUTES: dict[tuple[type, str], Rule] = {(complex, "real"): _real, (complex, "imag"): _imag}
+_type: Any
 for _type in (int, float, Fraction, Decimal):
     ATTRIBUTES[_type, "real"] = _itself
     ATTRIBUTES[_type, "imag"] = _constant("imag")
@@ -317,22 +316,26 @@ def method_rule(method: Any, op: Any, cls: type, arity: int, reflected: bool) ->
     return unary if arity == 1 else binary
 
 
+CONSTANT_METHODS = """
+    __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rlshift__ __rshift__
+    __rrshift__ __invert__ __lt__ __le__ __eq__ __ne__ __gt__ __ge__ __bool__ __int__ __index__
+    __trunc__ __floor__ __ceil__ __round__ __hash__ __repr__ __str__ __format__ __getnewargs__
+    __sizeof__ __reduce__ as_integer_ratio is_integer hex bit_length bit_count to_bytes
+    limit_denominator is_finite is_infinite is_nan is_normal is_qnan is_signed is_snan
+    is_subnormal is_zero is_canonical adjusted as_tuple compare compare_signal compare_total
+    compare_total_mag logb logical_and logical_invert logical_or logical_xor number_class
+    quantize rotate same_quantum shift to_eng_string to_integral to_integral_exact
+    to_integral_value radix next_minus next_plus next_toward
+"""
+
+
 def _register_methods(cls: type) -> None:
     """The rules of the methods of a class of numbers that Python's operators call."""
-    constant = """
-        __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rlshift__ __rshift__
-        __rrshift__ __invert__ __lt__ __le__ __eq__ __ne__ __gt__ __ge__ __bool__ __int__ __index__
-        __trunc__ __floor__ __ceil__ __round__ __hash__ __repr__ __str__ __format__ __getnewargs__
-        __sizeof__ __reduce__ as_integer_ratio is_integer hex bit_length bit_count to_bytes
-        limit_denominator is_finite is_infinite is_nan is_normal is_qnan is_signed is_snan
-        is_subnormal is_zero is_canonical adjusted as_tuple compare compare_signal compare_total
-        compare_total_mag logb logical_and logical_invert logical_or logical_xor number_class
-        quantize rotate same_quantum shift to_eng_string to_integral to_integral_exact
-        to_integral_value radix next_minus next_plus next_toward
-    """.split()
     methods = vars(cls)
-    non_differentiable(*[methods[name] for name in constant if callable(methods.get(name))])
-    for name in "add sub mul truediv floordiv mod pow".split():
+    non_differentiable(
+        *[methods[name] for name in CONSTANT_METHODS.split() if callable(methods.get(name))]
+    )
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         for method, reflected in ((f"__{name}__", False), (f"__r{name}__", True)):
             if method in methods:
                 op = getattr(operator, name)
@@ -371,20 +374,15 @@ for _type in (int, float, complex, Decimal):
     rrule(vars(_type)["conjugate"])(conjugate_rule(_type))
 del _type
 
-# -- constants -------------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
 
 CONSTANT = """
     all any ascii bin bool bytearray bytes callable chr dir format hasattr hash hex id input int
     isinstance issubclass len memoryview oct open ord print range repr round str type
 """
 non_differentiable(*[getattr(builtins, name) for name in CONSTANT.split()])
-type_stable(float, complex, divmod)
-type_stable(
-    *[
-        getattr(builtins, name)
-        for name in """
-    all any ascii bin bool callable chr format hasattr hash hex id int isinstance issubclass len oct
-    ord range repr str
-""".split()
-    ]
-)
+STABLE = """
+    all any ascii bin bool callable chr complex divmod float format hasattr hash hex id int
+    isinstance issubclass len oct ord range repr str
+"""
+type_stable(*[getattr(builtins, name) for name in STABLE.split()])

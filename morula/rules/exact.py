@@ -12,16 +12,16 @@ from typing import Any
 
 from morula.core.extend import NoTangent, ZeroTangent, find_rrule, project_to, rrule
 from morula.rules.mathematics import filled
-from morula.rules.numbers import Numeric, Scalar
+from morula.rules.numbers import Anything, Digits, Numeric, Scalar
 
-# -- Fraction --------------------------------------------------------------------------------------------
+# -- Fraction --------------------------------------------------------------------------------------
 
 
-# Every way to call it, for the code of Fraction itself goes through integers and loses the gradient.
+# Every way to call it: the code of Fraction itself goes through integers and loses the gradient.
 
 
 @rrule(Fraction)
-def _(numerator: Numeric, denominator: object):
+def _(numerator: Numeric, denominator: Anything):
     y = Fraction(numerator, denominator)
 
     def fraction_pullback(ȳ):
@@ -76,7 +76,7 @@ for _name in ("from_float", "from_decimal", "from_number"):  # the last one from
 del _name
 
 
-# -- Decimal ---------------------------------------------------------------------------------------------
+# -- Decimal ---------------------------------------------------------------------------------------
 
 
 @rrule(Decimal)
@@ -88,7 +88,7 @@ def _():
 
 
 @rrule(Decimal)
-def _(value: Scalar, context: object = None):
+def _(value: Scalar, context: Anything = None):
     def decimal_pullback(ȳ):
         return project_to(value)(ȳ), NoTangent()
 
@@ -96,7 +96,7 @@ def _(value: Scalar, context: object = None):
 
 
 @rrule(Decimal)
-def _(value: str | tuple | list, context: object = None):
+def _(value: Digits, context: Anything = None):
     def decimal_pullback(ȳ):
         return NoTangent(), NoTangent()
 
@@ -108,7 +108,7 @@ def decimal_function(method: Any) -> Callable[[Callable[..., Any]], Callable[...
 
     def register(derivative: Callable[..., Any]) -> Callable[..., Any]:
         @rrule(method)
-        def _(x: Decimal, context: object = None):
+        def _(x: Decimal, context: Anything = None):
             y = method(x, context)
 
             def decimal_pullback(ȳ):
@@ -147,7 +147,7 @@ def _(y, x):
 
 
 @rrule(Decimal.fma)
-def _(x: Decimal, other: Scalar, third: Scalar, context: object = None):
+def _(x: Decimal, other: Scalar, third: Scalar, context: Anything = None):
     def fma_pullback(ȳ):
         return ȳ * other, project_to(other)(ȳ * x), project_to(third)(ȳ), NoTangent()
 
@@ -176,7 +176,7 @@ def _(x: Decimal):
 
 
 @rrule(Decimal.copy_sign)
-def _(x: Decimal, other: Scalar, context: object = None):
+def _(x: Decimal, other: Scalar, context: Anything = None):
     y = x.copy_sign(other, context)
 
     def copy_sign_pullback(ȳ):
@@ -186,7 +186,7 @@ def _(x: Decimal, other: Scalar, context: object = None):
 
 
 @rrule(Decimal.remainder_near)
-def _(x: Decimal, other: Scalar, context: object = None):
+def _(x: Decimal, other: Scalar, context: Anything = None):
     y = x.remainder_near(other, context)
 
     def remainder_near_pullback(ȳ):
@@ -196,7 +196,7 @@ def _(x: Decimal, other: Scalar, context: object = None):
 
 
 @rrule(Decimal.scaleb)
-def _(x: Decimal, other: Scalar, context: object = None):
+def _(x: Decimal, other: Scalar, context: Anything = None):
     def scaleb_pullback(ȳ):
         return ȳ.scaleb(other), NoTangent(), NoTangent()
 
@@ -207,7 +207,7 @@ def selection(method: Any) -> None:
     """The rule of `x.max(other)` and its like: ȳ goes to the one whose value was taken."""
 
     @rrule(method)
-    def _(x: Decimal, other: Scalar, context: object = None):
+    def _(x: Decimal, other: Scalar, context: Anything = None):
         y = method(x, other, context)
 
         def selection_pullback(ȳ):

@@ -19,7 +19,6 @@ import numpy as np
 from morula.core.extend import (
     AbstractZero,
     NoTangent,
-    find_rrule,
     frule,
     non_differentiable,
     project_to,
@@ -28,12 +27,12 @@ from morula.core.extend import (
     type_stable,
     unthunk,
 )
-from morula.rules.numbers import Numeric, Real
-from morula.rules.operators import conjugate, exponent_slope
+from morula.rules.numbers import Items, Numeric, Real
+from morula.rules.operators import conjugate, exponent_slope, rule_for
 
 
 def real_function(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`@scalar_rule` for floats and ints, and with it a rule for all that `math` makes floats of."""
+    """`@scalar_rule` for floats and ints, and a rule for all else that `math` makes floats of."""
 
     def register(partials: Callable[..., Any]) -> Callable[..., Any]:
         scalar_rule(primal)(partials)
@@ -48,10 +47,8 @@ def real_function(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., A
 
 def converted(primal: Any, *args: Any) -> Any:
     """The rule of a real function for arguments that it converts to float."""
-    numbers = [a if isinstance(a, Real) else float(a) for a in args]
-    rule = find_rrule(primal, tuple(numbers))
-    assert rule is not None
-    y, pullback = rule.function(*numbers)
+    numbers = [a if isinstance(a, (int, float)) else float(a) for a in args]
+    y, pullback = rule_for(primal, *numbers)(*numbers)
 
     def conversion_pullback(ȳ):
         return tuple([filled(a, x̄) for a, x̄ in zip(args, pullback(ȳ), strict=True)])
@@ -71,7 +68,7 @@ def reciprocal(x: Any) -> Any:
     return 1 / x if x != 0 else math.inf
 
 
-# -- math: one argument ------------------------------------------------------------------------------
+# -- math: one argument ----------------------------------------------------------------------------
 
 
 @real_function(math.sin)
@@ -204,7 +201,7 @@ def _(y, x: Real):
     return -1.1283791670955126 * math.exp(-x * x)
 
 
-# -- the gamma function, and the derivatives of its logarithm ------------------------------------------
+# -- the gamma function, and the derivatives of its logarithm --------------------------------------
 
 
 def digamma(x: float) -> float:
@@ -282,7 +279,7 @@ def _(y, x: Real):
     return digamma(x)
 
 
-# -- math: several arguments ---------------------------------------------------------------------------
+# -- math: several arguments -----------------------------------------------------------------------
 
 
 @real_function(math.pow)
@@ -330,11 +327,13 @@ def _(y, a: Real, b: Real):
     return (math.copysign(1.0, a) * math.copysign(1.0, b) if a else 0.0), 0.0
 
 
-if hasattr(math, "fma"):  # CPython 3.13
+def fma_partials(y, a: Real, b: Real, c: Real):
+    """Those of a b + c."""
+    return b, a, 1.0
 
-    @real_function(math.fma)
-    def _(y, a: Real, b: Real, c: Real):
-        return b, a, 1.0
+
+if hasattr(math, "fma"):  # CPython 3.13
+    real_function(math.fma)(fma_partials)
 
 
 @rrule(math.hypot)
@@ -374,7 +373,7 @@ def _(x: Numeric):
     return math.modf(x), modf_pullback
 
 
-# -- math: sequences -----------------------------------------------------------------------------------
+# -- math: sequences -------------------------------------------------------------------------------
 
 
 def fsum_of(*xs: Any) -> Any:
@@ -487,8 +486,6 @@ def gathered(x: Any, cotangents: Any) -> Any:
     return tuple(cotangents)
 
 
-Items = tuple | np.ndarray
-
 
 @rrule(math.fsum)
 def _(xs: Items):
@@ -500,7 +497,7 @@ def _(xs: Items):
 
 @rrule(math.prod)
 def _(xs: Items, *, start=1):
-    _, back = find_rrule(prod_of, (start, *xs)).function(start, *xs)
+    _, back = rule_for(prod_of, start, *xs)(start, *xs)
 
     def prod_pullback(ȳ):
         start_bar, *items = back(ȳ)
@@ -512,7 +509,7 @@ def _(xs: Items, *, start=1):
 @rrule(math.dist)
 def _(p: Items, q: Items):
     n = len(p)
-    y, back = find_rrule(dist_of, (n, *p, *q)).function(n, *p, *q)
+    _, back = rule_for(dist_of, n, *p, *q)(n, *p, *q)
 
     def dist_pullback(ȳ):
         _, *items = back(ȳ)
@@ -521,21 +518,23 @@ def _(p: Items, q: Items):
     return math.dist(p, q), dist_pullback
 
 
+def sumprod_rule(p: Items, q: Items):
+    """The rule of `math.sumprod`."""
+    n = len(p)
+    y, back = rule_for(sumprod_of, n, *p, *q)(n, *p, *q)
+
+    def sumprod_pullback(ȳ):
+        _, *items = back(ȳ)
+        return gathered(p, items[:n]), gathered(q, items[n:])
+
+    return y, sumprod_pullback
+
+
 if hasattr(math, "sumprod"):
-
-    @rrule(math.sumprod)
-    def _(p: Items, q: Items):
-        n = len(p)
-        _, back = find_rrule(sumprod_of, (n, *p, *q)).function(n, *p, *q)
-
-        def sumprod_pullback(ȳ):
-            _, *items = back(ȳ)
-            return gathered(p, items[:n]), gathered(q, items[n:])
-
-        return math.sumprod(p, q), sumprod_pullback
+    rrule(math.sumprod)(sumprod_rule)
 
 
-# -- cmath ---------------------------------------------------------------------------------------------
+# -- cmath -----------------------------------------------------------------------------------------
 
 
 def holomorphic(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -598,7 +597,7 @@ def _(y, z):
     return 1.0 + y * y
 
 
-# Products of roots, whose cuts are those of the functions; on a cut the sign of zero tells the side.
+# Products of roots, whose cuts are those of the functions; there the sign of zero tells the side.
 @holomorphic(cmath.asin)
 def _(y, z):
     return reciprocal(cmath.sqrt(complex(1.0 - z.real, -1.0 * z.imag)) * cmath.sqrt(1.0 + z))
@@ -715,7 +714,7 @@ def _(r: Numeric, φ: Numeric):
     return y, rect_pullback
 
 
-# -- constants -----------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
 
 CONSTANT = """
     ceil comb factorial floor gcd isclose isfinite isinf isnan isqrt lcm nextafter perm trunc ulp

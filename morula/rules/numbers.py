@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,9 +33,24 @@ from morula.core.extend import (
     zero_of,
 )
 
-Real = int | float  # bool and numpy.float64 are subclasses
-Scalar = numbers.Number | np.bool_  # every number: of Python, of NumPy, of any package
-Numeric = Scalar | np.ndarray
+if TYPE_CHECKING:  # what flows through rules is of any type; the types are there for dispatch
+    Real = Any
+    Scalar = Any
+    Numeric = Any
+    Native = Any
+    Text = Any
+    Items = Any
+    Digits = Any
+    Anything = Any
+else:
+    Real = int | float  # bool and numpy.float64 are subclasses
+    Scalar = numbers.Number | np.bool_  # every number: of Python, of NumPy, of any package
+    Numeric = Scalar | np.ndarray
+    Native = int | float | complex
+    Text = str | bytes
+    Items = tuple | np.ndarray
+    Digits = str | tuple | list
+    Anything = object
 
 CONSTANTS: tuple[type, ...] = (
     bool,
@@ -60,10 +75,10 @@ CONSTANTS: tuple[type, ...] = (
 
 def is_number(x: Any) -> bool:
     """Is `x` one number, of whichever type? Arrays are none, not even those of no dimension."""
-    return isinstance(x, Scalar)
+    return isinstance(x, (numbers.Number, np.bool_))
 
 
-# -- projection: the space of a number is its own type ------------------------------------------------
+# -- projection: the space of a number is its own type ---------------------------------------------
 
 
 def to_float(x̄: Any) -> Any:
@@ -151,11 +166,12 @@ def _(x̄: Decimal, factor: Any) -> Any:
     return x̄ * to_decimal(factor)
 
 
-# -- the cotangent "one", zeros, samples --------------------------------------------------------------
+# -- the cotangent "one", zeros, samples -----------------------------------------------------------
 
 
 def _one(y: Any) -> Any:
-    return type(y)(1) if isinstance(y, (numbers.Real, Decimal)) else None
+    kind: Any = type(y)
+    return kind(1) if isinstance(y, (numbers.Real, Decimal)) else None
 
 
 unit.register(int, lambda y: 1.0)
@@ -213,7 +229,7 @@ def _(detail: Any) -> Any:
     return detail
 
 
-# -- what the user gets ------------------------------------------------------------------------------
+# -- what the user gets ----------------------------------------------------------------------------
 
 
 def _materialise_number(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:

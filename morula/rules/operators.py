@@ -35,7 +35,7 @@ from morula.core.extend import (
     rrule,
     type_stable,
 )
-from morula.rules.numbers import Numeric, Real, Scalar
+from morula.rules.numbers import Anything, Native, Numeric, Real, Scalar, Text
 
 # What Python does for an operator, by the methods of its operands' types:
 #   unary     (method, None, None)
@@ -55,7 +55,8 @@ METHODS: dict[Any, tuple[str, str | None, str | None]] = {
     operator.index: ("__index__", None, None),
     operator.truth: ("__bool__", None, None),
 }
-for _name in "add sub mul matmul truediv floordiv mod pow lshift rshift and_ or_ xor".split():
+_BINARY = "add sub mul matmul truediv floordiv mod pow lshift rshift and_ or_ xor"
+for _name in _BINARY.split():
     _plain = _name.rstrip("_")
     _pair = f"__{_plain}__", f"__r{_plain}__"
     METHODS[getattr(operator, _name)] = (*_pair, None)
@@ -63,7 +64,6 @@ for _name in "add sub mul matmul truediv floordiv mod pow lshift rshift and_ or_
 del _name, _plain, _pair
 
 Function = Callable[..., Any]
-Native = int | float | complex
 
 
 def rules_of(*primals: Any) -> Callable[[Function], Function]:
@@ -75,6 +75,14 @@ def rules_of(*primals: Any) -> Callable[[Function], Function]:
         return rule
 
     return register
+
+
+def rule_for(primal: Any, *args: Any) -> Function:
+    """The function of the rule that serves a call; rules that rest on others use it."""
+    rule = find_rrule(primal, args)
+    if rule is None:
+        raise TypeError(f"no rule of {primal!r} for {', '.join(type(a).__name__ for a in args)}")
+    return rule.function
 
 
 def forward(*primals: Any) -> Callable[[Function], Function]:
@@ -103,7 +111,7 @@ def projected(y: Any, pushforward: Function) -> tuple[Any, Function]:
     return y, lambda *tangents: project_to(y)(pushforward(*tangents))
 
 
-# -- helpers of the other numbers ---------------------------------------------------------------------
+# -- helpers of the other numbers ------------------------------------------------------------------
 
 
 def conjugate(x: Any) -> Any:
@@ -116,7 +124,7 @@ def unwrapped(x: Any) -> Any:
     return int(x) if isinstance(x, (np.integer, np.bool_)) else x
 
 
-# -- sums, differences -------------------------------------------------------------------------------
+# -- sums, differences -----------------------------------------------------------------------------
 
 
 @rules_of(operator.add, operator.iadd)
@@ -215,7 +223,7 @@ def _(a: Native, b: Native):
     return a - b, sub_pushforward
 
 
-# -- products ----------------------------------------------------------------------------------------
+# -- products --------------------------------------------------------------------------------------
 
 
 @rules_of(operator.mul, operator.imul)
@@ -269,7 +277,7 @@ def _(a: Native, b: Native):
     return a * b, mul_pushforward
 
 
-# -- quotients and remainders ------------------------------------------------------------------------
+# -- quotients and remainders ----------------------------------------------------------------------
 
 
 @rules_of(operator.truediv, operator.itruediv)
@@ -337,8 +345,16 @@ def _(a: Native, b: Native):
     return y, truediv_pushforward
 
 
-@rules_of(operator.floordiv, operator.ifloordiv)
+@rrule(operator.floordiv)
 def _(a: Numeric, b: Numeric):
+    def floordiv_pullback(ȳ):
+        return ZeroTangent(), ZeroTangent()
+
+    return a // b, floordiv_pullback
+
+
+@rrule(operator.ifloordiv)
+def _(a: Scalar, b: Numeric):
     def floordiv_pullback(ȳ):
         return ZeroTangent(), ZeroTangent()
 
@@ -389,7 +405,7 @@ def _(a: Native, b: Native):
     return y, mod_pushforward
 
 
-# -- powers ------------------------------------------------------------------------------------------
+# -- powers ----------------------------------------------------------------------------------------
 
 
 def base_slope(a: Any, b: Any) -> Any:
@@ -541,7 +557,7 @@ def _(a: Native, b: Native):
     return y, pow_pushforward
 
 
-# -- one argument ------------------------------------------------------------------------------------
+# -- one argument ----------------------------------------------------------------------------------
 
 
 @rrule(operator.neg)
@@ -618,9 +634,7 @@ def _(a: Native):
     return y, abs_pushforward
 
 
-# -- strings under + * % -----------------------------------------------------------------------------
-
-Text = str | bytes
+# -- strings under + * % ---------------------------------------------------------------------------
 
 
 @rules_of(operator.add, operator.iadd)
@@ -648,14 +662,14 @@ def _(a: int, b: Text):
 
 
 @rules_of(operator.mod, operator.imod)
-def _(a: Text, b: object):
+def _(a: Text, b: Anything):
     def mod_pullback(ȳ):
         return NoTangent(), NoTangent()
 
     return a % b, mod_pullback
 
 
-# -- constants ---------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
 
 COMPARISONS = (
     operator.lt,
@@ -691,7 +705,7 @@ def _(a: Numeric):
 
 
 def bits_rule(op: Any) -> Function:
-    """The rule of an operator on bits."""
+    """The rule of an operator on bits; in place for what cannot be changed in place."""
 
     def rule(a: Numeric, b: Numeric):
         def bits_pullback(ȳ):
@@ -699,11 +713,24 @@ def bits_rule(op: Any) -> Function:
 
         return op(a, b), bits_pullback
 
-    return rule
+    def rule_in_place(a: Scalar, b: Numeric):
+        return rule(a, b)
+
+    return rule_in_place if METHODS[op][2] else rule
 
 
-BITS = "and or xor lshift rshift iand ior ixor ilshift irshift".split()
-BITS = [getattr(operator, name, None) or getattr(operator, name + "_") for name in BITS]
+BITS = (
+    operator.and_,
+    operator.or_,
+    operator.xor,
+    operator.lshift,
+    operator.rshift,
+    operator.iand,
+    operator.ior,
+    operator.ixor,
+    operator.ilshift,
+    operator.irshift,
+)
 for _op in BITS:
     rrule(_op)(bits_rule(_op))
 del _op
@@ -726,11 +753,12 @@ type_stable(
     operator.abs,
     abs,
     *COMPARISONS,
+    operator.invert,
     *BITS,
 )
 
 
-# -- for the fallback of the core --------------------------------------------------------------------
+# -- for the fallback of the core ------------------------------------------------------------------
 
 
 def generic_arithmetic_rule(op: Any) -> Function | None:

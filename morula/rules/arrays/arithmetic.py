@@ -7,7 +7,7 @@
 
 Shapes: operands broadcast; `match` sums a cotangent over the axes that were broadcast. With a
 scalar operand the array has the shape of the result, and the scalar gets the `total`.
-The methods for NumPy's own scalar types keep their dtypes; np.float64 is a float to the dispatch.
+`x += a` of a number x and an array `a` is an addition. In-place changes of arrays: inplace.py.
 Tests: tests/rules/arrays/test_arithmetic.py
 """
 
@@ -19,11 +19,11 @@ import operator
 import numpy as np
 
 from morula.core.extend import non_differentiable, rrule, type_stable
-from morula.rules.arrays.broadcasting import match, total
+from morula.rules.arrays.broadcasting import match, match_part, part, total
 from morula.rules.arrays.structural import masked
-from morula.rules.arrays.types import Numeric, Real, Scalar, Small
+from morula.rules.arrays.types import Numeric, Real, Scalar
 
-# -- addition and subtraction ------------------------------------------------------------------------
+# -- addition and subtraction ----------------------------------------------------------------------
 
 
 @rrule(operator.add)
@@ -48,26 +48,11 @@ def _(a: np.ndarray, b: Scalar):
 
 
 @rrule(operator.add)
+@rrule(operator.iadd)
 @rrule(np.add)
 def _(a: Scalar, b: np.ndarray):
     def add_pullback(ȳ):
         return total(ȳ), ȳ
-
-    return a + b, add_pullback
-
-
-@rrule(operator.add)
-def _(a: Small, b: Scalar):
-    def add_pullback(ȳ):
-        return ȳ, ȳ
-
-    return a + b, add_pullback
-
-
-@rrule(operator.add)
-def _(a: Real | complex, b: Small):
-    def add_pullback(ȳ):
-        return ȳ, ȳ
 
     return a + b, add_pullback
 
@@ -102,26 +87,11 @@ def _(a: np.ndarray, b: Scalar):
 
 
 @rrule(operator.sub)
+@rrule(operator.isub)
 @rrule(np.subtract)
 def _(a: Scalar, b: np.ndarray):
     def sub_pullback(ȳ):
         return total(ȳ), -ȳ
-
-    return a - b, sub_pullback
-
-
-@rrule(operator.sub)
-def _(a: Small, b: Scalar):
-    def sub_pullback(ȳ):
-        return ȳ, -ȳ
-
-    return a - b, sub_pullback
-
-
-@rrule(operator.sub)
-def _(a: Real | complex, b: Small):
-    def sub_pullback(ȳ):
-        return ȳ, -ȳ
 
     return a - b, sub_pullback
 
@@ -134,7 +104,7 @@ def _(a: Scalar, b: Scalar):
     return np.subtract(a, b), sub_pullback
 
 
-# -- multiplication ----------------------------------------------------------------------------------
+# -- multiplication --------------------------------------------------------------------------------
 
 
 @rrule(operator.mul)
@@ -160,7 +130,7 @@ def _(a: np.ndarray, b: Real):
 
 @rrule(operator.mul)
 @rrule(np.multiply)
-def _(a: np.ndarray, b: complex | Small):
+def _(a: np.ndarray, b: Scalar):
     def mul_pullback(ȳ):
         return ȳ * b.conjugate(), total(ȳ * a.conjugate())
 
@@ -168,6 +138,7 @@ def _(a: np.ndarray, b: complex | Small):
 
 
 @rrule(operator.mul)
+@rrule(operator.imul)
 @rrule(np.multiply)
 def _(a: Real, b: np.ndarray):
     def mul_pullback(ȳ):
@@ -177,26 +148,11 @@ def _(a: Real, b: np.ndarray):
 
 
 @rrule(operator.mul)
+@rrule(operator.imul)
 @rrule(np.multiply)
-def _(a: complex | Small, b: np.ndarray):
+def _(a: Scalar, b: np.ndarray):
     def mul_pullback(ȳ):
         return total(ȳ * b.conjugate()), ȳ * a.conjugate()
-
-    return a * b, mul_pullback
-
-
-@rrule(operator.mul)
-def _(a: Small, b: Scalar):
-    def mul_pullback(ȳ):
-        return ȳ * b.conjugate(), ȳ * a.conjugate()
-
-    return a * b, mul_pullback
-
-
-@rrule(operator.mul)
-def _(a: Real | complex, b: Small):
-    def mul_pullback(ȳ):
-        return ȳ * b.conjugate(), ȳ * a.conjugate()
 
     return a * b, mul_pullback
 
@@ -209,7 +165,7 @@ def _(a: Scalar, b: Scalar):
     return np.multiply(a, b), mul_pullback
 
 
-# -- division ----------------------------------------------------------------------------------------
+# -- division --------------------------------------------------------------------------------------
 
 
 @rrule(operator.truediv)
@@ -241,7 +197,7 @@ def _(a: np.ndarray, b: Real):
 
 @rrule(operator.truediv)
 @rrule(np.true_divide)
-def _(a: np.ndarray, b: complex | Small):
+def _(a: np.ndarray, b: Scalar):
     y = a / b
 
     def truediv_pullback(ȳ):
@@ -251,32 +207,13 @@ def _(a: np.ndarray, b: complex | Small):
 
 
 @rrule(operator.truediv)
+@rrule(operator.itruediv)
 @rrule(np.true_divide)
 def _(a: Scalar, b: np.ndarray):
     y = a / b
 
     def truediv_pullback(ȳ):
         return total(ȳ / b.conjugate()), -(ȳ / b.conjugate()) * y.conjugate()
-
-    return y, truediv_pullback
-
-
-@rrule(operator.truediv)
-def _(a: Small, b: Scalar):
-    y = a / b
-
-    def truediv_pullback(ȳ):
-        return ȳ / b.conjugate(), -(ȳ / b.conjugate()) * y.conjugate()
-
-    return y, truediv_pullback
-
-
-@rrule(operator.truediv)
-def _(a: Real | complex, b: Small):
-    y = a / b
-
-    def truediv_pullback(ȳ):
-        return ȳ / b.conjugate(), -(ȳ / b.conjugate()) * y.conjugate()
 
     return y, truediv_pullback
 
@@ -291,7 +228,7 @@ def _(a: Scalar, b: Scalar):
     return y, truediv_pullback
 
 
-# -- powers ------------------------------------------------------------------------------------------
+# -- powers ----------------------------------------------------------------------------------------
 
 
 def slope(y, x, p):
@@ -354,7 +291,7 @@ def _(x: np.ndarray, p: Real):
 
 @rrule(operator.pow)
 @rrule(builtins.pow)
-def _(a: np.ndarray, b: np.ndarray | complex | Small):
+def _(a: np.ndarray, b: np.ndarray | Scalar):
     a_shape = a.shape
     b_shape = np.shape(b)
     y = a**b
@@ -369,6 +306,7 @@ def _(a: np.ndarray, b: np.ndarray | complex | Small):
 
 
 @rrule(operator.pow)
+@rrule(operator.ipow)
 @rrule(builtins.pow)
 def _(a: Scalar, b: np.ndarray):
     y = a**b
@@ -378,28 +316,6 @@ def _(a: Scalar, b: np.ndarray):
             total(ȳ * by_base(a, b).conjugate()),
             ȳ * by_exponent(y, a).conjugate(),
         )
-
-    return y, pow_pullback
-
-
-@rrule(operator.pow)
-@rrule(builtins.pow)
-def _(a: Small, b: Scalar):
-    y = a**b
-
-    def pow_pullback(ȳ):
-        return ȳ * by_base(a, b).conjugate(), ȳ * by_exponent(y, a).conjugate()
-
-    return y, pow_pullback
-
-
-@rrule(operator.pow)
-@rrule(builtins.pow)
-def _(a: Real | complex, b: Small):
-    y = a**b
-
-    def pow_pullback(ȳ):
-        return ȳ * by_base(a, b).conjugate(), ȳ * by_exponent(y, a).conjugate()
 
     return y, pow_pullback
 
@@ -434,7 +350,7 @@ def _(a: Numeric, b: Numeric):
     return y, float_power_pullback
 
 
-# -- remainders --------------------------------------------------------------------------------------
+# -- remainders ------------------------------------------------------------------------------------
 
 
 @rrule(operator.mod)
@@ -449,25 +365,10 @@ def _(a: np.ndarray, b: np.ndarray | Scalar):
 
 
 @rrule(operator.mod)
+@rrule(operator.imod)
 def _(a: Scalar, b: np.ndarray):
     def mod_pullback(ȳ):
         return total(ȳ), -ȳ * np.floor_divide(a, b)
-
-    return a % b, mod_pullback
-
-
-@rrule(operator.mod)
-def _(a: Small, b: Scalar):
-    def mod_pullback(ȳ):
-        return ȳ, -ȳ * np.floor_divide(a, b)
-
-    return a % b, mod_pullback
-
-
-@rrule(operator.mod)
-def _(a: Real | complex, b: Small):
-    def mod_pullback(ȳ):
-        return ȳ, -ȳ * np.floor_divide(a, b)
 
     return a % b, mod_pullback
 
@@ -490,43 +391,30 @@ def _(a: Numeric, b: Numeric):
     quotient, remainder = np.divmod(a, b)
 
     def divmod_pullback(ȳ):
-        r̄ = ȳ[1]
-        return match(r̄, a_shape), match(-r̄ * quotient, b_shape)
+        r̄ = part(ȳ, 1)
+        return match_part(r̄, a_shape), match_part(-(r̄ * quotient), b_shape)
 
     return (quotient, remainder), divmod_pullback
 
 
 @rrule(builtins.divmod)
-def _(a: np.ndarray | Small, b: Numeric):
+def _(a: np.ndarray, b: Numeric):
     a_shape = np.shape(a)
     b_shape = np.shape(b)
     quotient, remainder = divmod(a, b)
 
     def divmod_pullback(ȳ):
-        r̄ = ȳ[1]
-        return match(r̄, a_shape), match(-r̄ * quotient, b_shape)
+        r̄ = part(ȳ, 1)
+        return match_part(r̄, a_shape), match_part(-(r̄ * quotient), b_shape)
 
     return (quotient, remainder), divmod_pullback
 
 
-@rrule(builtins.divmod)
-def _(a: Real | complex, b: np.ndarray | Small):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
-    quotient, remainder = divmod(a, b)
-
-    def divmod_pullback(ȳ):
-        r̄ = ȳ[1]
-        return match(r̄, a_shape), match(-r̄ * quotient, b_shape)
-
-    return (quotient, remainder), divmod_pullback
-
-
-# -- operators of one argument -----------------------------------------------------------------------
+# -- operators of one argument ---------------------------------------------------------------------
 
 
 @rrule(operator.neg)
-def _(x: np.ndarray | Small):
+def _(x: np.ndarray):
     def neg_pullback(ȳ):
         return (-ȳ,)
 
@@ -534,7 +422,7 @@ def _(x: np.ndarray | Small):
 
 
 @rrule(operator.pos)
-def _(x: np.ndarray | Small):
+def _(x: np.ndarray):
     def pos_pullback(ȳ):
         return (ȳ,)
 
@@ -543,7 +431,7 @@ def _(x: np.ndarray | Small):
 
 @rrule(operator.abs)
 @rrule(builtins.abs)
-def _(x: np.ndarray | Small):
+def _(x: np.ndarray):
     def abs_pullback(ȳ):
         return (ȳ * np.sign(x),)
 
@@ -555,4 +443,3 @@ type_stable(
     np.add, np.subtract, np.multiply, np.true_divide, np.power, np.float_power, np.remainder,
     np.divmod,
 )  # fmt: skip
-

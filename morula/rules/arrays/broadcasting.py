@@ -4,7 +4,7 @@
     match(x̄, shape)                     the same, at no cost where the shapes agree
     total(x̄)                            sum of all entries: the cotangent of a scalar operand
     spread(ȳ, shape)                    broadcast, as a read-only view
-    restore(ȳ, shape, axis, keepdims)   from the shape of a reduction's result to that of its operand
+    restore(ȳ, shape, axis, keepdims)   from the shape of a reduction's result to its operand's
     collapse(x̄, axis, keepdims)         the reduction by a sum
 
 Each is a primitive with a rule of its own, the transpose, so that pullbacks which use them are
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, rrule, type_stable
+from morula.core.extend import NONE, ZERO, NoTangent, rrule, type_stable, unthunk
 from morula.rules.arrays.structural import Selected, selected
 
 _sum = np.add.reduce
@@ -56,6 +56,11 @@ def _unbroadcast_selected(x̄: Selected, shape: tuple[int, ...]) -> Any:
 def match(x̄, shape):
     """`unbroadcast`, where the shapes mostly agree; `x̄` may be a Python number."""
     return x̄ if getattr(x̄, "shape", ()) == shape else unbroadcast(x̄, shape)
+
+
+def match_part(x̄, shape):
+    """`match` of a cotangent that may be zero."""
+    return x̄ if x̄ is ZERO or x̄ is NONE else match(x̄, shape)
 
 
 def total(x̄):
@@ -99,6 +104,11 @@ def restore(ȳ, shape, axis=None, keepdims=False):
     for i in axis if isinstance(axis, tuple) else (axis,):
         kept[i] = 1
     return spread(ȳ.reshape(kept), shape)
+
+
+def part(ȳ, i):
+    """The cotangent of item i of a tuple; ZeroTangent() if it has none."""
+    return unthunk(unthunk(ȳ)[i])
 
 
 def collapse(x̄, axis=None, keepdims=False):
@@ -167,4 +177,3 @@ def _(x̄: np.ndarray, axis=None, keepdims=False):
 
 
 type_stable(unbroadcast, total, spread, restore, collapse)
-

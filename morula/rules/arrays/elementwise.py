@@ -18,24 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, ZeroTangent, rrule, type_stable
-from morula.rules.arrays.broadcasting import match, spread, total, unbroadcast
+from morula.core.extend import ZERO, NoTangent, ZeroTangent, rrule, type_stable
+from morula.rules.arrays.broadcasting import match, part, spread, total, unbroadcast
 from morula.rules.arrays.structural import masked, selected
-from morula.rules.arrays.types import NO_VALUE, Numeric, Scalar, Small
+from morula.rules.arrays.types import NO_VALUE, Numeric, Scalar
 
 LOG2 = math.log(2)
 LOG10 = math.log(10)
-TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
-
-# A real number: its derivative needs no conjugation.
-_General = np.ndarray | int | complex | Small
 
 
-# -- written out -------------------------------------------------------------------------------------
+# -- written out -----------------------------------------------------------------------------------
 
 
 @rrule(np.exp)
-def _(x: _General):
+def _(x: Numeric):
     y = np.exp(x)
 
     def exp_pullback(ȳ):
@@ -55,7 +51,7 @@ def _(x: float):
 
 
 @rrule(np.log)
-def _(x: _General):
+def _(x: Numeric):
     def log_pullback(ȳ):
         return (ȳ / x.conjugate(),)
 
@@ -71,7 +67,7 @@ def _(x: float):
 
 
 @rrule(np.sqrt)
-def _(x: _General):
+def _(x: Numeric):
     y = np.sqrt(x)
 
     def sqrt_pullback(ȳ):
@@ -91,7 +87,7 @@ def _(x: float):
 
 
 @rrule(np.tanh)
-def _(x: _General):
+def _(x: Numeric):
     y = np.tanh(x)
 
     def tanh_pullback(ȳ):
@@ -111,7 +107,7 @@ def _(x: float):
 
 
 @rrule(np.sin)
-def _(x: _General):
+def _(x: Numeric):
     def sin_pullback(ȳ):
         return (ȳ * np.cos(x).conjugate(),)
 
@@ -127,7 +123,7 @@ def _(x: float):
 
 
 @rrule(np.cos)
-def _(x: _General):
+def _(x: Numeric):
     def cos_pullback(ȳ):
         return (ȳ * -np.sin(x).conjugate(),)
 
@@ -205,7 +201,16 @@ def _(x: Numeric):
     return np.conjugate(x), conjugate_pullback
 
 
-# -- by their derivatives ----------------------------------------------------------------------------
+@rrule(np.ndarray.conjugate)
+@rrule(np.ndarray.conj)
+def _(x: np.ndarray):
+    def conjugate_pullback(ȳ):
+        return (ȳ.conjugate(),)
+
+    return x.conjugate(), conjugate_pullback
+
+
+# -- by their derivatives --------------------------------------------------------------------------
 
 
 def elementwise(*primals: Callable[..., Any]) -> Callable[..., Any]:
@@ -420,7 +425,8 @@ def _(x: Numeric):
     exponent = y[1]
 
     def frexp_pullback(ȳ):
-        return (np.ldexp(ȳ[0], -exponent),)
+        m̄ = part(ȳ, 0)
+        return (m̄ if m̄ is ZERO else np.ldexp(m̄, -exponent),)
 
     return y, frexp_pullback
 
@@ -428,12 +434,12 @@ def _(x: Numeric):
 @rrule(np.modf)
 def _(x: Numeric):
     def modf_pullback(ȳ):
-        return (ȳ[0],)
+        return (part(ȳ, 0),)
 
     return np.modf(x), modf_pullback
 
 
-# -- choices -----------------------------------------------------------------------------------------
+# -- choices ---------------------------------------------------------------------------------------
 
 
 def chosen_part(ȳ, a, b, greater):
@@ -607,7 +613,7 @@ def _(a: Numeric, a_min=None, a_max=None, *, min=NO_VALUE, max=NO_VALUE):
     return np.clip(a, low, high), clip_pullback
 
 
-# -- parts of complex numbers ------------------------------------------------------------------------
+# -- parts of complex numbers ----------------------------------------------------------------------
 
 
 @rrule(np.real)
@@ -674,6 +680,6 @@ def _(x: Numeric):
 
 type_stable(
     np.exp, np.log, np.sqrt, np.tanh, np.sin, np.cos, np.square, np.negative, np.positive,
-    np.absolute, np.fabs, np.sign, np.conjugate, np.where, np.heaviside, np.ldexp, np.frexp,
-    np.modf, np.real, np.imag, np.angle,
+    np.absolute, np.fabs, np.sign, np.conjugate, np.ndarray.conjugate, np.ndarray.conj,
+    np.where, np.heaviside, np.ldexp, np.frexp, np.modf, np.real, np.imag, np.angle,
 )  # fmt: skip

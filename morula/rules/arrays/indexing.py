@@ -247,4 +247,3 @@ def _(x: np.ndarray, *index: object):
 
 non_differentiable(along)
 type_stable(operator.getitem, np.take, np.diag, np.tril, np.triu, np.sort, scatter)
-

@@ -20,7 +20,7 @@ from morula.core.extend import NoTangent, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, total, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
 
-# -- matrix products ---------------------------------------------------------------------------------
+# -- matrix products -------------------------------------------------------------------------------
 
 
 def left_factor(ȳ, a, b):
@@ -234,7 +234,7 @@ def _(a: np.ndarray, b: np.ndarray):
     return np.kron(a, b), kron_pullback
 
 
-# -- products over one axis, of stacks of vectors ----------------------------------------------------
+# -- products over one axis, of stacks of vectors --------------------------------------------------
 
 
 @rrule(np.vecdot)
@@ -274,7 +274,7 @@ def _(a: np.ndarray, b: np.ndarray):
     return np.vecmat(a, b), vecmat_pullback
 
 
-# -- einsum ------------------------------------------------------------------------------------------
+# -- einsum ----------------------------------------------------------------------------------------
 
 
 @rrule(np.einsum)
@@ -283,8 +283,7 @@ def _(subscripts: str, *operands, optimize=False):
 
     def einsum_pullback(ȳ):
         cotangents = [
-            einsum_cotangent(ȳ, i, inputs, output, operands, optimize)
-            for i in range(len(operands))
+            einsum_cotangent(ȳ, i, inputs, output, operands, optimize) for i in range(len(operands))
         ]
         return (NoTangent(), *cotangents)
 

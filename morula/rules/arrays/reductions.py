@@ -20,7 +20,7 @@ from morula.rules.arrays.broadcasting import reduced_size, restore, total, unbro
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.types import NO_VALUE
 
-# -- sums and means ----------------------------------------------------------------------------------
+# -- sums and means --------------------------------------------------------------------------------
 
 
 @rrule(np.sum)
@@ -124,7 +124,7 @@ def _(
     return y, std_pullback
 
 
-# -- diagonals ---------------------------------------------------------------------------------------
+# -- diagonals -------------------------------------------------------------------------------------
 
 
 @rrule(np.trace)
@@ -178,7 +178,7 @@ def _(ȳ: object, shape: object, offset: object, axis1: object, axis2: object):
     return on_diagonal(ȳ, shape, offset, axis1, axis2), on_diagonal_pullback
 
 
-# -- products ----------------------------------------------------------------------------------------
+# -- products --------------------------------------------------------------------------------------
 
 
 def exclusive_cumprod(x, axis):
@@ -230,7 +230,7 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
     return y, prod_pullback
 
 
-# -- running sums and products -----------------------------------------------------------------------
+# -- running sums and products ---------------------------------------------------------------------
 
 
 @rrule(np.cumsum)
@@ -279,7 +279,7 @@ def cumprod_cotangent(ȳ, y, x, axis):
     return np.moveaxis(exclusive_cumprod(factors, 0) * np.stack(sums[::-1]), 0, axis)
 
 
-# -- extremes ----------------------------------------------------------------------------------------
+# -- extremes --------------------------------------------------------------------------------------
 
 
 def attains(a, y, axis, keepdims, where):
@@ -348,7 +348,7 @@ def _(a: np.ndarray, axis=None, *, keepdims=False):
     return np.ptp(a, axis=axis, keepdims=keepdims), ptp_pullback
 
 
-# -- with NaN ----------------------------------------------------------------------------------------
+# -- with NaN --------------------------------------------------------------------------------------
 
 
 @rrule(np.nansum)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from morula.core.extend import NONE, NoTangent, rrule, type_stable
-from morula.rules.arrays.broadcasting import unbroadcast
+from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
 
-# -- one array in another shape ----------------------------------------------------------------------
+# -- one array in another shape --------------------------------------------------------------------
 
 
 @rrule(np.reshape)
@@ -118,12 +118,12 @@ def _(*args: np.ndarray | Scalar):
     shapes = [np.shape(a) for a in args]
 
     def broadcast_arrays_pullback(ȳ):
-        return tuple([unbroadcast(ȳ[i], shapes[i]) for i in range(len(shapes))])
+        return tuple([match_part(part(ȳ, i), shapes[i]) for i in range(len(shapes))])
 
     return np.broadcast_arrays(*args), broadcast_arrays_pullback
 
 
-# -- axes --------------------------------------------------------------------------------------------
+# -- axes ------------------------------------------------------------------------------------------
 
 
 @rrule(np.transpose)
@@ -237,7 +237,7 @@ def _(a: np.ndarray, shift: object, axis=None):
     return np.roll(a, shift, axis), roll_pullback
 
 
-# -- several arrays in one ---------------------------------------------------------------------------
+# -- several arrays in one -------------------------------------------------------------------------
 
 
 def pieces(ȳ, sizes, axis):
@@ -353,10 +353,10 @@ def _(arr: np.ndarray, values: Numeric, axis=None):
     return np.append(arr, values, axis), append_pullback
 
 
-# -- one array in several ----------------------------------------------------------------------------
+# -- one array in several --------------------------------------------------------------------------
 
 
-def _splitting(primal, axis_of):
+def _splitting(primal):
     @rrule(primal)
     def _(ary: np.ndarray, indices_or_sections: object, axis=0):
         y = primal(ary, indices_or_sections, axis)
@@ -384,19 +384,19 @@ def joined(parts, shapes, axis):
     """Pieces joined again; those that have no cotangent are zero."""
     whole = []
     for i, shape in enumerate(shapes):
-        part = parts[i]
-        whole.append(part if isinstance(part, np.ndarray) else np.zeros(shape))
+        one = part(parts, i)
+        whole.append(one if isinstance(one, np.ndarray) else np.zeros(shape))
     return np.concatenate(whole, axis)
 
 
-_splitting(np.split, None)
-_splitting(np.array_split, None)
+_splitting(np.split)
+_splitting(np.array_split)
 _splitting_along(np.vsplit, lambda ndim: 0)
 _splitting_along(np.hsplit, lambda ndim: 0 if ndim < 2 else 1)
 _splitting_along(np.dsplit, lambda ndim: 2)
 
 
-# -- copies ------------------------------------------------------------------------------------------
+# -- copies ----------------------------------------------------------------------------------------
 
 
 @rrule(np.repeat)
@@ -477,12 +477,10 @@ def _(a: np.ndarray, n=1, axis=-1):
 
     def diff_pullback(ȳ):
         for _ in range(min(n, shape[axis])):
-            edge = np.zeros_like(np.take(ȳ, [], axis))
-            one = list(edge.shape)
-            one[axis] = 1
-            zero = np.zeros(one, ȳ.dtype)
+            edge = [1 if i == axis % len(shape) else m for i, m in enumerate(ȳ.shape)]
+            zero = np.zeros(edge, ȳ.dtype)
             ȳ = np.concatenate((zero, ȳ), axis) - np.concatenate((ȳ, zero), axis)
-        return ȳ if ȳ.shape == shape else np.zeros(shape, ȳ.dtype), NoTangent(), NoTangent()
+        return ȳ, NoTangent(), NoTangent()
 
     return np.diff(a, n, axis), diff_pullback
 
@@ -507,4 +505,3 @@ type_stable(
     np.hstack, np.dstack, np.column_stack, np.append, np.repeat, np.ndarray.repeat, np.tile,
     np.diff,
 )  # fmt: skip
-

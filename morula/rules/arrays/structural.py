@@ -56,7 +56,7 @@ class Selected(np.ndarray):
         return self._moved(lambda x: x.transpose(*axes))
 
     @property
-    def T(self):
+    def T(self):  # noqa: N802, the name that arrays give it
         """The transposed cotangent."""
         return self.transpose()
 

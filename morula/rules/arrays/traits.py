@@ -41,7 +41,7 @@ def tangent_dtype(dtype: np.dtype) -> np.dtype | None:
     return np.dtype(float) if dtype.kind in "iu" else None
 
 
-# -- what is known of a value before the program runs ------------------------------------------------
+# -- what is known of a value before the program runs ----------------------------------------------
 
 
 @detail_of.register(np.ndarray)
@@ -73,7 +73,7 @@ no_tangent(np.ufunc, type(np.sum), type(NONE), type(np._NoValue), np.errstate, n
 no_tangent(*{type(np.dtype(c)) for c in np.typecodes["All"]})
 
 
-# -- projections -------------------------------------------------------------------------------------
+# -- projections -----------------------------------------------------------------------------------
 
 
 def _nowhere(x̄: Any) -> Any:
@@ -152,7 +152,7 @@ def _(x):
     return _nowhere  # truth values, strings, dates
 
 
-# -- outputs and gradients ---------------------------------------------------------------------------
+# -- outputs and gradients -------------------------------------------------------------------------
 
 
 @unit.register(np.floating)
@@ -211,4 +211,3 @@ def _(x, x̄, of: Callable[[Any], Any]):
 @materialise.register(np.generic)
 def _(x, x̄, of: Callable[[Any], Any]):
     return None
-

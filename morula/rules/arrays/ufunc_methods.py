@@ -146,14 +146,16 @@ def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
 
 def running_extreme_cotangent(ȳ, x, y, axis):
     """x̄ of a running maximum or minimum: ȳ to the first entry that attained it."""
-    steps = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    steps = np.arange(x.shape[axis]).reshape(
+        [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    )
     before = np.concatenate(
         (np.take(y, [0], axis), np.take(y, np.arange(x.shape[axis] - 1), axis)), axis
     )
     new = (y != before) | (steps == 0)
     source = np.maximum.accumulate(np.where(new, steps, 0), axis)
     index = list(np.indices(x.shape, sparse=True))
-    index[axis % x.ndim] = source
+    index[axis] = source
     return scatter(ȳ, tuple(index), x.shape, x.dtype)
 
 

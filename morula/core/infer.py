@@ -1,0 +1,544 @@
+"""Type inference on the SSA form, and the resolution of what the types decide.
+
+A value is known as a constant (`Const`), by its exact type and a detail (`Known`), or not at all
+(None). What a primitive gives is found by calling it on samples, if the rules declare its type
+stable; what is read from outside (globals, captured variables) is known by its present value, and
+guarded: the program asks at its entry whether it still is so.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from morula.core import errors, primitives
+from morula.core.bytecode.lower import lower
+from morula.core.emit import tidy
+from morula.core.inline import inline
+from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
+from morula.core.primitives import (
+    advance,
+    build_tuple,
+    get_cell,
+    load_global,
+    make_function,
+    set_cell,
+    store_global,
+    unpack,
+)
+from morula.core.registry import is_constant, registry
+from morula.core.simplify import simplify
+from morula.core.traits import Known, describe, sample
+
+Value = Const | Known | None
+
+
+class NotSpecialised(Exception):
+    """The function goes by the general path."""
+
+
+@dataclass
+class Guards:
+    """What the program asks at its entry about the world outside its arguments."""
+
+    globals: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = field(default_factory=dict)
+    attributes: dict[tuple[int, str], tuple[Any, str, Any]] = field(default_factory=dict)
+    types: list[tuple[Var, Known]] = field(default_factory=list)
+    identities: list[tuple[Var, Any]] = field(default_factory=list)
+
+
+def join(a: Value, b: Value) -> Value:
+    """What is known of a value that is `a` or `b`."""
+    if type(a) is Const and type(b) is Const:
+        if a.value is b.value:
+            return a
+        a, b = describe(a.value), describe(b.value)
+    if type(a) is Const:
+        a = describe(a.value)
+    if type(b) is Const:
+        b = describe(b.value)
+    if a is None or b is None or a.type is not b.type:
+        return None
+    if a.type is tuple:
+        x, y = a.detail, b.detail
+        if x is None or y is None or len(x) != len(y):
+            return Known(tuple)
+        return Known(tuple, tuple([join(i, j) for i, j in zip(x, y, strict=True)]))
+    return a if a.detail == b.detail else None
+
+
+def equal(a: Value, b: Value) -> bool:
+    """Is the same known of both?"""
+    if type(a) is Const and type(b) is Const:
+        return a.value is b.value
+    if type(a) is Known and type(b) is Known and a.type is tuple and b.type is tuple:
+        if a.detail is None or b.detail is None:
+            return a.detail is b.detail
+        return len(a.detail) == len(b.detail) and all(map(equal, a.detail, b.detail))
+    return a == b
+
+
+def known(value: Value) -> Known | None:
+    """Type and detail of a value."""
+    return describe(value.value) if type(value) is Const else value  # type: ignore[return-value]
+
+
+def known_value(x: Any, depth: int = 2) -> Known:
+    """What is taken as known of an argument: a tuple by its items, down to some depth."""
+    if type(x) is tuple and depth and len(x) <= 32:
+        return Known(tuple, tuple([known_value(i, depth - 1) for i in x]))
+    return describe(x)
+
+
+class Inference:
+    """The values of all variables of a function, from those of some."""
+
+    def __init__(self, ir: IR, given: dict[Var, Value]) -> None:
+        self.ir = ir
+        self.given = given
+        self.types: dict[Var, Value] = {}
+        self.guards = Guards()
+
+    def infer(self) -> None:
+        """The values of all variables, by iteration to a fixed point."""
+        ir = self.ir
+        ir.blocks = reachable(ir)
+        types = self.types = dict(self.given)
+        visited = {ir.entry}
+        changed = True
+        while changed:
+            changed = False
+            for block in ir.blocks:
+                if block not in visited:
+                    continue
+                for call in block.calls:
+                    if call.out in self.given:
+                        continue
+                    value = self.result(call)
+                    if call.out not in types or not equal(types[call.out], value):
+                        types[call.out] = value
+                        changed = True
+                for branch in block.branches:
+                    target = branch.block
+                    if target is None:
+                        continue
+                    if target not in visited:
+                        visited.add(target)
+                        changed = True
+                    for p, a in zip(target.params, branch.args, strict=True):
+                        if type(a) is Var and a not in types:
+                            continue
+                        value = self.value(a)
+                        new = join(types[p], value) if p in types else value
+                        if p not in types or not equal(types[p], new):
+                            types[p] = new
+                            changed = True
+
+    def value(self, x: Operand) -> Value:
+        return x if type(x) is Const else self.types.get(x)  # type: ignore[arg-type]
+
+    def result(self, call: Call) -> Value:
+        """What is known of the result of a call."""
+        fn = self.value(call.fn)
+        if type(fn) is not Const:
+            return None
+        args = [self.value(a) for a in call.args]
+        transfer = TRANSFERS.get(id(fn.value))
+        if transfer is not None:
+            return transfer(self, call, args)
+        entry = registry.get(fn.value)
+        if entry is None or not entry.stable:
+            return None
+        return result_on_samples(fn.value, args, call.keywords)
+
+    def resolve_constants(self) -> bool:
+        """Variables that are known constants become constants."""
+        mapping: dict[Var, Operand] = {}
+        for block in self.ir.blocks:
+            kept = []
+            for call in block.calls:
+                value = self.types.get(call.out)
+                resolvable = call.primitive in (load_global, getattr, isinstance, type)
+                if type(value) is Const and resolvable:
+                    mapping[call.out] = value
+                else:
+                    kept.append(call)
+            block.calls = kept
+        substitute(self.ir, mapping)
+        return bool(mapping)
+
+
+class Specialiser(Inference):
+    """One function for arguments of known types: callees resolved and inlined, types inferred."""
+
+    max_calls = 4000
+
+    def __init__(self, fn: FunctionType, knowns: list[Known]) -> None:
+        ir = lower(fn.__code__, fn.__globals__).copy()
+        super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
+        self.fn = fn
+        self.chains: dict[Var, tuple[Any, ...]] = {}  # of a call, by its result: inlined codes
+        self.captured: dict[Var, Var] = {}
+        self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
+
+    def run(self) -> None:
+        """Infer and resolve until nothing changes."""
+        self.read_captured()
+        self.take_apart_arguments()
+        simplify(self.ir, no_namespace)
+        while True:
+            self.infer()
+            changed = self.resolve_constants()
+            changed |= simplify(self.ir, no_namespace)
+            if not changed and not self.inline_one():
+                break
+            if sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
+                raise NotSpecialised("too large")
+        self.infer()
+
+    def take_apart_arguments(self) -> None:
+        """A tuple that is an argument is put together anew from its items, which are then known."""
+        calls: list[Call] = []
+        for param in self.ir.params:
+            made, leaves = self.take_apart(param, self.given[param], calls)
+            self.leaves.append(leaves)
+            if made is not param:
+                substitute(self.ir, {param: made})
+        self.ir.entry.calls[:0] = calls
+
+    def take_apart(self, x: Var, value: Value, calls: list[Call]) -> tuple[Var, Any]:
+        if type(value) is not Known or value.type is not tuple or value.detail is None:
+            return x, x
+        items, leaves = [], []
+        for i, inside in enumerate(value.detail):
+            item = self.ir.var(f"{x.name}{i}")
+            calls.append(Call(item, Const(operator.getitem), (x, Const(i))))
+            made, leaf = self.take_apart(item, inside, calls)
+            items.append(made)
+            leaves.append(leaf)
+        whole = self.ir.var(x.name)
+        calls.append(Call(whole, Const(build_tuple), items))
+        return whole, leaves
+
+    # -- captured variables
+
+    def read_captured(self) -> None:
+        """A captured variable that nobody here rebinds is read once, at the entry."""
+        ir = self.ir
+        rebound = {c.args[0] for c in ir.calls() if c.primitive is set_cell}
+        shared = {
+            a for c in ir.calls() if c.primitive not in (get_cell, set_cell) for a in c.args
+        }
+        reads = []
+        for cell, real in zip(ir.free, self.fn.__closure__ or (), strict=True):
+            if cell in rebound or cell in shared:
+                raise NotSpecialised("a captured variable is rebound or shared")
+            try:
+                now = real.cell_contents
+            except ValueError:
+                raise NotSpecialised("a captured variable is unbound") from None
+            uses = [c for c in ir.calls() if c.primitive is get_cell and c.args[0] is cell]
+            if not uses:
+                continue
+            value = ir.var(cell.name)
+            reads.append(Call(value, Const(get_cell), (cell, Const(cell.name))))
+            for block in ir.blocks:
+                block.calls = [c for c in block.calls if c not in uses]
+            substitute(ir, {c.out: value for c in uses})
+            if is_fixed(now):
+                self.guards.identities.append((value, now))
+                self.given[value] = Const(now)
+            else:
+                self.guards.types.append((value, known_value(now)))
+                self.given[value] = known_value(now)
+            self.captured[value] = cell
+        fixed = {v: x for v, x in self.given.items() if type(x) is Const and v in self.captured}
+        substitute(ir, fixed)  # type: ignore[arg-type]
+        ir.entry.calls[:0] = reads
+
+    # -- inference
+
+    # -- resolution
+
+    def inline_one(self) -> bool:
+        """Inline the calls of Python functions that have no rule."""
+        done = False
+        for block in list(self.ir.blocks):
+            i = 0
+            while i < len(block.calls):
+                call = block.calls[i]
+                target = self.inlinable(call)
+                if target is None:
+                    i += 1
+                    continue
+                callee, args, free, code = target
+                chain = (*self.chains.get(call.out, ()), code)
+                before = {c.out for c in self.ir.calls()}
+                setup = len(args.calls)
+                block.calls[i:i] = args.calls
+                block = inline(
+                    self.ir, block, i + setup, callee, args.operands, free, call.removable
+                )
+                for c in self.ir.calls():
+                    if c.out not in before:
+                        self.chains[c.out] = chain
+                i = 0 if done else i
+                done = True
+                return True
+        return done
+
+    def inlinable(self, call: Call) -> Any:
+        """The body, the arguments and the cells of a callee that can be inlined."""
+        fn = self.value(call.fn)
+        free: list[Operand] = []
+        if type(fn) is Const and type(fn.value) is FunctionType:
+            code, namespace, defaults = fn.value.__code__, fn.value.__globals__, fn.value.__defaults__
+            kwdefaults = fn.value.__kwdefaults__ or {}
+            if is_constant(fn.value) or self.has_rule(fn.value, call):
+                return None
+            free = [Const(c) for c in fn.value.__closure__ or ()]
+            if free:
+                return None
+        else:
+            made = next(
+                (c for c in self.ir.calls() if c.out is call.fn and c.primitive is make_function),
+                None,
+            )
+            if made is None or type(made.args[1]) is not Const:
+                return None
+            if type(made.args[2]) is not Const or type(made.args[3]) is not Const:
+                return None
+            code, namespace = made.args[1].value, made.args[0].value  # type: ignore[union-attr]
+            defaults, kwdefaults = made.args[2].value, made.args[3].value or {}
+            free = list(made.args[5:])
+        if code in self.chains.get(call.out, ()) or code is self.fn.__code__:
+            return None
+        try:
+            callee = inline_form(code, namespace)
+        except errors.UnsupportedError:
+            return None
+        bound = bind(self.ir, call, code, defaults, kwdefaults)
+        return None if bound is None else (callee, bound, free, code)
+
+    def has_rule(self, fn: Any, call: Call) -> bool:
+        entry = registry.get(fn)
+        return entry is not None and entry.reverse is not None
+
+
+def no_namespace(namespace: dict[str, Any]) -> bool:
+    """The user's globals are not constant: they are guarded."""
+    return False
+
+
+def is_fixed(x: Any) -> bool:
+    """Is it known by identity: a module, a function, a class, a callable?"""
+    return isinstance(x, ModuleType | FunctionType | BuiltinFunctionType | type) or (
+        registry.get(x) is not None
+    )
+
+
+_inline_forms: dict[tuple[int, int], tuple[Any, IR]] = {}
+
+
+def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
+    """The SSA form of a callee, with as few blocks as can be."""
+    found = _inline_forms.get((id(code), id(namespace)))
+    if found is None:
+        ir = lower(code, namespace).copy()
+        tidy(ir)
+        if any(b.block is ir.entry for block in ir.blocks for b in block.branches):
+            raise AssertionError("the entry of a function is the target of a branch")
+        found = _inline_forms[id(code), id(namespace)] = (code, ir)
+    return found[1]
+
+
+@dataclass
+class Bound:
+    """Arguments of a call, one for each parameter, and the calls that put them together."""
+
+    operands: list[Operand]
+    calls: list[Call]
+
+
+def bind(ir: IR, call: Call, code: Any, defaults: Any, kwdefaults: dict[str, Any]) -> Bound | None:
+    """Bind the arguments of a call as Python does; None where only Python can say."""
+    n_keywords = len(call.keywords)
+    positional = list(call.args[: len(call.args) - n_keywords])
+    named = dict(zip(call.keywords, call.args[len(positional) :], strict=True))
+    n, n_kwonly = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    if code.co_flags & 0x08:
+        return None
+    extra = positional[n:]
+    if extra and not code.co_flags & 0x04:
+        return None
+    operands: list[Operand] = positional[:n]
+    first_default = n - len(defaults or ())
+    for i in range(len(operands), n):
+        if names[i] in named and i >= code.co_posonlyargcount:
+            operands.append(named.pop(names[i]))
+        elif i >= first_default:
+            operands.append(Const(defaults[i - first_default]))
+        else:
+            return None
+    for name in names[n : n + n_kwonly]:
+        if name in named:
+            operands.append(named.pop(name))
+        elif name in kwdefaults:
+            operands.append(Const(kwdefaults[name]))
+        else:
+            return None
+    if named:
+        return None
+    calls = []
+    if code.co_flags & 0x04:
+        rest = Call(ir.var(names[n + n_kwonly]), Const(build_tuple), extra, (), call.position)
+        calls.append(rest)
+        operands.append(rest.out)
+    return Bound(operands, calls)
+
+
+# -- what primitives give
+
+
+Transfer = Callable[[Specialiser, Call, list[Value]], Value]
+TRANSFERS: dict[int, Transfer] = {}
+
+
+def transfers(*fns: Any) -> Callable[[Transfer], Transfer]:
+    """Register what is known of the results of primitives."""
+
+    def register(transfer: Transfer) -> Transfer:
+        for f in fns:
+            TRANSFERS[id(f)] = transfer
+        return transfer
+
+    return register
+
+
+_results: dict[Any, Value] = {}
+
+
+def result_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
+    """What a type-stable primitive gives, found by calling it on small samples."""
+    key: list[Any] = [id(fn), keywords]
+    for a in args:
+        if type(a) is Const:
+            key.append(("constant", type(a.value), id(a.value)))
+        elif a is None or (a.type is tuple):
+            return None
+        else:
+            key.append(a)
+    try:
+        return _results[tuple(key)][1]
+    except KeyError:
+        pass
+    try:
+        samples = [a.value if type(a) is Const else sample(a) for a in args]  # type: ignore[arg-type]
+        n = len(samples) - len(keywords)
+        value: Value = describe(fn(*samples[:n], **dict(zip(keywords, samples[n:], strict=True))))
+    except Exception:  # the samples do not fit: nothing is known
+        value = None
+    _results[tuple(key)] = (args, value)  # type: ignore[assignment]
+    return value
+
+
+@transfers(load_global)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    namespace, name = call.args[0].value, call.args[1].value  # type: ignore[union-attr]
+    try:
+        now = load_global(namespace, name)
+    except NameError:
+        return None
+    if is_fixed(now):
+        s.guards.globals[id(namespace), name] = (namespace, name, now)
+        return Const(now)
+    return None
+
+
+@transfers(getattr)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    owner, name = args[0], args[1]
+    if type(owner) is not Const or type(name) is not Const or len(args) != 2:
+        return None
+    if not isinstance(owner.value, ModuleType):
+        return None
+    now = getattr(owner.value, name.value, s)
+    if now is s or not is_fixed(now):
+        return None
+    s.guards.attributes[id(owner.value), name.value] = (owner.value, name.value, now)
+    return Const(now)
+
+
+@transfers(build_tuple)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    return Known(tuple, tuple(args))
+
+
+@transfers(unpack)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    items, n = args
+    if type(items) is Known and items.type is tuple and type(n) is Const and items.detail:
+        return items if len(items.detail) == n.value else None
+    return None
+
+
+@transfers(operator.getitem)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    items, key = args
+    if type(items) is Known and items.type is tuple:
+        if items.detail and type(key) is Const and type(key.value) is int:
+            if -len(items.detail) <= key.value < len(items.detail):
+                return items.detail[key.value]
+        return None
+    entry = registry.get(operator.getitem)
+    if entry is None or not entry.stable:
+        return None
+    return result_on_samples(operator.getitem, args, call.keywords)
+
+
+@transfers(isinstance)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    x, t = known(args[0]), args[1]
+    if x is None or type(t) is not Const:
+        return None
+    return Const(issubclass(x.type, t.value))
+
+
+@transfers(type)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    x = known(args[0]) if len(args) == 1 else None
+    return None if x is None else Const(x.type)
+
+
+@transfers(iter)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    """An iterator is known by what it runs over."""
+    x = known(args[0])
+    return None if x is None or len(args) > 1 else Known(_Iterator, x)
+
+
+class _Iterator:
+    """Stands for the type of the iterator over a value of known type, its detail."""
+
+
+@transfers(advance)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    it = args[0]
+    if type(it) is not Known or it.type is not _Iterator:
+        return None
+    over = it.detail
+    if over.type is range:
+        return Known(int)
+    return None
+
+
+@transfers(range)
+def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
+    return Known(range)
+
+
+_ = (store_global, primitives, Block)

@@ -1,0 +1,82 @@
+"""Put the body of a function in the place of a call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from morula.core.ir import IR, Block, Branch, Call, Operand, Position, Var, substitute
+
+
+def inline(
+    ir: IR,
+    block: Block,
+    index: int,
+    callee: IR,
+    args: Sequence[Operand],
+    free: Sequence[Operand],
+    removable: bool,
+) -> Block:
+    """Replace the call `block.calls[index]` by the body of `callee`.
+
+    `args` are its arguments, one per parameter, and `free` its cells. The calls put in stand where
+    the call stood in the source. Returns the block in which the calls behind it now are.
+    """
+    call = block.calls[index]
+    renamed: dict[Var, Operand] = dict(zip(callee.params, args, strict=True))
+    renamed.update(zip(callee.free, free, strict=True))
+    straight = len(callee.blocks) == 1 and callee.blocks[0].returns
+    body = _copy_blocks(ir, callee, renamed, call.position, removable)
+    if straight:
+        (only,) = body
+        block.calls[index : index + 1] = only.calls
+        substitute(ir, {call.out: only.branches[0].args[0]})
+        return block
+    rest = ir.block()
+    rest.params = [call.out]
+    rest.calls = block.calls[index + 1 :]
+    rest.branches = block.branches
+    block.calls = block.calls[:index] + body[0].calls
+    block.branches = body[0].branches
+    ir.blocks += body[1:]
+    for inside in (block, *body[1:]):
+        for branch in inside.branches:
+            if branch.block is body[0]:
+                raise AssertionError("the entry of a function is the target of a branch")
+            if branch.block is None:
+                branch.block = rest
+    return rest
+
+
+def _copy_blocks(
+    ir: IR, callee: IR, renamed: dict[Var, Operand], position: Position, removable: bool
+) -> list[Block]:
+    def fresh(v: Var) -> Var:
+        new = ir.var(v.name)
+        renamed[v] = new
+        return new
+
+    def find(x: Operand) -> Operand:
+        return renamed[x] if type(x) is Var else x
+
+    twins = {old: Block() for old in callee.blocks}
+    for old, new in twins.items():
+        if old is not callee.entry:
+            new.params = [fresh(p) for p in old.params]
+        for call in old.calls:
+            fresh(call.out)
+    for old, new in twins.items():
+        for call in old.calls:
+            out = renamed[call.out]
+            assert type(out) is Var
+            twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, position)
+            twin.removable = removable or call.removable
+            new.calls.append(twin)
+        new.branches = [
+            Branch(
+                None if b.block is None else twins[b.block],
+                [find(a) for a in b.args],
+                None if b.cond is None else find(b.cond),
+            )
+            for b in old.branches
+        ]
+    return list(twins.values())

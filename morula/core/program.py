@@ -1,0 +1,668 @@
+"""The specialised path: a gradient as one function for arguments of known types.
+
+The primal and its adjoint are emitted as one function. The rules that the registry chose are
+inlined: a rule's body into the primal, that of its pullback into the adjoint, and what the pullback
+captured becomes a residual.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+from morula.core import errors
+from morula.core.context import enter, leave
+from morula.core.cotangents import NONE, ZERO, AbstractZero, Thunk, accumulate, add
+from morula.core.emit import emit
+from morula.core.general import call as general_call
+from morula.core.infer import (
+    Inference,
+    NotSpecialised,
+    Specialiser,
+    Value,
+    inline_form,
+    known,
+    known_value,
+)
+from morula.core.inline import inline
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.primitives import (
+    build_tuple,
+    get_cell,
+    load_global,
+    make_function,
+    sum_if_any,
+)
+from morula.core.registry import Rule, is_constant, registry, times_conjugate
+from morula.core.reverse import (
+    MARKS,
+    Pair,
+    Reversal,
+    enter_loop,
+    end_iteration,
+    more_iterations,
+)
+from morula.core.simplify import simplify
+from morula.core.ssa import prune_params
+from morula.core.traits import (
+    Known,
+    gives_new,
+    has_tangent,
+    materialise,
+    sample,
+    typed_zero,
+    unit,
+)
+
+
+class Gradient:
+    """The gradient of `fn` by some of its parameters, for arguments of known types."""
+
+    def __init__(
+        self,
+        fn: FunctionType,
+        knowns: list[Known],
+        wanted: Sequence[int],
+        with_value: bool,
+        single: bool,
+        has_aux: bool,
+    ) -> None:
+        self.fn = fn
+        self.knowns = knowns
+        self.wanted = wanted
+        self.with_value = with_value
+        self.single = single
+        self.has_aux = has_aux
+        self.rules: dict[int, Rule] = {}
+        self.needs_context = False
+        self.types: dict[Var, Value] = {}
+
+    def compile(self, otherwise: Callable[..., Any]) -> CodeType:
+        """The code; it calls `otherwise` with its arguments where its guards do not hold."""
+        self.specialiser = s = Specialiser(self.fn, self.knowns)
+        s.run()
+        self.leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
+        self.varied = varied_variables(s, self.leaves)
+        self.reversal = r = Reversal(s.ir, self.plan, [v for v in self.leaves])
+        self.types = s.types
+        r.build()
+        if r.exit not in r.primal:
+            raise NotSpecialised("it always ends in an exception")
+        self.ir = r.ir
+        self.set_seed()
+        self.inline_rules()
+        self.clean_adjoint()
+        self.return_gradients()
+        r.resolve()
+        prune_params(self.ir)
+        self.add_guards(otherwise)
+        return emit(self.ir, self.fn.__code__, self.fn.__globals__)
+
+    # -- plans
+
+    def plan(self, call: Call) -> Pair | None:
+        operands = call.operands()
+        if not any(x in self.varied for x in operands):
+            return None
+        if type(call.fn) is Const:
+            if is_constant(call.fn.value):
+                return None
+            if (rule := self.rule_for(call)) is not None:
+                return self.pair_of(rule, call)
+        self.needs_context = True
+        return Pair(Const(general_call), operands, call.keywords, tuple(enumerate(operands)))
+
+    def rule_for(self, call: Call) -> Rule | None:
+        """The rule that the types of the arguments choose."""
+        assert type(call.fn) is Const
+        entry = registry.get(call.fn.value)
+        if entry is None or entry.reverse is None:
+            return None
+        n = len(call.args) - len(call.keywords)
+        types = []
+        for x in call.args[:n]:
+            k = known(self.specialiser.value(x))
+            if k is None:
+                return None
+            types.append(k.type)
+        if not entry.is_faithful():
+            return None
+        rule = entry.find_by_types("reverse", tuple(types))
+        if rule is None or not rule.accepts(call.keywords):
+            return None
+        return rule
+
+    def pair_of(self, rule: Rule, call: Call) -> Pair:
+        n = len(call.args) - len(call.keywords)
+        slots = list(enumerate(call.args[:n]))
+        for name, x in zip(call.keywords, call.args[n:], strict=True):
+            position = rule.position_of(name)
+            if position is not None:
+                slots.append((position, x))
+        active = tuple((i, x) for i, x in slots if x in self.varied)
+        self.rules[id(rule.function)] = rule
+        self.needs_context |= rule.by_identity
+        forward = Const(rule.function if rule.trusted else checked_rule(rule))
+        return Pair(forward, call.args, call.keywords, active, rule.by_identity)
+
+    # -- the adjoint
+
+    def set_seed(self) -> None:
+        """The cotangent that the reverse pass begins with."""
+        (branch,) = self.reversal.exit.branches
+        y = branch.args[0]
+        if self.has_aux:
+            raise NotSpecialised("aux")
+        self.y = y
+        k = known(self.specialiser.value(y))
+        one = None
+        if k is not None:
+            try:
+                one = unit(sample(k))
+            except KeyError:
+                k = None
+        if k is not None and one is None:
+            raise NotSpecialised("the output is not one real number")
+        if k is None or getattr(one, "shape", ()) != ():
+            seed = self.ir.var("one")
+            name = errors.qualified_name(self.fn)
+            self.reversal.exit.calls.append(Call(seed, Const(one_of), (y, Const(name))))
+            branch.args[0] = seed
+        else:
+            branch.args[0] = Const(one)
+        ir = self.ir
+        (seed_param,) = self.reversal.start.params
+        substitute(ir, {seed_param: branch.args[0]})
+        self.reversal.start.params, branch.args = [], []
+
+    def inline_rules(self) -> None:
+        """Put the bodies of rules and pullbacks, and of small helpers, in the place of calls."""
+        ir = self.ir
+        simplify(ir, trusted, self.type_of)
+        while True:
+            self.fold_zero_tests()
+            simplify(ir, trusted, self.type_of)
+            if not (self.inline_step() | self.fold_types()):
+                break
+        self.fold_zero_tests()
+        simplify(ir, trusted, self.type_of)
+
+    def type_of(self, x: Operand) -> type | None:
+        """The type of an operand, where it is known."""
+        k = known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
+        return None if k is None else k.type
+
+    def fold_types(self) -> bool:
+        """Fold what the types decide in the bodies that were inlined."""
+        inference = Inference(self.ir, dict(self.specialiser.types))
+        inference.infer()
+        self.types = inference.types
+        return inference.resolve_constants()
+
+    def inline_step(self) -> bool:
+        """Inline all calls of rules and of functions made here that can be."""
+        done = False
+        ir = self.ir
+        made = {c.out: c for c in ir.calls() if c.primitive is make_function}
+        for block in list(ir.blocks):
+            current = block
+            i = 0
+            while i < len(current.calls):
+                call = current.calls[i]
+                target = self.inlinable(call, made)
+                if target is None:
+                    i += 1
+                    continue
+                callee, free, removable = target
+                n = len(ir.blocks)
+                current = inline(ir, current, i, callee, call.args, free, removable)
+                done = True
+                if len(ir.blocks) > n:
+                    i = 0
+        return done
+
+    def inlinable(self, call: Call, made: dict[Var, Call]) -> Any:
+        if call.keywords:
+            return None
+        fn = call.fn
+        if type(fn) is Const:
+            f = fn.value
+            if type(f) is not FunctionType or not self.may_inline(f):
+                return None
+            code, namespace = f.__code__, f.__globals__
+            free: list[Operand] = [Const(c) for c in f.__closure__ or ()]
+            removable = self.is_pure_rule(f) or call.removable
+        elif fn in made:
+            function = made[fn]
+            code, namespace = function.args[1].value, function.args[0].value  # type: ignore[union-attr]
+            free = list(function.args[5:])
+            removable = function.removable or call.removable
+        else:
+            return None
+        if code.co_flags & 0x0C or code.co_kwonlyargcount or code.co_argcount != len(call.args):
+            return None
+        try:
+            callee = inline_form(code, namespace)
+        except errors.UnsupportedError:
+            return None
+        return callee, free, removable
+
+    def may_inline(self, f: FunctionType) -> bool:
+        if id(f) in self.rules:
+            return True
+        return is_helper(f) and is_small(f)
+
+    def is_pure_rule(self, f: FunctionType) -> bool:
+        """May calls that the rule makes go where their results are not needed?"""
+        rule = self.rules.get(id(f))
+        if rule is None or rule.by_identity or not rule.trusted:
+            return False
+        entry = registry.get(rule.primal)
+        return entry is not None and (entry.stable or entry.pure)
+
+    def fold_zero_tests(self) -> None:
+        """`x̄ is ZERO` is known where a cotangent certainly is none, or certainly is."""
+        definite = self.definite_cotangents()
+        for block in self.ir.blocks:
+            mapping: dict[Var, Operand] = {}
+            for call in block.calls:
+                if call.primitive is operator.is_ and _is_zero(call.args[1]):
+                    x = call.args[0]
+                    if type(x) is Var and x in definite:
+                        mapping[call.out] = Const(False)
+                    elif type(x) is Const:
+                        mapping[call.out] = Const(isinstance(x.value, AbstractZero))
+            if mapping:
+                block.calls = [c for c in block.calls if c.out not in mapping]
+                substitute(self.ir, mapping)
+
+    def definite_cotangents(self) -> set[Operand]:
+        """The variables that certainly do not hold a structural zero or a thunk."""
+        ir = self.ir
+        opaque = self.opaque_results()
+        doubtful: set[Operand] = set()
+        passed: dict[Var, list[tuple[Operand, Operand | None]]] = {}  # and the test on the way
+        sums: list[Call] = []
+        for block in ir.blocks:
+            tests: dict[Operand, Operand] = {}
+            for call in block.calls:
+                if call.out in opaque or call.primitive is Thunk:
+                    doubtful.add(call.out)
+                elif call.primitive is accumulate:
+                    sums.append(call)
+                elif call.primitive is operator.is_ and _is_zero(call.args[1]):
+                    tests[call.out] = call.args[0]
+            for branch in block.branches:
+                if branch.block is not None:
+                    tested = None if branch.cond is None else tests.get(branch.cond)
+                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                        passed.setdefault(p, []).append((a, tested))
+
+        def is_doubtful(x: Operand) -> bool:
+            return _is_zero(x) or x in doubtful
+
+        def may_pass_zero(x: Operand, tested: Operand | None) -> bool:
+            """Behind a test whether a cotangent is zero, only if that one may be."""
+            return is_doubtful(x) and (tested is None or is_doubtful(tested))
+
+        changed = True
+        while changed:
+            changed = False
+            for p, values in passed.items():
+                if p not in doubtful and any(may_pass_zero(*v) for v in values):
+                    doubtful.add(p)
+                    changed = True
+            for call in sums:
+                a, b = call.args
+                thunks = a in opaque or b in opaque
+                if call.out not in doubtful and (thunks or (is_doubtful(a) and is_doubtful(b))):
+                    doubtful.add(call.out)
+                    changed = True
+        defined = {c.out for c in ir.calls()} | {p for b in ir.blocks for p in b.params}
+        return defined - doubtful  # type: ignore[return-value]
+
+    def opaque_results(self) -> set[Var]:
+        """What comes out of pullbacks that were not inlined, of which nothing is known."""
+        calls = {c.out: c for c in self.ir.calls()}
+        opaque = set()
+        for call in calls.values():
+            if call.primitive is operator.getitem and type(call.args[0]) is Var:
+                source = calls.get(call.args[0])
+                if source is not None and type(source.fn) is Var:
+                    opaque.add(call.out)
+        return opaque
+
+    def clean_adjoint(self) -> None:
+        """Sums become additions, sums of arguments begin from a zero, empty loops go."""
+        self.begin_sums_with_zeros()
+        definite = self.definite_cotangents()
+        opaque = self.opaque_results()
+        inference = Inference(self.ir, dict(self.specialiser.types))
+        inference.infer()
+        self.types = inference.types
+        for block in self.ir.blocks:
+            for call in block.calls:
+                if call.primitive is accumulate:
+                    self.lower_sum(call, definite, opaque)
+        changed = True
+        while changed:
+            changed = simplify(self.ir, trusted, self.type_of)
+            changed |= remove_empty_control(self.ir, self.reversal)
+
+    def lower_sum(self, call: Call, definite: set[Operand], opaque: set[Var]) -> None:
+        a, b = call.args
+        for x in (a, b):
+            k = known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
+            if k is not None and not adds_plainly(k.type):
+                return
+        if a in opaque or b in opaque or not self.adds(a, b):
+            return
+        a_sure = a in definite or (type(a) is Const and not _is_zero(a))
+        b_sure = b in definite or (type(b) is Const and not _is_zero(b))
+        if a_sure and b_sure:
+            call.fn = Const(operator.add)
+        elif b_sure:
+            call.fn = Const(sum_if_any)
+        elif a_sure:
+            call.fn, call.args = Const(sum_if_any), (b, a)
+
+    def adds(self, a: Operand, b: Operand) -> bool:
+        """Are both of types whose sums are written +?"""
+        for x in (a, b):
+            k = known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
+            if k is not None and adds_plainly(k.type):
+                return True
+        return False
+
+    def begin_sums_with_zeros(self) -> None:
+        """The sum for an argument begins with a zero of its type, for nothing depends on it."""
+        variable_of = self.reversal.bars.variable_of
+        zeros: dict[Any, Any] = {}
+        for leaf in self.leaves:
+            k = known(self.specialiser.value(leaf))
+            zero = None if k is None else typed_zero(k.type)
+            if zero is not None:
+                zeros[leaf] = zero
+        for block in self.ir.blocks:
+            for branch in block.branches:
+                if branch.block is None:
+                    continue
+                for i, p in enumerate(branch.block.params):
+                    leaf = variable_of.get(p)
+                    if leaf in zeros and _is_zero(branch.args[i]):
+                        branch.args[i] = Const(zeros[leaf])
+
+    # -- the result
+
+    def return_gradients(self) -> None:
+        (built,) = [c for c in self.reversal.end.calls if c.out is self.end_result()]
+        bars = list(built.args)
+        block = self.reversal.end
+        block.calls.remove(built)
+        found = {}
+        for leaf, x̄ in zip(self.leaves, bars, strict=True):
+            found[leaf] = self.final(block, leaf, x̄, bars)
+        results = []
+        for i in self.wanted:
+            results.append(self.assemble(block, self.specialiser.leaves[i], found))
+        out: Operand
+        if self.single:
+            out = results[0]
+        else:
+            out = self.append(block, build_tuple, *results)
+        if self.with_value:
+            out = self.append(block, build_tuple, self.y, out)
+        block.branches[0].args = [out]
+
+    def end_result(self) -> Operand:
+        return self.reversal.end.branches[0].args[0]
+
+    def assemble(self, block: Block, leaves: Any, found: dict[Var, Operand]) -> Operand:
+        if type(leaves) is Var:
+            return found[leaves]
+        return self.append(block, build_tuple, *[self.assemble(block, x, found) for x in leaves])
+
+    def append(self, block: Block, fn: Any, *args: Operand) -> Var:
+        out = self.ir.var()
+        block.calls.append(Call(out, Const(fn), args))
+        return out
+
+    def final(self, block: Block, x: Var, x̄: Operand, all_bars: list[Operand]) -> Operand:
+        """The gradient that the user gets for the argument x."""
+        k = known(self.specialiser.value(x))
+        if k is not None and not has_tangent(k.type):
+            return Const(None)
+        x̄_known = known(self.types.get(x̄) if type(x̄) is Var else x̄)  # type: ignore[arg-type]
+        if k is not None and x̄_known is not None:
+            zero = typed_zero(k.type)
+            if zero is not None and x̄_known.type is type(zero):
+                return x̄
+            if k == x̄_known and self.is_new(x̄) and all_bars.count(x̄) == 1:
+                return x̄
+        return self.append(block, final_gradient, x, x̄)
+
+    def is_new(self, x̄: Operand) -> bool:
+        """Does the value share memory with nothing else?"""
+        for call in self.ir.calls():
+            if call.out is x̄:
+                return type(call.fn) is Const and gives_new(call.fn.value)
+        return False
+
+    # -- guards
+
+    def add_guards(self, otherwise: Callable[..., Any]) -> None:
+        """At the entry: are the world and the arguments as they were when this was compiled?"""
+        ir, guards = self.ir, self.specialiser.guards
+        slow = ir.block()
+        out = ir.var()
+        slow.calls = [Call(out, Const(otherwise), ir.params)]
+        slow.branches = [Branch(None, [out])]
+        body = ir.block()
+        entry = ir.entry
+        body.calls, body.branches = entry.calls, entry.branches
+        entry.calls, entry.branches = [], []
+        captured = set(self.specialiser.captured)
+        reads = [c for c in body.calls if c.out in captured]
+        body.calls = [c for c in body.calls if c.out not in captured]
+        entry.calls += reads
+        block = entry
+
+        def check(test: Var) -> None:
+            nonlocal block
+            after = ir.block()
+            block.branches = [Branch(after, (), test), Branch(slow)]
+            block = after
+
+        for namespace, name, value in guards.globals.values():
+            found = ir.var(name)
+            block.calls.append(
+                Call(found, Const(load_global), (Const(namespace), Const(name)))
+            )
+            check(self.append(block, operator.is_, found, Const(value)))
+        for owner, name, value in guards.attributes.values():
+            found = ir.var(name)
+            block.calls.append(Call(found, Const(getattr), (Const(owner), Const(name))))
+            check(self.append(block, operator.is_, found, Const(value)))
+        for v, value in guards.identities:
+            if any(c.out is v for c in reads):
+                check(self.append(block, operator.is_, v, Const(value)))
+        for v, k in [*zip(ir.params, self.knowns, strict=True), *guards.types]:
+            self.check_type(block, v, k, check, lambda: block)
+        block.branches = [Branch(body)]
+
+    def check_type(
+        self, block: Block, x: Operand, k: Known, check: Callable[[Var], None], now: Any
+    ) -> None:
+        """Test type and detail; of a tuple also those of its items."""
+        t = self.append(now(), type, x)
+        check(self.append(now(), operator.is_, t, Const(k.type)))
+        if k.type is tuple:
+            if k.detail is None:
+                return
+            n = self.append(now(), len, x)
+            check(self.append(now(), operator.eq, n, Const(len(k.detail))))
+            for i, inside in enumerate(k.detail):
+                item = self.append(now(), operator.getitem, x, Const(i))
+                self.check_type(now(), item, inside, check, now)
+        elif k.detail is not None:
+            test = detail_tests.get(k.type)
+            if test is None:
+                d = self.append(now(), detail_matches, x, Const(k.detail))
+                check(d)
+            else:
+                for attribute, expected, how in test(k.detail):
+                    a = self.append(now(), getattr, x, Const(attribute))
+                    check(self.append(now(), how, a, Const(expected)))
+
+
+from morula.core.traits import detail_matches, detail_tests  # noqa: E402
+
+
+def flat(leaves: Any) -> list[Var]:
+    """The variables of a nested list of them."""
+    return [leaves] if type(leaves) is Var else [v for x in leaves for v in flat(x)]
+
+
+def _is_zero(x: Operand) -> bool:
+    return type(x) is Const and isinstance(x.value, AbstractZero)
+
+
+def adds_plainly(t: type) -> bool:
+    """Are cotangents of primals of this type added by +?"""
+    return add.dispatch(t) is add.dispatch(object)
+
+
+def trusted(namespace: dict[str, Any]) -> bool:
+    """Are these the globals of one of Morula's own modules, which are taken as constants?"""
+    return str(namespace.get("__name__", "")).split(".")[0] == "morula"
+
+
+def is_helper(f: FunctionType) -> bool:
+    """Is it a function that rules call, and not one that the core looks for?"""
+    return f is times_conjugate or f.__module__.startswith("morula.rules.")
+
+
+def is_small(f: FunctionType) -> bool:
+    """Is a helper of the rules worth inlining: no loop, few instructions?"""
+    code = f.__code__
+    return (
+        len(code.co_code) <= 160
+        and not code.co_cellvars
+        and not f.__kwdefaults__
+        and registry.get(f) is None
+    )
+
+
+def checked_rule(rule: Rule) -> Callable[..., Any]:
+    """A rule from outside, whose pullback's results are checked and projected."""
+    from morula.core.registry import apply_rule
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        return apply_rule(rule, args, kwargs)
+
+    return checked
+
+
+def one_of(y: Any, name: str) -> Any:
+    """The cotangent "one" of an output that must be one real number."""
+    one = unit(y)
+    if one is None:
+        raise errors.not_scalar(y, name)
+    return one
+
+
+def final_gradient(x: Any, x̄: Any) -> Any:
+    """What a user gets for an argument; None: it has no tangent space."""
+    from morula.core.context import adjoint_if_any
+
+    return materialise(x, x̄, adjoint_if_any) if has_tangent(type(x)) else None
+
+
+def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
+    """The variables that depend on the arguments by way of differentiable calls."""
+    ir = s.ir
+    varied: set[Operand] = set(leaves)
+    changed = True
+
+    def carries(v: Var) -> bool:
+        k = known(s.types.get(v))
+        return k is None or has_tangent(k.type)
+
+    while changed:
+        changed = False
+        for block in ir.blocks:
+            for call in block.calls:
+                if call.out in varied or not any(x in varied for x in call.operands()):
+                    continue
+                constant = type(call.fn) is Const and is_constant(call.fn.value)
+                if not constant and carries(call.out):
+                    varied.add(call.out)
+                    changed = True
+            for branch in block.branches:
+                if branch.block is None:
+                    continue
+                for p, a in zip(branch.block.params, branch.args, strict=True):
+                    if a in varied and p not in varied and carries(p):
+                        varied.add(p)
+                        changed = True
+    return varied
+
+
+def remove_empty_control(ir: IR, reversal: Reversal) -> bool:
+    """Branches and loops of the adjoint that lead to nothing but their end."""
+    changed = False
+    for block in ir.blocks:
+        if len(block.branches) != 2:
+            continue
+        first, second = block.branches
+        mark = [c for c in block.calls if c.primitive is more_iterations]
+        if mark:
+            if not block.params and _runs_empty(first.block, block):
+                block.calls.remove(mark[0])
+                second.cond = None
+                block.branches = [second]
+                changed = True
+            continue
+        if _end_of(first.block) is _end_of(second.block) and not first.args and not second.args:
+            second.cond = None
+            block.branches = [second]
+            changed = True
+    if changed:
+        ir.blocks = reachable(ir)
+    return changed
+
+
+def _end_of(block: Block | None) -> Block | None:
+    """Where control gets from a block without doing anything."""
+    seen = set()
+    while (
+        block is not None
+        and block not in seen
+        and not block.calls
+        and not block.params
+        and len(block.branches) == 1
+        and block.branches[0].block is not None
+        and not block.branches[0].args
+    ):
+        seen.add(block)
+        block = block.branches[0].block
+    return block
+
+
+def _runs_empty(start: Block | None, header: Block) -> bool:
+    """Do all blocks from here to the header do nothing?"""
+    seen, work = set(), [start]
+    while work:
+        block = work.pop()
+        if block is header or block in seen:
+            continue
+        if block is None or block.params or any(c.primitive not in MARKS for c in block.calls):
+            return False
+        seen.add(block)
+        work += [b.block for b in block.branches]
+    return True
+
+
+_ = (NONE, enter, leave, get_cell, enter_loop, end_iteration, Value, known_value, ZERO)

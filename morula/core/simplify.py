@@ -1,0 +1,362 @@
+"""Simplification of a function in SSA form, without a change of what it does.
+
+Tuples that are only taken apart, cells that hold one value, branches on constants, accesses to
+constant modules, and calls whose results nobody uses are removed. None of this knows a value's
+meaning: what may be computed ahead is said by `FOLDS`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent, accumulate
+from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
+from morula.core.primitives import (
+    UNDEFINED,
+    as_tuple,
+    build_tuple,
+    check_bound,
+    get_cell,
+    load_global,
+    make_cell,
+    make_function,
+    set_cell,
+    unpack,
+)
+from morula.core.ssa import prune_params
+
+# Primitives without an effect: a call of one may be removed, or repeated.
+PURE = {
+    id(f)
+    for f in (
+        build_tuple,
+        as_tuple,
+        make_cell,
+        make_function,
+        operator.is_,
+        operator.is_not,
+        slice,
+        accumulate,
+    )
+}
+
+
+class Folding:
+    """The definitions that folding looks at, and the globals that may be taken as constants."""
+
+    def __init__(
+        self,
+        ir: IR,
+        trusted: Callable[[dict[str, Any]], bool],
+        types: Callable[[Operand], type | None],
+    ) -> None:
+        self.ir = ir
+        self.types = types
+        self.trusted = trusted
+        self.definitions = {c.out: c for c in ir.calls()}
+        self.cells = _single_values(ir)
+
+    def definition(self, x: Operand, primitive: Any) -> Call | None:
+        """The call that defines x, if it is one of this primitive."""
+        call = self.definitions.get(x) if type(x) is Var else None
+        return call if call is not None and call.primitive is primitive else None
+
+
+def _single_values(ir: IR) -> dict[Var, Operand]:
+    """Cells that are not passed to anything unknown and hold one value all along."""
+    values: dict[Var, list[Operand]] = {}
+    escaped: set[Operand] = set()
+    for call in ir.calls():
+        if call.primitive is make_cell:
+            first = call.args[0]
+            initial = [] if type(first) is Const and first.value is UNDEFINED else [first]
+            values.setdefault(call.out, [])[:0] = initial
+        elif call.primitive is set_cell and type(call.args[0]) is Var:
+            values.setdefault(call.args[0], []).append(call.args[1])
+            escaped.add(call.args[1])
+        elif call.primitive is make_function:
+            escaped.update(call.args[:5])
+            if type(call.args[1]) is Const and _rebinds(call.args[1].value):
+                escaped.update(call.args[5:])
+        elif call.primitive is not get_cell:
+            escaped.update(call.operands())
+    for block in ir.blocks:
+        for branch in block.branches:
+            escaped.update(branch.args)
+    made = {c.out for c in ir.calls() if c.primitive is make_cell}
+    return {
+        cell: held[0]
+        for cell, held in values.items()
+        if cell in made and cell not in escaped and len(held) == 1
+    }
+
+
+def _rebinds(code: Any) -> bool:
+    """Does a function, or one inside it, rebind a variable that it closes over?"""
+    import dis
+
+    found = _REBINDS.get(id(code))
+    if found is None:
+        names = set(code.co_freevars)
+        stores = any(
+            ins.opname in ("STORE_DEREF", "DELETE_DEREF") and ins.argval in names
+            for ins in dis.get_instructions(code)
+        )
+        inner = any(_rebinds(c) for c in code.co_consts if hasattr(c, "co_code"))
+        found = _REBINDS[id(code)] = (stores or inner, code)
+    return found[0]
+
+
+_REBINDS: dict[int, tuple[bool, Any]] = {}
+
+Fold = Callable[[Folding, Call], Operand | None]
+FOLDS: dict[int, Fold] = {}
+
+
+def folds(*primitives: Any) -> Callable[[Fold], Fold]:
+    """Register how calls of primitives are folded: to an operand, or None where they are not."""
+
+    def register(fold: Fold) -> Fold:
+        for primitive in primitives:
+            FOLDS[id(primitive)] = fold
+        return fold
+
+    return register
+
+
+@folds(operator.getitem)
+def _(f: Folding, call: Call) -> Operand | None:
+    """An item of a tuple that was put together here."""
+    items, key = call.args
+    if type(key) is not Const or type(key.value) is not int:
+        return None
+    made = f.definition(items, build_tuple)
+    if made is not None and -len(made.args) <= key.value < len(made.args):
+        return made.args[key.value]
+    if type(items) is Const and type(items.value) is tuple:
+        if -len(items.value) <= key.value < len(items.value):
+            return Const(items.value[key.value])
+    return None
+
+
+@folds(unpack)
+def _(f: Folding, call: Call) -> Operand | None:
+    made = f.definition(call.args[0], build_tuple)
+    n = call.args[1]
+    if made is not None and type(n) is Const and n.value == len(made.args):
+        return made.out
+    return None
+
+
+@folds(as_tuple)
+def _(f: Folding, call: Call) -> Operand | None:
+    made = f.definition(call.args[0], build_tuple)
+    return None if made is None else made.out
+
+
+@folds(get_cell)
+def _(f: Folding, call: Call) -> Operand | None:
+    cell = call.args[0]
+    return f.cells.get(cell) if type(cell) is Var else _cell_contents(f, cell)
+
+
+def _cell_contents(f: Folding, cell: Const) -> Operand | None:
+    return Const(cell.value.cell_contents)
+
+
+@folds(load_global)
+def _(f: Folding, call: Call) -> Operand | None:
+    namespace, name = call.args
+    if type(namespace) is Const and type(name) is Const and f.trusted(namespace.value):
+        return Const(load_global(namespace.value, name.value))
+    return None
+
+
+@folds(getattr)
+def _(f: Folding, call: Call) -> Operand | None:
+    """An attribute of a module; those of the user's are guarded before they come here."""
+    if len(call.args) != 2:
+        return None
+    owner, name = call.args
+    if type(owner) is Const and type(name) is Const and isinstance(owner.value, ModuleType):
+        return Const(getattr(owner.value, name.value))
+    return None
+
+
+@folds(check_bound)
+def _(f: Folding, call: Call) -> Operand | None:
+    x = call.args[0]
+    if type(x) is Var and x in f.definitions:
+        return x
+    if type(x) is Const and x.value is not UNDEFINED:
+        return x
+    return None
+
+
+@folds(operator.is_)
+def _(f: Folding, call: Call) -> Operand | None:
+    a, b = call.args
+    if type(a) is Const and type(b) is Const:
+        return Const(a.value is b.value)
+    return None
+
+
+@folds(operator.is_not)
+def _(f: Folding, call: Call) -> Operand | None:
+    a, b = call.args
+    if type(a) is Const and type(b) is Const:
+        return Const(a.value is not b.value)
+    return None
+
+
+@folds(operator.not_, operator.truth)
+def _(f: Folding, call: Call) -> Operand | None:
+    x = call.args[0]
+    if type(x) is Const and type(x.value) in (bool, int, type(None)):
+        return Const(call.primitive(x.value))
+    return None
+
+
+@folds(accumulate)
+def _(f: Folding, call: Call) -> Operand | None:
+    a, b = call.args
+    if type(a) is Const and isinstance(a.value, AbstractZero):
+        return b
+    if type(b) is Const and isinstance(b.value, AbstractZero):
+        return a
+    return None
+
+
+@folds(NoTangent)
+def _(f: Folding, call: Call) -> Operand | None:
+    return Const(NONE)
+
+
+@folds(ZeroTangent)
+def _(f: Folding, call: Call) -> Operand | None:
+    return Const(ZERO)
+
+
+def simplify(
+    ir: IR,
+    trusted: Callable[[dict[str, Any]], bool],
+    types: Callable[[Operand], type | None] = lambda x: None,
+) -> bool:
+    """Fold until nothing changes; was anything changed?"""
+    changed_at_all = False
+    changed = True
+    while changed:
+        changed = fold_calls(ir, trusted, types)
+        changed |= fold_branches(ir)
+        changed |= remove_unused(ir)
+        changed_at_all |= changed
+    prune_params(ir)
+    return changed_at_all
+
+
+def fold_calls(
+    ir: IR,
+    trusted: Callable[[dict[str, Any]], bool],
+    types: Callable[[Operand], type | None],
+) -> bool:
+    """Replace calls by what they are known to give."""
+    folding = Folding(ir, trusted, types)
+    mapping: dict[Var, Operand] = {}
+    for block in ir.blocks:
+        kept = []
+        for call in block.calls:
+            call.fn = _find(mapping, call.fn)
+            call.args = tuple([_find(mapping, a) for a in call.args])
+            fold = None
+            if type(call.fn) is Const and not call.keywords:
+                fold = FOLDS.get(id(call.fn.value))
+            value = None if fold is None else fold(folding, call)
+            if value is None:
+                kept.append(call)
+            else:
+                mapping[call.out] = _find(mapping, value)
+        block.calls = kept
+    substitute(ir, mapping)
+    return bool(mapping)
+
+
+def _find(mapping: dict[Var, Operand], x: Operand) -> Operand:
+    while type(x) is Var and x in mapping:
+        x = mapping[x]
+    return x
+
+
+def fold_branches(ir: IR) -> bool:
+    """A branch on a constant is taken always or never."""
+    changed = False
+    for block in ir.blocks:
+        if len(block.branches) == 2 and type(cond := block.branches[0].cond) is Const:
+            block.branches = [block.branches[0 if cond.value else 1]]
+            block.branches[0].cond = None
+            changed = True
+    if changed:
+        ir.blocks = reachable(ir)
+    return changed
+
+
+def is_removable(call: Call) -> bool:
+    """Has the call no effect but its result?"""
+    return call.removable or (type(call.fn) is Const and id(call.fn.value) in PURE)
+
+
+def remove_unused(ir: IR) -> bool:
+    """Remove calls without effect whose results nobody uses, and parameters likewise."""
+    definitions = {c.out: c for c in ir.calls()}
+    passed: dict[Var, list[Operand]] = {}
+    for block in ir.blocks:
+        for branch in block.branches:
+            if branch.block is not None:
+                for p, a in zip(branch.block.params, branch.args, strict=True):
+                    passed.setdefault(p, []).append(a)
+    live: set[Var] = set()
+    work: list[Operand] = []
+    local_cells = {c.out for c in ir.calls() if c.primitive is make_cell}
+    sets: dict[Var, list[Call]] = {}  # of local cells: they live as long as the cell does
+
+    def is_local_set(call: Call) -> bool:
+        return call.primitive is set_cell and call.args[0] in local_cells
+
+    for block in ir.blocks:
+        for call in block.calls:
+            if is_local_set(call):
+                sets.setdefault(call.args[0], []).append(call)  # type: ignore[arg-type]
+            elif not is_removable(call):
+                work += call.operands()
+        for branch in block.branches:
+            if branch.cond is not None:
+                work.append(branch.cond)
+            if branch.block is None:
+                work += branch.args
+    while work:
+        x = work.pop()
+        if type(x) is not Var or x in live:
+            continue
+        live.add(x)
+        work += passed.get(x, ())
+        if (call := definitions.get(x)) is not None:
+            work += call.operands()
+        for call in sets.get(x, ()):
+            work += call.operands()
+
+    def is_needed(call: Call) -> bool:
+        if is_local_set(call):
+            return call.args[0] in live
+        return call.out in live or not is_removable(call)
+
+    changed = False
+    for block in ir.blocks:
+        kept = [c for c in block.calls if is_needed(c)]
+        changed |= len(kept) < len(block.calls)
+        block.calls = kept
+    return changed
+
+
+_ = FunctionType

@@ -1,0 +1,55 @@
+"""Rules of the attributes of arrays: T, mT, real, imag, flat; the others are constant.
+
+They are registered for the descriptors, `np.ndarray.T`, through a table, as descriptors cannot be
+called: `ATTRIBUTES[name]` is the rule of reading that attribute of an array, `CONSTANTS` are the
+names of those that have no derivative. `SCALAR_ATTRIBUTES` are those of NumPy's scalars.
+Tests: tests/rules/arrays/test_attributes.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morula.core.extend import ZeroTangent
+
+
+def _t(x: np.ndarray):
+    def t_pullback(ȳ):
+        return (ȳ.T,)
+
+    return x.T, t_pullback
+
+
+def _mt(x: np.ndarray):
+    def mt_pullback(ȳ):
+        return (np.swapaxes(ȳ, -1, -2),)
+
+    return x.mT, mt_pullback
+
+
+def _real(x: np.ndarray):
+    def real_pullback(ȳ):
+        return (ȳ,)
+
+    return x.real, real_pullback
+
+
+def _imag(x: np.ndarray):
+    def imag_pullback(ȳ):
+        return (ȳ * 1j if np.iscomplexobj(x) else ZeroTangent(),)
+
+    return x.imag, imag_pullback
+
+
+ATTRIBUTES = {"T": _t, "mT": _mt, "real": _real, "imag": _imag}
+CONSTANTS = ("shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides", "flags", "ctypes")
+
+
+def _generic_t(x: np.generic):
+    def t_pullback(ȳ):
+        return (ȳ,)
+
+    return x.T, t_pullback
+
+
+SCALAR_ATTRIBUTES = {"T": _generic_t, "real": _real, "imag": _imag}

@@ -1,0 +1,53 @@
+"""What is constant: masks, indices, orders, counts, shapes and fresh arrays of fixed numbers.
+
+Tests: tests/rules/arrays/test_constants.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from morula.core.extend import non_differentiable, type_stable
+from morula.rules.arrays.traits import tangent_dtype
+
+CONSTANT = """
+    all allclose any argmax argmin argpartition argsort argwhere around array2string array_equal
+    array_equiv array_repr array_str bartlett bitwise_and bitwise_count bitwise_invert
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman broadcast
+    broadcast_shapes can_cast ceil common_type count_nonzero diag_indices diag_indices_from digitize
+    dtype einsum_path empty empty_like equal errstate eye finfo fix flatnonzero floor floor_divide
+    gcd greater greater_equal hamming hanning histogram_bin_edges identity iinfo indices invert
+    isclose iscomplex iscomplexobj isdtype isfinite isfortran isin isinf isnan isnat isneginf
+    isposinf isreal isrealobj isscalar issubdtype iterable ix_ lcm left_shift less less_equal
+    lexsort logical_and logical_not logical_or logical_xor mask_indices may_share_memory
+    min_scalar_type mintypecode nanargmax nanargmin ndim ndindex nested_iters nextafter nonzero not_equal ones
+    ones_like packbits promote_types ravel_multi_index result_type right_shift rint round
+    searchsorted shape shares_memory signbit size spacing tri tril_indices tril_indices_from
+    triu_indices triu_indices_from trunc typename unpackbits unravel_index zeros zeros_like
+"""
+METHODS = """
+    all any argmax argmin argpartition argsort nonzero searchsorted tobytes round dump dumps
+    __len__ __bool__ __int__ __index__ __contains__ __str__ __repr__ __format__ __eq__ __ne__
+    __lt__ __le__ __gt__ __ge__ __floordiv__ __rfloordiv__ __and__ __or__ __xor__ __invert__
+    __lshift__ __rshift__
+"""
+STABLE = """
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not
+    logical_xor isnan isinf isfinite floor ceil trunc rint floor_divide zeros_like ones_like
+    empty_like signbit bitwise_and bitwise_or bitwise_xor invert all any
+"""
+
+non_differentiable(*[getattr(np, name) for name in CONSTANT.split() if hasattr(np, name)])
+non_differentiable(
+    *[
+        getattr(t, name)
+        for t in (np.ndarray, np.generic)
+        for name in METHODS.split()
+        if hasattr(t, name)
+    ]
+)
+non_differentiable(
+    np.int8, np.int16, np.int32, np.int64, np.longlong, np.uint8, np.uint16, np.uint32, np.uint64,
+    np.ulonglong, np.bool_, np.str_, tangent_dtype,
+)  # fmt: skip
+type_stable(*[getattr(np, name) for name in STABLE.split()])

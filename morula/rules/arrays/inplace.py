@@ -1,0 +1,49 @@
+"""In-place changes of arrays: refused, until the core can undo them in the reverse pass.
+
+Tests: tests/rules/arrays/test_inplace.py
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from morula.core import extend
+from morula.core.extend import rrule
+
+UnsupportedError = getattr(extend, "UnsupportedError", NotImplementedError)
+
+IN_PLACE = (
+    operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
+    operator.imod, operator.ipow, operator.imatmul, operator.iand, operator.ior, operator.ixor,
+    operator.ilshift, operator.irshift,
+)  # fmt: skip
+WRITING = (
+    operator.setitem, operator.delitem, np.put, np.place, np.putmask, np.copyto,
+    np.put_along_axis, np.fill_diagonal, np.ndarray.fill, np.ndarray.sort, np.ndarray.partition,
+    np.ndarray.put, np.ndarray.resize, np.ndarray.itemset if hasattr(np.ndarray, "itemset") else
+    np.ndarray.setfield,
+)  # fmt: skip
+
+
+def _refuse(what):
+    return UnsupportedError(
+        f"{what} changes an array in place, which differentiated code cannot do yet: make a new "
+        "array instead (y = x + 1 for y += 1; np.where, np.concatenate or np.stack for y[i] = v)"
+    )
+
+
+def _writing(primal):
+    @rrule(primal)
+    def _(x: np.ndarray, *args: object):
+        raise _refuse(f"{getattr(primal, '__name__', primal)} of an array")
+
+
+for _primal in (*IN_PLACE, *WRITING):
+    _writing(_primal)
+
+
+@rrule(np.ufunc.at)
+def _(ufunc: np.ufunc, x: np.ndarray, *args: object):
+    raise _refuse(f"np.{ufunc.__name__}.at")

@@ -1,0 +1,153 @@
+"""NumPy's functions on lists, tuples and NumPy's scalars: their rules for arrays, after conversion.
+
+    np.sum([a, b]), np.dot((a, b), x), x + [1.0, 2.0], np.float64(2).sum()
+
+An argument that is a list or a tuple is converted as NumPy would do it; its cotangent has its
+structure again. Rules for a single number go by an array without axes.
+Tests: tests/rules/arrays/test_sequences.py
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import NONE, find_rrule, rrule
+from morula.rules.arrays.construction import like_sequence
+from morula.rules.arrays.types import Numeric, Scalar
+
+Sequence = list | tuple
+
+UNARY = (
+    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.square,
+    np.negative, np.positive, np.absolute, np.fabs, np.sign, np.conjugate, np.reciprocal, np.sin,
+    np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh,
+    np.arccosh, np.arctanh, np.degrees, np.radians, np.rad2deg, np.deg2rad, np.real, np.imag,
+)  # fmt: skip
+BINARY = (
+    np.add, np.subtract, np.multiply, np.true_divide, np.power, np.float_power, np.remainder,
+    np.maximum, np.minimum, np.fmax, np.fmin, np.arctan2, np.hypot, np.copysign, np.logaddexp,
+    np.logaddexp2, np.fmod, np.matmul, np.dot, np.vdot, np.inner, np.outer, np.kron, np.tensordot,
+)  # fmt: skip
+OPERATORS = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow,
+    operator.matmul,
+)  # fmt: skip
+FIRST = (
+    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ptp, np.cumsum, np.cumprod,
+    np.trace, np.diagonal, np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims,
+    np.repeat, np.tile, np.roll, np.flip, np.diff, np.take, np.diag, np.tril, np.triu, np.sort,
+    np.clip, np.nansum, np.nanmean, np.pad,
+)  # fmt: skip
+OF_SCALARS = (
+    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ravel, np.reshape, np.squeeze,
+    np.cumsum, np.cumprod, np.transpose, np.expand_dims, np.repeat, np.tile,
+)  # fmt: skip
+METHODS_OF_SCALARS = (
+    "sum", "prod", "mean", "var", "std", "max", "min", "ravel", "reshape", "squeeze", "flatten",
+    "cumsum", "cumprod", "item", "astype", "copy", "tolist", "conjugate", "conj", "clip",
+    "transpose", "repeat",
+)  # fmt: skip
+
+
+def _by_arrays(primal: Any, rule_primal: Any, args: Any, kwargs: Any) -> Any:
+    """The value and the pullback of a call whose sequences and scalars are converted to arrays."""
+    arrays = [np.asarray(a) if i in _CONVERTED[primal] else a for i, a in enumerate(args)]
+    rule = find_rrule(rule_primal, tuple(arrays), kwargs)
+    if rule is None:
+        raise NotImplementedError(f"no reverse rule for {primal.__name__} of a sequence")
+    _, back = rule.function(*arrays, **kwargs)
+
+    def sequence_pullback(ȳ):
+        cotangents = back(ȳ)
+        return tuple(
+            [
+                like_sequence(x̄, x) if isinstance(x, list | tuple) and x̄ is not NONE else x̄
+                for x, x̄ in zip(args, cotangents, strict=False)
+            ]
+        )
+
+    return primal(*args, **kwargs), sequence_pullback
+
+
+_CONVERTED: dict[Any, tuple[int, ...]] = {}
+
+
+def _first(primal):
+    _CONVERTED[primal] = (0,)
+
+    @rrule(primal)
+    def _(x: Sequence, *args: object, **kwargs):
+        return _by_arrays(primal, primal, (x, *args), kwargs)
+
+
+def _pair(primal):
+    _CONVERTED[primal] = (0, 1)
+
+    @rrule(primal)
+    def _(a: Sequence, b: Sequence, **kwargs):
+        return _by_arrays(primal, primal, (a, b), kwargs)
+
+    @rrule(primal)
+    def _(a: Sequence, b: Numeric, **kwargs):
+        return _by_arrays(primal, primal, (a, b), kwargs)
+
+    @rrule(primal)
+    def _(a: Numeric, b: Sequence, **kwargs):
+        return _by_arrays(primal, primal, (a, b), kwargs)
+
+
+def _operator(primal):
+    _CONVERTED[primal] = (0, 1)
+
+    @rrule(primal)
+    def _(a: Sequence, b: np.ndarray):
+        return _by_arrays(primal, primal, (a, b), {})
+
+    @rrule(primal)
+    def _(a: np.ndarray, b: Sequence):
+        return _by_arrays(primal, primal, (a, b), {})
+
+
+def _of_scalar(primal, name):
+    _CONVERTED[primal] = (0,)
+    method = getattr(np.ndarray, name)
+
+    @rrule(primal)
+    def _(x: np.generic, *args: object, **kwargs):
+        return _by_arrays(primal, method, (x, *args), kwargs)
+
+
+for _primal in (*UNARY, *FIRST):
+    _first(_primal)
+for _primal in BINARY:
+    _pair(_primal)
+for _primal in OPERATORS:
+    _operator(_primal)
+for _name in METHODS_OF_SCALARS:
+    _of_scalar(getattr(np.generic, _name), _name)
+
+
+def _function_of_scalar(primal):
+    @rrule(primal)
+    def _(x: Scalar, *args: object, **kwargs):
+        return _by_arrays(primal, primal, (x, *args), kwargs)
+
+
+for _primal in OF_SCALARS:
+    _function_of_scalar(_primal)
+
+
+@rrule(np.where)
+def _(condition: object, a: Sequence, b: Sequence | Numeric):
+    return _by_arrays(np.where, np.where, (condition, a, b), {})
+
+
+@rrule(np.where)
+def _(condition: object, a: Numeric, b: Sequence):
+    return _by_arrays(np.where, np.where, (condition, a, b), {})
+
+
+_CONVERTED[np.where] = (1, 2)
