@@ -23,10 +23,11 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-# One thread for everybody (JAX hands some calls to one of its own, whose time counts as well; a pool
-# of one, NPROC=1, makes its small calls several times slower). glibc's allocator gives large blocks back to the system or keeps them,
-# as the history of the process has it, and array timings follow fourfold: let it always keep them
-# (32 MiB is the largest threshold that it accepts).
+# One thread for everybody. (JAX hands some calls to a thread of its own, whose time counts as well;
+# a pool of one, NPROC=1, would make its small calls several times slower.)
+# glibc's allocator gives large blocks back to the system or keeps them, as the history of the
+# process has it, and array timings follow fourfold: let it always keep them (32 MiB is the largest
+# threshold that it accepts).
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

@@ -35,6 +35,7 @@ from benchmarks.peers import PEERS
 SAMPLE = 2e-3  # seconds; far above the clock's resolution and the loop's own cost
 PATIENCE = 60.0  # seconds that a first call may take, compilation included
 KILOBYTES = 4096  # the least peak to compare with: frames, closures, an allocator's reserve
+COLD_ENOUGH = 3.0  # seconds of first calls after which there are no more
 WARM_UP = 0.1  # seconds of a sample up to which a call goes before it
 PEER_CALL = 5.0  # seconds per call beyond which a peer is not timed
 
@@ -287,6 +288,8 @@ def cold(case: Case, module: str, times: int) -> float:
         call.fn(*call.args)
         seconds.append(time.process_time() - start)
         del sys.modules[copy.__name__]
+        if sum(seconds) > COLD_ENOUGH:
+            break
     return statistics.median(seconds) * 1e3
 
 

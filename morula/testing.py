@@ -26,7 +26,15 @@ from typing import Any
 import numpy as np
 
 from morula.core.context import adjoint_if_any, isolated
-from morula.core.cotangents import AbstractZero, NoTangent, Tangent, Thunk, ZeroTangent, unthunk
+from morula.core.cotangents import (
+    AbstractZero,
+    NoTangent,
+    Tangent,
+    Thunk,
+    ZeroTangent,
+    project_to,
+    unthunk,
+)
 from morula.core.errors import RuleError, type_names
 from morula.core.registry import Rule, apply_rule, find_rrule, registry
 from morula.core.traits import adjoint_object, materialise
@@ -283,7 +291,7 @@ class _Check:
         """The cotangents of all arguments, those of mutable ones out of their adjoint objects."""
         with isolated():
             try:
-                cotangents = list(back(ȳ))
+                cotangents = list(back(project_to(y)(ȳ)))
             except RuleError as error:
                 raise AssertionError(str(error)) from error
             for i, x in enumerate(values[: len(cotangents)]):
@@ -466,7 +474,9 @@ class _Check:
             tolerance = 10 * rtol * scale + atol * max(1.0, self.scale) + noise
             excess = abs(got - expected) / tolerance
             if not excess <= max(worst[0], 1.0):
-                text = f"args[{i}]{_path_text((*path, *index))} is {got:.6g}, should be {expected:.6g}"
+                text = (
+                    f"args[{i}]{_path_text((*path, *index))} is {got:.6g}, should be {expected:.6g}"
+                )
                 worst = (math.inf if math.isnan(excess) else excess, text)
         if worst[1]:
             self.fail(f"{self.what} is wrong; worst entry: {worst[1]}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from morula.core import errors, primitives
 from morula.core.bytecode.lower import lower
+from morula.core.cells import promote_cells
 from morula.core.emit import tidy
 from morula.core.inline import inline
 from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
@@ -193,7 +194,7 @@ class Specialiser(Inference):
             self.infer()
             changed = self.resolve_constants()
             changed |= simplify(self.ir, no_namespace)
-            if not changed and not self.inline_one():
+            if not changed and not promote_cells(self.ir) and not self.inline_one():
                 break
             if sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
                 raise NotSpecialised("too large")
@@ -297,7 +298,7 @@ class Specialiser(Inference):
         if type(fn) is Const and type(fn.value) is FunctionType:
             code, namespace, defaults = fn.value.__code__, fn.value.__globals__, fn.value.__defaults__
             kwdefaults = fn.value.__kwdefaults__ or {}
-            if is_constant(fn.value) or self.has_rule(fn.value, call):
+            if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
                 return None
             free = [Const(c) for c in fn.value.__closure__ or ()]
             if free:
@@ -323,9 +324,16 @@ class Specialiser(Inference):
         bound = bind(self.ir, call, code, defaults, kwdefaults)
         return None if bound is None else (callee, bound, free, code)
 
-    def has_rule(self, fn: Any, call: Call) -> bool:
-        entry = registry.get(fn)
-        return entry is not None and entry.reverse is not None
+
+def has_rule(fn: Any) -> bool:
+    """Is there any rule for this callable?"""
+    entry = registry.get(fn)
+    return entry is not None and entry.reverse is not None
+
+
+def is_ours(fn: FunctionType) -> bool:
+    """Is it one of the core's own functions, such as a primitive?"""
+    return str(fn.__globals__.get("__name__")).startswith("morula.core")
 
 
 def no_namespace(namespace: dict[str, Any]) -> bool:

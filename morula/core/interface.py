@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from morula.core import errors
+from morula.core.compiled import Family, family_of
 from morula.core.context import adjoint_if_any, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import call
@@ -77,8 +79,27 @@ def withgradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[A
     >>> withgradient(lambda x: x**2, 3.0)
     (9.0, (6.0,))
     """
+    if not kwargs and (family := _family_of_all(f, len(args), True)) is not None:
+        both: tuple[Any, Any] = family.function(f)(*args)
+        return both
+    return _general_withgradient(f, args, kwargs)
+
+
+def _general_withgradient(f: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     y, back = J(f, *args, **kwargs)
     return y, back(_one(y, f))[1:]
+
+
+def _family_of_all(f: Any, n: int, with_value: bool) -> Family | None:
+    """The specialised programs for the gradient by all of n arguments."""
+    if type(f) is not FunctionType or f.__code__.co_argcount != n:
+        return None
+
+    def general(f: Any, args: tuple[Any, ...]) -> Any:
+        both = _general_withgradient(f, args, {})
+        return both if with_value else both[1]
+
+    return family_of(f, tuple(range(n)), with_value, False, general)
 
 
 def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -90,7 +111,10 @@ def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     >>> gradient(lambda x, y: x * y, 2.0, 3.0)
     (3.0, 2.0)
     """
-    return withgradient(f, *args, **kwargs)[1]
+    if not kwargs and (family := _family_of_all(f, len(args), False)) is not None:
+        gradients: tuple[Any, ...] = family.function(f)(*args)
+        return gradients
+    return _general_withgradient(f, args, kwargs)[1]
 
 
 def _one(y: Any, f: Any) -> Any:
@@ -112,7 +136,11 @@ def grad(
     >>> grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0)
     2.0
     """
-    both = value_and_grad(f, argnums, has_aux)
+    check_argnums(argnums)
+    family = _family(f, argnums, has_aux, with_value=False)
+    if family is not None:
+        return family.function(f)
+    both = general_value_and_grad(f, argnums, has_aux)
 
     @_wraps(f, "grad")
     def grad_f(*args: Any, **kwargs: Any) -> Any:
@@ -131,6 +159,32 @@ def value_and_grad(
     (9.0, 6.0)
     """
     check_argnums(argnums)
+    family = _family(f, argnums, has_aux, with_value=True)
+    if family is not None:
+        return family.function(f)
+    return general_value_and_grad(f, argnums, has_aux)
+
+
+def _family(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Family | None:
+    """The specialised programs for the gradient of `f`, if it can have any."""
+    if has_aux or type(f) is not FunctionType:
+        return None
+    single = isinstance(argnums, int)
+    numbers = (argnums,) if single else tuple(argnums)
+    if any(i < 0 for i in numbers) and f.__defaults__:
+        return None  # only a call says what they mean
+    n = f.__code__.co_argcount
+    wanted = tuple([i + n if i < 0 else i for i in numbers])
+
+    def general(f: Any, args: tuple[Any, ...]) -> Any:
+        value, gradients = general_value_and_grad(f, wanted[0] if single else wanted, False)(*args)
+        return (value, gradients) if with_value else gradients
+
+    return family_of(f, wanted, with_value, single, general)
+
+
+def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[..., Any]:
+    """`value_and_grad` by the general path."""
 
     @_wraps(f, "value_and_grad")
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:

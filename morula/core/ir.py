@@ -46,7 +46,7 @@ class Const:
         self.value = value
 
     def __repr__(self) -> str:
-        return f"Const({self.value!r})"
+        return describe_constant(self.value)
 
 
 Operand = Var | Const

@@ -79,8 +79,11 @@ class Gradient:
         self.needs_context = False
         self.types: dict[Var, Value] = {}
 
-    def compile(self, otherwise: Callable[..., Any]) -> CodeType:
-        """The code; it calls `otherwise` with its arguments where its guards do not hold."""
+    def compile(self, otherwise: Callable[..., Any], this: Any) -> CodeType:
+        """The code, which closes over one more variable than `fn`: the function that runs it.
+
+        Where its guards do not hold, it calls `otherwise(function, this, *arguments)`.
+        """
         self.specialiser = s = Specialiser(self.fn, self.knowns)
         s.run()
         self.leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
@@ -94,11 +97,14 @@ class Gradient:
         self.set_seed()
         self.inline_rules()
         self.clean_adjoint()
+        self.fold_types()
         self.return_gradients()
+        if self.needs_context:
+            self.keep_context()
         r.resolve()
         prune_params(self.ir)
-        self.add_guards(otherwise)
-        return emit(self.ir, self.fn.__code__, self.fn.__globals__)
+        self.add_guards(otherwise, this)
+        return emit(self.ir, with_own_cell(self.fn.__code__), self.fn.__globals__)
 
     # -- plans
 
@@ -155,7 +161,9 @@ class Gradient:
         y = branch.args[0]
         if self.has_aux:
             raise NotSpecialised("aux")
-        self.y = y
+        if self.with_value:
+            built = self.result_tuple()
+            built.args = (*built.args, y)
         k = known(self.specialiser.value(y))
         one = None
         if k is not None:
@@ -397,8 +405,9 @@ class Gradient:
     # -- the result
 
     def return_gradients(self) -> None:
-        (built,) = [c for c in self.reversal.end.calls if c.out is self.end_result()]
+        built = self.result_tuple()
         bars = list(built.args)
+        y = bars.pop() if self.with_value else None
         block = self.reversal.end
         block.calls.remove(built)
         found = {}
@@ -412,12 +421,20 @@ class Gradient:
             out = results[0]
         else:
             out = self.append(block, build_tuple, *results)
-        if self.with_value:
-            out = self.append(block, build_tuple, self.y, out)
+        if y is not None:
+            out = self.append(block, build_tuple, y, out)
         block.branches[0].args = [out]
 
-    def end_result(self) -> Operand:
-        return self.reversal.end.branches[0].args[0]
+    def keep_context(self) -> None:
+        """Adjoint objects live from the beginning of the reverse pass to its end."""
+        outer = self.append(self.reversal.exit, enter)
+        result = self.append(self.reversal.end, leave, outer)
+        assert result is not None
+
+    def result_tuple(self) -> Call:
+        """The call at the end of the adjoint that puts the cotangents together."""
+        out = self.reversal.end.branches[0].args[0]
+        return next(c for c in self.reversal.end.calls if c.out is out)
 
     def assemble(self, block: Block, leaves: Any, found: dict[Var, Operand]) -> Operand:
         if type(leaves) is Var:
@@ -452,12 +469,16 @@ class Gradient:
 
     # -- guards
 
-    def add_guards(self, otherwise: Callable[..., Any]) -> None:
+    def add_guards(self, otherwise: Callable[..., Any], this: Any) -> None:
         """At the entry: are the world and the arguments as they were when this was compiled?"""
         ir, guards = self.ir, self.specialiser.guards
         slow = ir.block()
-        out = ir.var()
-        slow.calls = [Call(out, Const(otherwise), ir.params)]
+        out, own, function = ir.var(), ir.var(OWN), ir.var()
+        ir.free.append(own)
+        slow.calls = [
+            Call(function, Const(get_cell), (own, Const(OWN))),
+            Call(out, Const(otherwise), (function, Const(this), *ir.params)),
+        ]
         slow.branches = [Branch(None, [out])]
         body = ir.block()
         entry = ir.entry
@@ -518,6 +539,29 @@ class Gradient:
 
 
 from morula.core.traits import detail_matches, detail_tests  # noqa: E402
+
+
+OWN = "gradient function"  # the variable by which emitted code finds the function that runs it
+
+
+def with_own_cell(code: CodeType) -> CodeType:
+    """The code with one more closure variable, for its signature and its names."""
+    return code.replace(co_freevars=(*code.co_freevars, OWN))
+
+
+def stub(code: CodeType, namespace: dict[str, Any], otherwise: Callable[..., Any]) -> CodeType:
+    """Code that goes to `otherwise(function, None, *arguments)` at once."""
+    ir = IR(code.co_name, code.co_filename)
+    block = ir.block()
+    block.params = [ir.var(n) for n in code.co_varnames[: code.co_argcount]]
+    ir.free = [ir.var(n) for n in (*code.co_freevars, OWN)]
+    out, function = ir.var(), ir.var()
+    block.calls = [
+        Call(function, Const(get_cell), (ir.free[-1], Const(OWN))),
+        Call(out, Const(otherwise), (function, Const(None), *block.params)),
+    ]
+    block.branches = [Branch(None, [out])]
+    return emit(ir, with_own_cell(code), namespace)
 
 
 def flat(leaves: Any) -> list[Var]:

@@ -16,7 +16,7 @@ from typing import Any
 import plum
 
 from morula.core import errors
-from morula.core.cotangents import NONE, ZERO, project_to
+from morula.core.cotangents import NONE, ZERO, project_to, unthunk
 
 Pullback = Callable[[Any], tuple[Any, ...]]
 
@@ -365,7 +365,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
-        cotangents = rule.checked(pullback(ȳ), n_args)
+        cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)
         n = len(cotangents)
         return tuple(
             [

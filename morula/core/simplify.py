@@ -58,6 +58,13 @@ class Folding:
         self.trusted = trusted
         self.definitions = {c.out: c for c in ir.calls()}
         self.cells = _single_values(ir)
+        self._unbound: set[Operand] | None = None
+
+    def is_bound(self, x: Var) -> bool:
+        """Is a parameter of a block never UNDEFINED?"""
+        if self._unbound is None:
+            self._unbound = _maybe_unbound(self.ir)
+        return x not in self._unbound
 
     def definition(self, x: Operand, primitive: Any) -> Call | None:
         """The call that defines x, if it is one of this primitive."""
@@ -92,6 +99,24 @@ def _single_values(ir: IR) -> dict[Var, Operand]:
         for cell, held in values.items()
         if cell in made and cell not in escaped and len(held) == 1
     }
+
+
+def _maybe_unbound(ir: IR) -> set[Operand]:
+    """The parameters of blocks that may receive UNDEFINED."""
+    found: set[Operand] = set()
+    changed = True
+    while changed:
+        changed = False
+        for block in ir.blocks:
+            for branch in block.branches:
+                if branch.block is None:
+                    continue
+                for p, a in zip(branch.block.params, branch.args, strict=True):
+                    undefined = type(a) is Const and a.value is UNDEFINED
+                    if p not in found and (undefined or a in found):
+                        found.add(p)
+                        changed = True
+    return found
 
 
 def _rebinds(code: Any) -> bool:
@@ -189,7 +214,7 @@ def _(f: Folding, call: Call) -> Operand | None:
 @folds(check_bound)
 def _(f: Folding, call: Call) -> Operand | None:
     x = call.args[0]
-    if type(x) is Var and x in f.definitions:
+    if type(x) is Var and (x in f.definitions or f.is_bound(x)):
         return x
     if type(x) is Const and x.value is not UNDEFINED:
         return x

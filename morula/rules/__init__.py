@@ -1,5 +1,23 @@
 """The rules: every piece of meaning, one file per kind of value."""
 
-from morula.rules import boxes, folding, mathematics, numbers, operators
+from morula.rules import (
+    arrays,
+    boxes,
+    builtins,
+    exact,
+    folding,
+    mathematics,
+    numbers,
+    operators,
+)
 
-__all__ = ["boxes", "folding", "mathematics", "numbers", "operators"]
+__all__ = [
+    "arrays",
+    "boxes",
+    "builtins",
+    "exact",
+    "folding",
+    "mathematics",
+    "numbers",
+    "operators",
+]

@@ -486,7 +486,6 @@ def gathered(x: Any, cotangents: Any) -> Any:
     return tuple(cotangents)
 
 
-
 @rrule(math.fsum)
 def _(xs: Items):
     def fsum_pullback(ȳ):

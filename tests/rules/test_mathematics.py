@@ -24,8 +24,8 @@ CONSTANT = """
     ceil comb factorial floor gcd isclose isfinite isinf isnan isqrt lcm nextafter perm trunc ulp
 """.split()
 ONE = """
-    acos asin asinh atan atanh cbrt cos cosh degrees erf erfc exp exp2 expm1 fabs gamma lgamma log log10
-    log1p log2 radians sin sinh sqrt tan tanh
+    acos asin asinh atan atanh cbrt cos cosh degrees erf erfc exp exp2 expm1 fabs gamma lgamma log
+    log10 log1p log2 radians sin sinh sqrt tan tanh
 """.split()
 COMPLEX = "acos acosh asin asinh atan atanh cos cosh exp log log10 sin sinh sqrt tan tanh".split()
 OTHERS = [Fraction(1, 3), Decimal("0.3"), np.float32(0.3), np.float16(0.3), mpmath.mpf("0.3")]

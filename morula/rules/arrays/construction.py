@@ -12,7 +12,7 @@ import copy
 
 import numpy as np
 
-from morula.core.extend import NONE, AbstractZero, NoTangent, rrule, type_stable
+from morula.core.extend import NONE, AbstractZero, NoTangent, project_to, rrule, type_stable
 from morula.rules.arrays.broadcasting import part, total, unbroadcast
 from morula.rules.arrays.types import Numeric
 
@@ -24,9 +24,7 @@ def like_sequence(ȳ, items):
     if isinstance(items, list | tuple):
         parts = [like_sequence(ȳ[i], item) for i, item in enumerate(items)]
         return parts if isinstance(items, list) else tuple(parts)
-    if isinstance(items, np.ndarray | float | complex | int | np.generic):
-        return ȳ
-    return ȳ if hasattr(items, "__float__") or hasattr(items, "__complex__") else NONE
+    return project_to(items)(ȳ)
 
 
 @rrule(np.array)
@@ -235,11 +233,13 @@ def _(start: object, stop: object, step=1, dtype=None):
 def _(start: Numeric, stop: Numeric, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
     shapes = np.shape(start), np.shape(stop)
     parts = num - 1 if endpoint else num
+    y = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
 
     def linspace_pullback(ȳ):
         step_bar = 0.0
         if retstep:
             ȳ, step_bar = part(ȳ, 0), part(ȳ, 1) / max(parts, 1)
+            ȳ = ȳ if is_number(ȳ) else np.zeros(y[0].shape)
         ȳ = np.moveaxis(ȳ, axis, 0)
         t = np.arange(num) / max(parts, 1)
         stop_bar = np.tensordot(t, ȳ, ((0,), (0,)))
@@ -250,7 +250,7 @@ def _(start: Numeric, stop: Numeric, num=50, endpoint=True, retstep=False, dtype
             *[NONE] * 5,
         )
 
-    return np.linspace(start, stop, num, endpoint, retstep, dtype, axis), linspace_pullback
+    return y, linspace_pullback
 
 
 @rrule(np.meshgrid)

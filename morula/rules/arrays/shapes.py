@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from morula.core.extend import NONE, NoTangent, rrule, type_stable
+from morula.core.extend import NONE, NoTangent, project_to, rrule, type_stable
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
 
@@ -154,7 +154,7 @@ def _(a: np.ndarray):
 
 @rrule(np.ndarray.transpose)
 def _(a: np.ndarray, *axes: object):
-    order = axes if len(axes) > 1 else axes[0] if isinstance(axes[0], tuple | list) else axes
+    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
 
     def transpose_pullback(ȳ):
         return (np.transpose(ȳ, inverse(order)), *[NONE for _ in axes])
@@ -251,8 +251,17 @@ def pieces(ȳ, sizes, axis):
     return cut
 
 
-def _as_sequence(primal_type, cotangents):
-    return tuple(cotangents) if primal_type is tuple else cotangents
+def members(parts, items):
+    """Parts of a cotangent as those of the items that were joined: list for list, tuple for tuple.
+
+    Each in the shape, and in the space, of its item.
+    """
+    cotangents = []
+    for x̄, x in zip(parts, items, strict=True):
+        if type(x) is not np.ndarray or x̄.dtype != x.dtype or x̄.shape != x.shape:
+            x̄ = project_to(x)(np.reshape(x̄, np.shape(x)))
+        cotangents.append(x̄)
+    return tuple(cotangents) if isinstance(items, tuple) else cotangents
 
 
 def _joining(primal, axis_of, prepare):
@@ -260,30 +269,22 @@ def _joining(primal, axis_of, prepare):
 
     @rrule(primal)
     def _(tup: list | tuple):
-        shapes = [np.shape(a) for a in tup]
-        kind = type(tup)
-
         def joining_pullback(ȳ):
+            shapes = [np.shape(a) for a in tup]
             axis = axis_of(shapes)
-            sizes = [prepare(s)[axis] for s in shapes]
-            parts = [np.reshape(p, s) for p, s in zip(pieces(ȳ, sizes, axis), shapes, strict=True)]
-            return (_as_sequence(kind, parts),)
+            return (members(pieces(ȳ, [prepare(s)[axis] for s in shapes], axis), tup),)
 
         return primal(tup), joining_pullback
 
 
 @rrule(np.concatenate)
 def _(arrays: list | tuple, axis=0):
-    shapes = [np.shape(a) for a in arrays]
-    kind = type(arrays)
-
     def concatenate_pullback(ȳ):
         if axis is None:
-            parts = pieces(ȳ, [int(np.prod(s)) for s in shapes], 0)
-            parts = [np.reshape(p, s) for p, s in zip(parts, shapes, strict=True)]
+            sizes = [np.size(a) for a in arrays]
         else:
-            parts = pieces(ȳ, [s[axis] for s in shapes], axis)
-        return _as_sequence(kind, parts), NoTangent()
+            sizes = [np.shape(a)[axis] for a in arrays]
+        return members(pieces(ȳ, sizes, 0 if axis is None else axis), arrays), NoTangent()
 
     return np.concatenate(arrays, axis), concatenate_pullback
 
@@ -302,10 +303,8 @@ def _(arrays: np.ndarray, axis=0):
 
 @rrule(np.stack)
 def _(arrays: list | tuple, axis=0):
-    kind = type(arrays)
-
     def stack_pullback(ȳ):
-        return _as_sequence(kind, list(np.moveaxis(ȳ, axis, 0))), NoTangent()
+        return members(np.moveaxis(ȳ, axis, 0), arrays), NoTangent()
 
     return np.stack(arrays, axis), stack_pullback
 

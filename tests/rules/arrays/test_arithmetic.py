@@ -5,16 +5,20 @@ import operator
 import numpy as np
 import pytest
 
-import morula.rules.arrays
-import morula.rules.builtins
-import morula.rules.operators
-from morula.core.extend import ZeroTangent, find_rrule
+from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
 
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
 UFUNCS = [np.add, np.subtract, np.multiply, np.true_divide]
-SHAPES = [((3, 2), (3, 2)), ((3, 2), (2,)), ((1, 2), (3, 1)), ((2,), (4, 1, 2)), ((0, 2), (2,)), ((), (3,))]
+SHAPES = [
+    ((3, 2), (3, 2)),
+    ((3, 2), (2,)),
+    ((1, 2), (3, 1)),
+    ((2,), (4, 1, 2)),
+    ((0, 2), (2,)),
+    ((), (3,)),
+]
 
 
 def draw(rng, shape, dtype):
@@ -22,8 +26,6 @@ def draw(rng, shape, dtype):
     if np.dtype(dtype).kind == "c":
         x = x + 1j * rng.uniform(-1, 1, shape)
     return np.asarray(x).astype(dtype)
-
-
 
 
 @pytest.mark.parametrize("fn", OPERATORS + UFUNCS)
@@ -86,8 +88,9 @@ def test_one_argument(rng, fn, dtype):
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 0.0, 2.0])
 def test_powers_at_zero_have_no_nan(n):
     x = np.array([0.0, 2.0])
-    y, back = apply_rule(find_rrule(operator.pow, (x, n)), (x, n), {})
-    assert np.array_equal(back(np.ones(2))[0], n * np.array([0.0 ** max(n - 1, 0) if n > 0 else 0, 2.0 ** (n - 1)]))
+    _, back = apply_rule(find_rrule(operator.pow, (x, n)), (x, n), {})
+    expected = {0: [0, 0], 1: [1, 1], 2: [0, 4], 3: [0, 12]}[int(n)]
+    assert back(np.ones(2))[0].tolist() == expected
 
 
 def test_exponent_at_zero_base_and_negative_base():
@@ -106,7 +109,7 @@ def test_powers_do_not_warn(recwarn):
 
 def test_a_float_cotangent_of_an_array_without_axes():
     x = np.array(3.0)
-    y, back = apply_rule(find_rrule(operator.mul, (x, x)), (x, x), {})
+    _, back = apply_rule(find_rrule(operator.mul, (x, x)), (x, x), {})
     assert [g.tolist() for g in back(2.0)] == [6.0, 6.0]
 
 

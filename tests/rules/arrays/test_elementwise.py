@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import morula.rules.arrays
 from morula.core.extend import ZeroTangent, find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -88,8 +87,15 @@ def test_ldexp():
 
 
 def test_absolute_of_integers_and_at_zero():
-    assert gradients(np.absolute, np.array([0.0, -1.0, 2.0]), ȳ=np.ones(3))[0].tolist() == [0, -1, 1]
-    assert gradients(np.absolute, np.array([0j, 3 + 4j]), ȳ=np.ones(2))[0].tolist() == [0, 0.6 + 0.8j]
+    assert gradients(np.absolute, np.array([0.0, -1.0, 2.0]), ȳ=np.ones(3))[0].tolist() == [
+        0,
+        -1,
+        1,
+    ]
+    assert gradients(np.absolute, np.array([0j, 3 + 4j]), ȳ=np.ones(2))[0].tolist() == [
+        0,
+        0.6 + 0.8j,
+    ]
 
 
 def test_removable_points():
@@ -99,7 +105,7 @@ def test_removable_points():
     with np.errstate(divide="ignore"):
         assert gradients(np.sqrt, zero, ȳ=np.ones(1)) == (np.inf,)
     x = np.array([1e-6, -1e-4, 1e-2])
-    assert np.allclose(gradients(np.sinc, x, ȳ=np.ones(3))[0], -np.pi**2 * x / 3, rtol=1e-3)
+    assert np.allclose(gradients(np.sinc, x, ȳ=np.ones(3))[0], -(np.pi**2) * x / 3, rtol=1e-3)
 
 
 def test_infinite_logaddexp():
@@ -163,7 +169,11 @@ def test_clip(bounds):
 
 
 def test_clip_at_its_bounds():
-    assert gradients(np.clip, np.array([0.0, 0.5, 1.0]), 0.0, 1.0, ȳ=np.ones(3)) [0].tolist() == [0.5, 1, 0.5]
+    assert gradients(np.clip, np.array([0.0, 0.5, 1.0]), 0.0, 1.0, ȳ=np.ones(3))[0].tolist() == [
+        0.5,
+        1,
+        0.5,
+    ]
 
 
 @pytest.mark.parametrize("fn", [np.real, np.imag, np.angle, np.conjugate, np.ndarray.conj])

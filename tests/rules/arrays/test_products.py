@@ -5,7 +5,6 @@ import operator
 import numpy as np
 import pytest
 
-import morula.rules.arrays
 from morula.testing import check_rrule
 
 MATMUL = [

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import morula.rules.arrays
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -33,13 +32,19 @@ def test_reductions(rng, fn, dtype, axis, keepdims):
         return
     x = draw(rng, dtype)
     if fn is np.prod:
-        x = x[..., :2] / (2 if dtype != "i8" else 1) if dtype != "i8" else np.array([[[1, 2], [3, 1]]])
+        x = (
+            x[..., :2] / (2 if dtype != "i8" else 1)
+            if dtype != "i8"
+            else np.array([[[1, 2], [3, 1]]])
+        )
     check_rrule(fn, x, axis, keepdims=keepdims)
     check_rrule(fn, x, axis=axis, keepdims=keepdims)
     check_rrule(fn, x.T, axis=axis)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "std", "max", "min", "cumsum", "cumprod"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "prod", "var", "std", "max", "min", "cumsum", "cumprod"]
+)
 def test_methods(rng, name):
     x = draw(rng, "f8", (2, 3))
     method = getattr(np.ndarray, name)
@@ -57,7 +62,7 @@ def test_where(rng, fn):
     extra = {"initial": 1.1} if fn in (np.max, np.min) else {}
     check_rrule(fn, x, where=where, **extra)
     check_rrule(fn, x, axis=1, where=where, **extra)
-    check_rrule(fn, x, axis=0, where=where[1], keepdims=True, **extra)
+    check_rrule(fn, x, axis=0, where=where, keepdims=True, **extra)
 
 
 @pytest.mark.parametrize("fn", [np.sum, np.prod, np.max, np.min])
@@ -77,14 +82,17 @@ def test_degrees_of_freedom_and_given_mean(rng, fn):
 
 @pytest.mark.parametrize("fn", [np.sum, np.prod, np.mean, np.cumsum, np.cumprod])
 def test_dtype(rng, fn):
-    check_rrule(fn, draw(rng, "f4", (2, 3)), None, np.float64)
-    check_rrule(fn, draw(rng, "f4", (2, 3)), axis=0, dtype=complex)
+    check_rrule(fn, draw(rng, "f4", (2, 3)), None, "f8")
+    check_rrule(fn, draw(rng, "f4", (2, 3)), axis=0, dtype="c16")
 
 
 @pytest.mark.parametrize("fn", SUMS)
 def test_empty_arrays(fn):
     for shape in [(0,), (2, 0)]:
-        with np.errstate(all="ignore"), pytest.warns(RuntimeWarning) if fn in (np.mean, np.var, np.std) else np.errstate():
+        with (
+            np.errstate(all="ignore"),
+            pytest.warns(RuntimeWarning) if fn in (np.mean, np.var, np.std) else np.errstate(),
+        ):
             (x̄, *_) = gradients(fn, np.zeros(shape))
         assert x̄.shape == shape
 
@@ -96,7 +104,9 @@ def test_running(rng, fn, axis, dtype):
     check_rrule(fn, draw(rng, dtype, (3, 2)), axis, order=2 if dtype == "f8" else 1)
 
 
-@pytest.mark.parametrize("x", [[1.0, 0.0], [0.0, 2.0, 3.0], [2.0, 0.0, 3.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+@pytest.mark.parametrize(
+    "x", [[1.0, 0.0], [0.0, 2.0, 3.0], [2.0, 0.0, 3.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
+)
 @pytest.mark.parametrize("fn", [np.cumprod, np.prod])
 def test_zeros_in_products(fn, x):
     check_rrule(fn, np.array(x), order=2)
@@ -115,7 +125,6 @@ def test_ties_share_equally():
     assert gradients(np.max, np.ones(2))[0].tolist() == [0.5, 0.5]
     x = np.array([[1.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
     assert gradients(np.max, x, axis=1, ȳ=np.ones(2))[0].tolist() == [[0.5, 0.5, 0], [1, 0, 0]]
-    x̄, _, initial = gradients(np.min, np.ones(3), initial=1.0)[:3] if False else (None, None, None)
     assert gradients(np.max, np.ones(3), initial=1.0)[0].tolist() == [0.25] * 3
 
 

@@ -1,0 +1,167 @@
+"""Gradient functions: one family of programs per code object, one function per user's function.
+
+A gradient function has the signature, the defaults and the closure of the function that it
+differentiates, and closes over itself as well: its code is shared by all functions with that code.
+It begins as a stub; at the first call it gets the code compiled for the types at hand.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from morula.core import errors, registry
+from morula.core.infer import NotSpecialised, known_value
+from morula.core.program import Gradient, stub
+
+Fallback = Callable[..., Any]
+
+specialising = True  # the tests switch it off to run everything on the general path
+
+
+class Family:
+    """The programs for the gradient of functions with one code object, by argument types."""
+
+    most_programs = 32
+
+    def __init__(
+        self,
+        code: CodeType,
+        namespace: dict[str, Any],
+        wanted: tuple[int, ...],
+        with_value: bool,
+        single: bool,
+        general: Fallback,
+    ) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.wanted = wanted
+        self.with_value = with_value
+        self.single = single
+        self.general = general
+        self.programs: dict[Any, Program] = {}
+        self.lock = threading.Lock()
+        self.stub = stub(code, namespace, slow_path)
+        self.first: CodeType | None = None
+        self.specialised: weakref.WeakSet[FunctionType] = weakref.WeakSet()
+
+    def function(self, f: FunctionType) -> FunctionType:
+        """The gradient function of `f`."""
+        cell = CellType()
+        g = FunctionType(
+            self.first or self.stub,
+            f.__globals__,
+            f.__name__,
+            f.__defaults__,
+            (*(f.__closure__ or ()), cell),
+        )
+        g.__kwdefaults__ = f.__kwdefaults__
+        cell.cell_contents = g
+        functools.update_wrapper(g, f)
+        g.__dict__["__morula__"] = self
+        if self.first is not None:
+            self.specialised.add(g)
+        return g
+
+    def program(self, f: FunctionType, args: tuple[Any, ...], failed: Program | None) -> Program:
+        """The program for arguments like these; `failed` is one whose guards did not hold."""
+        key = tuple([known_value(a) for a in args])
+        found = self.programs.get(key)
+        if found is not None and found is not failed:
+            return found
+        with self.lock:
+            found = self.programs.get(key)
+            if found is None or found is failed:
+                tries = 0 if found is None else found.tries + 1
+                if len(self.programs) >= self.most_programs:
+                    self.programs.clear()
+                found = self.programs[key] = self.compile(f, key, tries)
+        return found
+
+    def compile(self, f: FunctionType, key: tuple[Any, ...], tries: int) -> Program:
+        program = Program(tries)
+        if not specialising or tries > Program.most_tries:
+            return program
+        gradient = Gradient(f, list(key), self.wanted, self.with_value, self.single, False)
+        try:
+            program.code = gradient.compile(slow_path, program)
+        except (NotSpecialised, errors.UnsupportedError):
+            return program
+        if self.first is None:
+            self.first = program.code
+        return program
+
+    def forget(self) -> None:
+        """The registry has changed: nothing that was compiled holds any more."""
+        self.programs.clear()
+        self.first = None
+        for g in self.specialised:
+            g.__code__ = self.stub
+
+
+class Program:
+    """One compiled gradient; without code the general path is taken."""
+
+    most_tries = 8
+    __slots__ = ("code", "tries")
+
+    def __init__(self, tries: int) -> None:
+        self.code: CodeType | None = None
+        self.tries = tries
+
+    def __repr__(self) -> str:
+        return "program"
+
+
+def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
+    """What a gradient function does when its code does not fit the arguments."""
+    family: Family = g.__dict__["__morula__"]
+    f = g.__wrapped__  # type: ignore[attr-defined]
+    program = family.program(f, args, failed)
+    if program.code is None:
+        return family.general(f, args)
+    if failed is None or program.tries:
+        g.__code__ = program.code
+        family.specialised.add(g)
+    run = FunctionType(program.code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
+    return run(*args)
+
+
+_families: dict[Any, Family] = {}
+
+
+def family_of(
+    f: Any,
+    wanted: tuple[int, ...],
+    with_value: bool,
+    single: bool,
+    general: Fallback,
+) -> Family | None:
+    """The family for a plain Python function; None where there can be none."""
+    if type(f) is not FunctionType:
+        return None
+    code = f.__code__
+    if code.co_flags & 0x2AC or code.co_kwonlyargcount or "__morula__" in f.__dict__:
+        return None  # *args, **kwargs, generators, coroutines; gradients of gradients
+    if any(not 0 <= i < code.co_argcount for i in wanted):
+        return None
+    key = (id(code), id(f.__globals__), wanted, with_value, single)
+    family = _families.get(key)
+    if family is None:
+        family = _families.setdefault(
+            key, Family(code, f.__globals__, wanted, with_value, single, general)
+        )
+    return family
+
+
+def forget_programs() -> None:
+    """Called when a rule is registered: whatever was compiled may mean something else now."""
+    for family in list(_families.values()):
+        family.forget()
+
+
+registry.on_change.append(forget_programs)

@@ -1,0 +1,98 @@
+"""Zeros of the branch not taken (T9 of the traps)."""
+
+import operator
+
+import numpy as np
+import pytest
+
+from morula.core.extend import ZeroTangent, accumulate, find_rrule
+from morula.core.registry import apply_rule
+from morula.rules.arrays.structural import Selected, masked, selected
+
+
+def back(fn, *args, **kwargs):
+    return apply_rule(find_rrule(fn, args, kwargs), args, kwargs)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@pytest.mark.parametrize("x", [1.0, np.float64(1.0), np.array([1.0, -4.0])])
+def test_square_root_in_the_branch_not_taken(x):
+    minus, minus_back = -x, lambda ȳ: (-ȳ,)
+    root, root_back = back(np.sqrt, minus)
+    _, where_back = back(np.where, x >= 0, x, root)
+    _, a, b = where_back(np.ones(np.shape(x)))
+    if b is ZeroTangent():
+        assert a == 1
+    else:
+        x̄ = accumulate(a, minus_back(root_back(b)[0])[0])
+        assert np.array_equal(x̄, [1.0, -0.25])
+
+
+def test_square_root_at_zero():
+    x = np.array([0.0, 4.0])
+    root, root_back = back(np.sqrt, x)
+    _, where_back = back(np.where, x < 1, x, root)
+    _, a, b = where_back(np.ones(2))
+    assert np.array_equal(accumulate(a, root_back(b)[0]), [1.0, 0.25])
+
+
+def test_boolean_mask():
+    d = np.array([0.0, 1.0])
+    root, root_back = back(operator.pow, d, 0.5)
+    _, item_back = back(operator.getitem, root, d > 0)
+    assert np.array_equal(root_back(item_back(np.ones(1))[0])[0], [0.0, 0.5])
+
+
+def test_nanmean_of_a_square():
+    x = np.array([1.0, np.nan, 3.0])
+    square, square_back = back(operator.pow, x, 2)
+    _, mean_back = back(np.nanmean, square)
+    assert np.array_equal(square_back(mean_back(1.0)[0])[0], [1.0, 0.0, 3.0])
+
+
+def test_minimum_of_an_infinite_number():
+    _, low_back = back(np.minimum, 1.0, np.float64(np.inf))
+    assert low_back(1.0)[1] is ZeroTangent()
+
+
+def test_a_numerical_zero_is_not_structural():
+    x = np.array([0.0])
+    root, root_back = back(np.sqrt, x)
+    _, square_back = back(operator.pow, root, 2)
+    assert np.isnan(root_back(square_back(np.ones(1))[0])[0])
+
+
+def test_arithmetic_of_marked_cotangents():
+    x̄ = selected(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
+    inf = np.array([2.0, np.inf, 2.0])
+    assert type(x̄ * inf) is Selected
+    assert (x̄ * inf).tolist() == [2, 0, 6]
+    assert (inf * x̄).tolist() == [2, 0, 6]
+    assert (x̄ / np.array([1.0, 0.0, 1.0])).tolist() == [1, 0, 3]
+    assert (-x̄ * inf).tolist() == [-2, 0, -6]
+    assert type(x̄ + inf) is np.ndarray
+    assert (x̄ + inf).tolist() == [3, np.inf, 5]
+    both = x̄ + selected(np.ones(3), np.array([False, False, True]))
+    assert (both * inf).tolist() == [2, 0, 8]
+    assert (x̄.reshape(3, 1) * inf[:, None]).tolist() == [[2], [0], [6]]
+    assert (x̄[::-1] * inf).tolist()[1] == 0
+    assert type(np.sum(x̄)) is np.float64
+    assert type(np.dot(x̄, x̄)) is np.float64
+
+
+def test_in_place_addition_forgets_the_mark():
+    x̄ = selected(np.ones(2), np.array([True, False]))
+    x̄ += np.ones(2)
+    assert (x̄ * np.array([1.0, 3.0])).tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("n", [4, 5000])
+def test_masked(n):
+    mask = np.arange(n) % 2 == 0
+    x̄ = np.ones(n)
+    assert masked(x̄, mask).sum() == n / 2
+    x̄[1] = np.inf
+    assert masked(x̄, mask).sum() == n / 2
+    assert masked(x̄.astype("f4"), mask).dtype == np.float32

@@ -1,0 +1,74 @@
+"""np.add.reduce and the like, and ufuncs with keywords."""
+
+import numpy as np
+import pytest
+
+from morula.core.extend import find_rrule
+from morula.core.registry import apply_rule
+from morula.testing import check_rrule
+
+X = np.array([[1.3, -0.7, 2.1], [0.4, 5.3, -1.2]])
+REDUCING = [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp, np.hypot, np.fmax, np.fmin]
+
+
+def gradients(fn, *args, ȳ=1.0, **kwargs):
+    return apply_rule(find_rrule(fn, args, kwargs), args, kwargs)[1](ȳ)
+
+
+@pytest.mark.parametrize("ufunc", REDUCING)
+def test_reduce(ufunc):
+    reduce = np.ufunc.reduce
+    check_rrule(reduce, ufunc, X)
+    check_rrule(reduce, ufunc, X, 1)
+    if ufunc is not np.hypot:
+        check_rrule(reduce, ufunc, X, axis=0, keepdims=True)
+    if ufunc in (np.add, np.multiply, np.maximum, np.minimum):
+        check_rrule(reduce, ufunc, X, None, initial=0.5)
+        check_rrule(reduce, ufunc, X, None, initial=0.5, where=X > 0)
+        check_rrule(reduce, ufunc, X, axis=(0, 1))
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_accumulate(ufunc, axis):
+    check_rrule(np.ufunc.accumulate, ufunc, X, axis)
+
+
+@pytest.mark.parametrize(
+    "ufunc", [np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.arctan2]
+)
+def test_outer(ufunc):
+    check_rrule(np.ufunc.outer, ufunc, X, X[0] + 0.05)
+    check_rrule(np.ufunc.outer, ufunc, X[0], 1.5)
+
+
+def test_reduceat():
+    check_rrule(np.ufunc.reduceat, np.add, X, [0, 2], 1)
+    check_rrule(np.ufunc.reduceat, np.add, np.arange(8.0), np.array([0, 4, 1, 5]))
+
+
+@pytest.mark.parametrize("ufunc", [np.logical_or, np.equal])
+def test_constants(ufunc):
+    x = X > 0
+    assert not any(gradients(np.ufunc.reduce, ufunc, x, ȳ=np.ones(3)))
+
+
+def test_what_has_no_rule_says_so_in_the_pullback():
+    with pytest.raises(NotImplementedError, match=r"numpy\.subtract\.reduce"):
+        gradients(np.ufunc.reduce, np.subtract, X, ȳ=np.ones(3))
+
+
+def test_where_of_ufuncs():
+    x = np.array([4.0, -1.0, 9.0])
+    where = x > 0
+    x̄ = gradients(np.ufunc.__call__, np.sqrt, x, where=where, ȳ=np.ones(3))[1]
+    assert np.allclose(x̄, [0.25, 0, 1 / 6])
+    ā, b̄ = gradients(np.ufunc.__call__, np.true_divide, X, np.zeros(3) + [1, 0, 2],
+                     where=np.array([True, False, True]), ȳ=np.ones((2, 3)))[1:3]  # fmt: skip
+    assert np.allclose(ā, [[1, 0, 0.5]] * 2)
+    assert np.allclose(b̄, [-1.7, 0, -0.9 / 4])
+
+
+def test_dtype_of_ufuncs():
+    check_rrule(np.ufunc.__call__, np.exp, X.astype("f4"), dtype="f8")
+    check_rrule(np.ufunc.__call__, np.add, X, 2.0, dtype="c16")
