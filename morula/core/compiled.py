@@ -89,7 +89,8 @@ class Family:
         gradient = Gradient(f, list(key), self.wanted, self.with_value, self.single, False)
         try:
             program.code = gradient.compile(slow_path, program)
-        except (NotSpecialised, errors.UnsupportedError):
+        except (NotSpecialised, errors.UnsupportedError) as reason:
+            program.reason = str(reason)
             return program
         if self.first is None:
             self.first = program.code
@@ -107,11 +108,12 @@ class Program:
     """One compiled gradient; without code the general path is taken."""
 
     most_tries = 8
-    __slots__ = ("code", "tries")
+    __slots__ = ("code", "reason", "tries")
 
     def __init__(self, tries: int) -> None:
         self.code: CodeType | None = None
         self.tries = tries
+        self.reason = ""  # why there is no code
 
     def __repr__(self) -> str:
         return "program"

@@ -728,6 +728,7 @@ for _name in COMPARISONS:
     select(getattr(operator, _name), lambda asm, node, n=_name: asm.compare(n), _takes(2))
 for _name in UNARY:
     select(getattr(operator, _name), lambda asm, node, n=_name: asm.unary(n), _takes(1))
+select(primitives.alias, lambda asm, node: None, _takes(1))
 select(operator.is_, lambda asm, node: asm.op("IS_OP", 0), _takes(2))
 select(operator.is_not, lambda asm, node: asm.op("IS_OP", 1), _takes(2))
 select(

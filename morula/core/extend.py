@@ -1,6 +1,7 @@
 """The one door for rules: all that a rule may import from the core."""
 
-from morula.core.context import adjoint_of, isolated
+from morula.core import primitives
+from morula.core.context import adjoint_if_any, adjoint_of, isolated
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -17,6 +18,8 @@ from morula.core.cotangents import (
     scale,
     unthunk,
 )
+from morula.core.errors import CotangentError, UnsupportedError, no_rule
+from morula.core.general import call, opaque, python_function, resolves
 from morula.core.registry import (
     find_rrule,
     frule,
@@ -25,6 +28,7 @@ from morula.core.registry import (
     scalar_rule,
     type_stable,
 )
+from morula.core.infer import result_on_samples, transfers
 from morula.core.simplify import folds
 from morula.core.traits import (
     adjoint_object,
@@ -42,14 +46,18 @@ __all__ = [
     "NONE",
     "ZERO",
     "AbstractZero",
+    "CotangentError",
     "NoTangent",
     "Tangent",
     "Thunk",
+    "UnsupportedError",
     "ZeroTangent",
     "accumulate",
     "add",
+    "adjoint_if_any",
     "adjoint_object",
     "adjoint_of",
+    "call",
     "describe",
     "detail_of",
     "find_rrule",
@@ -59,14 +67,21 @@ __all__ = [
     "isolated",
     "materialise",
     "multiply",
+    "no_rule",
     "no_tangent",
     "non_differentiable",
+    "opaque",
+    "primitives",
     "project_to",
     "projector",
+    "python_function",
+    "resolves",
+    "result_on_samples",
     "rrule",
     "sample_of",
     "scalar_rule",
     "scale",
+    "transfers",
     "type_stable",
     "unit",
     "unthunk",

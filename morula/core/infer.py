@@ -8,10 +8,17 @@ guarded: the program asks at its entry whether it still is so.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from morula.core import errors, primitives
@@ -34,7 +41,15 @@ from morula.core.registry import is_constant, registry
 from morula.core.simplify import simplify
 from morula.core.traits import Known, describe, sample
 
-Value = Const | Known | None
+@dataclass(frozen=True)
+class OneOf:
+    """A value of one of a few types that rules mostly treat alike, such as int and float."""
+
+    members: frozenset[Known]
+
+
+Value = Const | Known | OneOf | None
+MOST_MEMBERS = 3
 
 
 class NotSpecialised(Exception):
@@ -53,22 +68,36 @@ class Guards:
 
 def join(a: Value, b: Value) -> Value:
     """What is known of a value that is `a` or `b`."""
-    if type(a) is Const and type(b) is Const:
-        if a.value is b.value:
-            return a
-        a, b = describe(a.value), describe(b.value)
-    if type(a) is Const:
-        a = describe(a.value)
-    if type(b) is Const:
-        b = describe(b.value)
-    if a is None or b is None or a.type is not b.type:
+    if type(a) is Const and type(b) is Const and a.value is b.value:
+        return a
+    if a is None or b is None:
         return None
-    if a.type is tuple:
-        x, y = a.detail, b.detail
-        if x is None or y is None or len(x) != len(y):
+    x, y = known(a), known(b)
+    if x is not None and y is not None and x.type is tuple and y.type is tuple:
+        i, j = x.detail, y.detail
+        if i is None or j is None or len(i) != len(j):
             return Known(tuple)
-        return Known(tuple, tuple([join(i, j) for i, j in zip(x, y, strict=True)]))
-    return a if a.detail == b.detail else None
+        return Known(tuple, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
+    members = possibilities(a) | possibilities(b)
+    if len(members) == 1:
+        return next(iter(members))
+    if len(members) > MOST_MEMBERS or any(m.detail is not None for m in members):
+        return None
+    return OneOf(members)
+
+
+def possibilities(value: Value) -> frozenset[Known]:
+    """The types that a value may have."""
+    if type(value) is OneOf:
+        return value.members
+    k = known(value)
+    assert k is not None
+    return frozenset((k,)) if is_hashable(k) else frozenset((Known(k.type),))
+
+
+def is_hashable(k: Known) -> bool:
+    """May it stand in a set? Constants inside of tuples may not."""
+    return k.type is not tuple and k.type is not slice
 
 
 def equal(a: Value, b: Value) -> bool:
@@ -79,12 +108,16 @@ def equal(a: Value, b: Value) -> bool:
         if a.detail is None or b.detail is None:
             return a.detail is b.detail
         return len(a.detail) == len(b.detail) and all(map(equal, a.detail, b.detail))
+    if type(a) is Known and type(b) is Known and a.type is b.type is slice:
+        return all(map(equal, a.detail, b.detail))
     return a == b
 
 
 def known(value: Value) -> Known | None:
-    """Type and detail of a value."""
-    return describe(value.value) if type(value) is Const else value  # type: ignore[return-value]
+    """Type and detail of a value, where it has one."""
+    if type(value) is Const:
+        return known_value(value.value)
+    return value if type(value) is Known else None
 
 
 def known_value(x: Any, depth: int = 2) -> Known:
@@ -155,6 +188,23 @@ class Inference:
             return None
         return result_on_samples(fn.value, args, call.keywords)
 
+    def resolve_methods(self) -> bool:
+        """A method of a value of known type becomes a function of the value."""
+        reads = {c.out: c for c in self.ir.calls() if c.primitive is getattr and len(c.args) == 2}
+        changed = False
+        for call in self.ir.calls():
+            read = reads.get(call.fn) if type(call.fn) is Var else None
+            if read is None or type(read.args[1]) is not Const:
+                continue
+            owner = self.value(read.args[0])
+            method = method_of(known(owner), read.args[1].value)
+            if method is None:
+                continue
+            call.fn, call.args = Const(method), (read.args[0], *call.args)
+            read.removable = True
+            changed = True
+        return changed
+
     def resolve_constants(self) -> bool:
         """Variables that are known constants become constants."""
         mapping: dict[Var, Operand] = {}
@@ -193,6 +243,7 @@ class Specialiser(Inference):
         while True:
             self.infer()
             changed = self.resolve_constants()
+            changed |= self.resolve_methods()
             changed |= simplify(self.ir, no_namespace)
             if not changed and not promote_cells(self.ir) and not self.inline_one():
                 break
@@ -331,6 +382,14 @@ def has_rule(fn: Any) -> bool:
     return entry is not None and entry.reverse is not None
 
 
+def method_of(owner: Known | None, name: str) -> Any:
+    """The function that a method of a builtin type is; None where the object may say otherwise."""
+    if owner is None or not _is_builtin(owner.type):
+        return None
+    method = getattr(owner.type, name, None)
+    return method if type(method) in (MethodDescriptorType, WrapperDescriptorType) else None
+
+
 def is_ours(fn: FunctionType) -> bool:
     """Is it one of the core's own functions, such as a primitive?"""
     return str(fn.__globals__.get("__name__")).startswith("morula.core")
@@ -427,31 +486,66 @@ def transfers(*fns: Any) -> Callable[[Transfer], Transfer]:
     return register
 
 
-_results: dict[Any, Value] = {}
+_results: dict[Any, tuple[Any, Value]] = {}
 
 
-def result_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
+def result_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...] = ()) -> Value:
     """What a type-stable primitive gives, found by calling it on small samples."""
-    key: list[Any] = [id(fn), keywords]
-    for a in args:
-        if type(a) is Const:
-            key.append(("constant", type(a.value), id(a.value)))
-        elif a is None or (a.type is tuple):
+    result: Value = None
+    combinations = [list(c) for c in itertools.product(*[alternatives(a) for a in args])]
+    if len(combinations) > MOST_MEMBERS**2:
+        return None
+    for i, combination in enumerate(combinations):
+        one = _result(fn, combination, keywords)
+        result = one if i == 0 else join(result, one)
+        if result is None:
             return None
-        else:
-            key.append(a)
-    try:
-        return _results[tuple(key)][1]
-    except KeyError:
-        pass
-    try:
-        samples = [a.value if type(a) is Const else sample(a) for a in args]  # type: ignore[arg-type]
-        n = len(samples) - len(keywords)
-        value: Value = describe(fn(*samples[:n], **dict(zip(keywords, samples[n:], strict=True))))
-    except Exception:  # the samples do not fit: nothing is known
-        value = None
-    _results[tuple(key)] = (args, value)  # type: ignore[assignment]
+    return result
+
+
+def alternatives(value: Value) -> list[Value]:
+    """The single types that a value may have."""
+    return list(value.members) if type(value) is OneOf else [value]
+
+
+def _result(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
+    key = (id(fn), keywords, tuple([_key(a) for a in args]))
+    found = _results.get(key)
+    if found is None:
+        found = _results[key] = ((fn, args), _compute_result(fn, args, keywords))
+    return found[1]
+
+
+def _key(value: Value) -> Any:
+    """A hashable that stands for what is known."""
+    if type(value) is Const:
+        return "constant", type(value.value), id(value.value)
+    if type(value) is Known and value.type in (tuple, slice) and value.detail is not None:
+        return value.type, tuple([_key(v) for v in value.detail])
     return value
+
+
+def _compute_result(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
+    try:
+        samples = [sample_value(a) for a in args]
+        n = len(samples) - len(keywords)
+        return known_value(fn(*samples[:n], **dict(zip(keywords, samples[n:], strict=True))))
+    except Exception:  # the samples do not fit: nothing is known
+        return None
+
+
+def sample_value(value: Value) -> Any:
+    """A small value of which this is known; KeyError where there is none."""
+    if type(value) is Const:
+        return value.value
+    if type(value) is not Known:
+        raise KeyError(value)
+    if value.type in (tuple, slice):
+        if value.detail is None:
+            raise KeyError(value)
+        items = [sample_value(v) for v in value.detail]
+        return tuple(items) if value.type is tuple else slice(*items)
+    return sample(value)
 
 
 @transfers(load_global)
@@ -470,9 +564,13 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
 @transfers(getattr)
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     owner, name = args[0], args[1]
-    if type(owner) is not Const or type(name) is not Const or len(args) != 2:
+    if type(name) is not Const or len(args) != 2:
         return None
-    if not isinstance(owner.value, ModuleType):
+    if type(owner) is Known:
+        entry = registry.get(owner.type)
+        stable = entry is not None and entry.stable
+        return result_on_samples(getattr, args) if stable else None
+    if type(owner) is not Const or not isinstance(owner.value, ModuleType):
         return None
     now = getattr(owner.value, name.value, s)
     if now is s or not is_fixed(now):
@@ -488,16 +586,16 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
 
 @transfers(unpack)
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
-    items, n = args
-    if type(items) is Known and items.type is tuple and type(n) is Const and items.detail:
+    items, n = known(args[0]), args[1]
+    if items is not None and items.type is tuple and type(n) is Const and items.detail:
         return items if len(items.detail) == n.value else None
     return None
 
 
 @transfers(operator.getitem)
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
-    items, key = args
-    if type(items) is Known and items.type is tuple:
+    items, key = known(args[0]), args[1]
+    if items is not None and items.type is tuple:
         if items.detail and type(key) is Const and type(key.value) is int:
             if -len(items.detail) <= key.value < len(items.detail):
                 return items.detail[key.value]
@@ -526,7 +624,9 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     """An iterator is known by what it runs over."""
     x = known(args[0])
-    return None if x is None or len(args) > 1 else Known(_Iterator, x)
+    if x is None or len(args) > 1:
+        return None
+    return x if x.type is _Iterator else Known(_Iterator, x)
 
 
 class _Iterator:
@@ -538,10 +638,54 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     it = args[0]
     if type(it) is not Known or it.type is not _Iterator:
         return None
-    over = it.detail
+    return item_of(it.detail)
+
+
+def item_of(over: Any) -> Value:
+    """What is known of each item of what is iterated over."""
+    if over is None:
+        return None
     if over.type is range:
         return Known(int)
+    if over.type is tuple:
+        if not over.detail:
+            return None
+        value = over.detail[0]
+        for other in over.detail[1:]:
+            value = join(value, other)
+        return value
+    if over.type is zip:
+        return Known(tuple, tuple([item_of(known(v)) for v in over.detail]))
+    if over.type is enumerate:
+        return Known(tuple, (Known(int), item_of(known(over.detail[0]))))
+    if over.type is reversed:
+        return item_of(known(over.detail[0]))
+    if registry.entry(operator.getitem).stable:
+        return result_on_samples(operator.getitem, [over, Const(0)])
     return None
+
+
+@transfers(zip, enumerate, reversed)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    if call.keywords or (call.primitive is not zip and len(args) != 1):
+        return None
+    return Known(call.primitive, tuple(args))
+
+
+@transfers(slice)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return Known(slice, tuple(args)) if None not in args else None
+
+
+@transfers(len)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    x = known(args[0])
+    return Known(int) if x is not None and _is_builtin(x.type) else None
+
+
+def _is_builtin(t: type) -> bool:
+    """Is it a type whose methods are compiled, and whose objects have no attributes of their own?"""
+    return not t.__flags__ & (1 << 9) or t.__dictoffset__ == 0
 
 
 @transfers(range)

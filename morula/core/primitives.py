@@ -259,3 +259,8 @@ def pull(iterator: Any) -> Any:
 def sum_if_any(x̄: Any, c: Any) -> Any:
     """`c` added to a sum of cotangents that may still be the structural zero."""
     return c if x̄ is ZERO else c + x̄
+
+
+def alias(x: Any) -> Any:
+    """x itself, under a name of its own: the instance of a variable that stands here."""
+    return x

@@ -7,6 +7,7 @@ captured becomes a residual.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -25,10 +26,12 @@ from morula.core.infer import (
     inline_form,
     known,
     known_value,
+    possibilities,
 )
 from morula.core.inline import inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
+    alias,
     build_tuple,
     get_cell,
     load_global,
@@ -127,16 +130,19 @@ class Gradient:
         if entry is None or entry.reverse is None:
             return None
         n = len(call.args) - len(call.keywords)
-        types = []
+        options = []
         for x in call.args[:n]:
-            k = known(self.specialiser.value(x))
-            if k is None:
+            value = self.specialiser.value(x)
+            if value is None:
                 return None
-            types.append(k.type)
+            options.append([k.type for k in possibilities(value)])
         if not entry.is_faithful():
             return None
-        rule = entry.find_by_types("reverse", tuple(types))
+        found = [entry.find_by_types("reverse", types) for types in itertools.product(*options)]
+        rule = found[0]
         if rule is None or not rule.accepts(call.keywords):
+            return None
+        if any(r is None or r.function is not rule.function for r in found):
             return None
         return rule
 
@@ -163,7 +169,8 @@ class Gradient:
             raise NotSpecialised("aux")
         if self.with_value:
             built = self.result_tuple()
-            built.args = (*built.args, y)
+            # The result may be a variable of a loop: this is the instance at the exit.
+            built.args = (*built.args, self.append(self.reversal.exit, alias, y))
         k = known(self.specialiser.value(y))
         one = None
         if k is not None:
@@ -188,26 +195,25 @@ class Gradient:
     def inline_rules(self) -> None:
         """Put the bodies of rules and pullbacks, and of small helpers, in the place of calls."""
         ir = self.ir
-        simplify(ir, trusted, self.type_of)
+        simplify(ir, trusted, self.known_of)
         while True:
             self.fold_zero_tests()
-            simplify(ir, trusted, self.type_of)
+            simplify(ir, trusted, self.known_of)
             if not (self.inline_step() | self.fold_types()):
                 break
         self.fold_zero_tests()
-        simplify(ir, trusted, self.type_of)
+        simplify(ir, trusted, self.known_of)
 
-    def type_of(self, x: Operand) -> type | None:
-        """The type of an operand, where it is known."""
-        k = known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
-        return None if k is None else k.type
+    def known_of(self, x: Operand) -> Known | None:
+        """Type and detail of an operand, where they are known."""
+        return known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
 
     def fold_types(self) -> bool:
         """Fold what the types decide in the bodies that were inlined."""
         inference = Inference(self.ir, dict(self.specialiser.types))
         inference.infer()
         self.types = inference.types
-        return inference.resolve_constants()
+        return inference.resolve_constants() | inference.resolve_methods()
 
     def inline_step(self) -> bool:
         """Inline all calls of rules and of functions made here that can be."""
@@ -356,14 +362,13 @@ class Gradient:
                     self.lower_sum(call, definite, opaque)
         changed = True
         while changed:
-            changed = simplify(self.ir, trusted, self.type_of)
+            changed = simplify(self.ir, trusted, self.known_of)
             changed |= remove_empty_control(self.ir, self.reversal)
 
     def lower_sum(self, call: Call, definite: set[Operand], opaque: set[Var]) -> None:
         a, b = call.args
         for x in (a, b):
-            k = known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
-            if k is not None and not adds_plainly(k.type):
+            if any(not adds_plainly(t) for t in self.types_of(x)):
                 return
         if a in opaque or b in opaque or not self.adds(a, b):
             return
@@ -378,11 +383,12 @@ class Gradient:
 
     def adds(self, a: Operand, b: Operand) -> bool:
         """Are both of types whose sums are written +?"""
-        for x in (a, b):
-            k = known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
-            if k is not None and adds_plainly(k.type):
-                return True
-        return False
+        return any(self.types_of(x) for x in (a, b))
+
+    def types_of(self, x: Operand) -> list[type]:
+        """The types that an operand may have; empty if nothing is known."""
+        value = self.types.get(x) if type(x) is Var else x
+        return [] if value is None else [k.type for k in possibilities(value)]  # type: ignore[arg-type]
 
     def begin_sums_with_zeros(self) -> None:
         """The sum for an argument begins with a zero of its type, for nothing depends on it."""
@@ -631,8 +637,8 @@ def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
     changed = True
 
     def carries(v: Var) -> bool:
-        k = known(s.types.get(v))
-        return k is None or has_tangent(k.type)
+        value = s.types.get(v)
+        return value is None or any(has_tangent(k.type) for k in possibilities(value))
 
     while changed:
         changed = False

@@ -352,6 +352,10 @@ def is_constant(fn: Any) -> bool:
     return entry is not None and entry.constant
 
 
+def _as_it_is(x̄: Any) -> Any:
+    return x̄
+
+
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Pullback]:
     """Run a rule; its pullback gives one projected cotangent per argument, positional first."""
     pair = rule.function(*args, **kwargs)
@@ -359,8 +363,11 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
         raise errors.not_a_pair(str(rule), pair)
     y, pullback = pair
     n_args = len(args)
-    positions = [*range(n_args), *(rule.position_of(k) for k in kwargs)]
-    projections = [project_to(a) for a in (*args, *kwargs.values())]
+    positions = [*range(n_args), *[rule.position_of(k) for k in kwargs]]
+    if rule.by_identity:  # it moves cotangents about, which are in their spaces
+        projections = [_as_it_is] * len(positions)
+    else:
+        projections = [project_to(a) for a in (*args, *kwargs.values())]
 
     def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:

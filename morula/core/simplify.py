@@ -51,14 +51,24 @@ class Folding:
         self,
         ir: IR,
         trusted: Callable[[dict[str, Any]], bool],
-        types: Callable[[Operand], type | None],
+        known: Callable[[Operand], Any],
     ) -> None:
         self.ir = ir
-        self.types = types
+        self.known = known
         self.trusted = trusted
         self.definitions = {c.out: c for c in ir.calls()}
         self.cells = _single_values(ir)
         self._unbound: set[Operand] | None = None
+
+    def types(self, x: Operand) -> type | None:
+        """The exact type of an operand, where it is known."""
+        k = self.known(x)
+        return None if k is None else k.type
+
+    def details(self, x: Operand) -> Any:
+        """The detail of an operand, where it is known."""
+        k = self.known(x)
+        return None if k is None else k.detail
 
     def is_bound(self, x: Var) -> bool:
         """Is a parameter of a block never UNDEFINED?"""
@@ -268,13 +278,13 @@ def _(f: Folding, call: Call) -> Operand | None:
 def simplify(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
-    types: Callable[[Operand], type | None] = lambda x: None,
+    known: Callable[[Operand], Any] = lambda x: None,
 ) -> bool:
     """Fold until nothing changes; was anything changed?"""
     changed_at_all = False
     changed = True
     while changed:
-        changed = fold_calls(ir, trusted, types)
+        changed = fold_calls(ir, trusted, known)
         changed |= fold_branches(ir)
         changed |= remove_unused(ir)
         changed_at_all |= changed
@@ -285,10 +295,10 @@ def simplify(
 def fold_calls(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
-    types: Callable[[Operand], type | None],
+    known: Callable[[Operand], Any],
 ) -> bool:
     """Replace calls by what they are known to give."""
-    folding = Folding(ir, trusted, types)
+    folding = Folding(ir, trusted, known)
     mapping: dict[Var, Operand] = {}
     for block in ir.blocks:
         kept = []

@@ -126,6 +126,24 @@ def reduced_size(shape, axis=None):
     return size
 
 
+def quotient(x, y):
+    """x / y, and 0 where the size y of x is zero; there it has no derivative: that is NaN."""
+    return x / np.where(np.equal(y, 0), 1, y)
+
+
+@rrule(quotient)
+def _(x: object, y: object):
+    shapes = np.shape(x), np.shape(y)
+    z = quotient(x, y)
+
+    def quotient_pullback(z̄):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x̄ = np.true_divide(z̄, y)
+            return match(x̄, shapes[0]), match(-np.real(x̄ * z.conjugate()), shapes[1])
+
+    return z, quotient_pullback
+
+
 @rrule(unbroadcast)
 def _(x̄: object, shape: object):
     have = np.shape(x̄)

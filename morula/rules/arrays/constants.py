@@ -21,7 +21,8 @@ CONSTANT = """
     isposinf isreal isrealobj isscalar issubdtype iterable ix_ lcm left_shift less less_equal
     lexsort logical_and logical_not logical_or logical_xor mask_indices may_share_memory
     min_scalar_type mintypecode nanargmax nanargmin ndim ndindex nested_iters nextafter nonzero
-    not_equal ones ones_like packbits promote_types ravel_multi_index result_type right_shift rint round
+    not_equal ones ones_like packbits promote_types ravel_multi_index result_type right_shift rint
+    round
     searchsorted shape shares_memory signbit size spacing tri tril_indices tril_indices_from
     triu_indices triu_indices_from trunc typename unpackbits unravel_index zeros zeros_like
 """

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import ZERO, NoTangent, ZeroTangent, rrule, type_stable
-from morula.rules.arrays.broadcasting import match, part, spread, total, unbroadcast
+from morula.rules.arrays.broadcasting import match, part, quotient, spread, total, unbroadcast
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.types import NO_VALUE, Numeric, Scalar
 
@@ -365,8 +365,7 @@ def _(y, a, b):
 
 @broadcasting(np.hypot)
 def _(y, a, b):
-    size = np.where(y == 0, 1, y)  # the slope at the origin is 0
-    return a / size, b / size
+    return quotient(a, y), quotient(b, y)
 
 
 @broadcasting(np.logaddexp)

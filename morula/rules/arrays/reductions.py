@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
-from morula.rules.arrays.broadcasting import reduced_size, restore, total, unbroadcast
+from morula.rules.arrays.broadcasting import quotient, reduced_size, restore, total, unbroadcast
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.types import NO_VALUE
 
@@ -116,8 +116,7 @@ def _(
 
     def std_pullback(ȳ):
         n = count(shape, axis, keepdims, where) - ddof
-        varies = np.not_equal(y, 0)
-        share = masked(np.true_divide(ȳ, np.where(varies, y, 1) * n), varies)
+        share = quotient(np.true_divide(ȳ, n), y)
         ā = restore(share, shape, axis, keepdims) * deviations(a, axis, where, mean)
         return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
 

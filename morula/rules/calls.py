@@ -1,0 +1,544 @@
+"""Rules of calling: what `f(...)` means for every kind of callable that has no rule of its own.
+
+A bound method is its function with the object first, a class makes its object by the code of its
+`__new__` and `__init__`, a partial adds arguments, an object is called by its `__call__`. The
+cotangent of a bound method is that of the object, the cotangent of a partial is
+`Tangent[partial](func=…, args=…, keywords=…)`. `serves(f)` registers what calling one callable
+means where rules cannot say it: for any types of arguments and any keywords.
+Tests: tests/rules/test_calls.py
+"""
+
+import functools
+import operator
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    Tangent,
+    accumulate,
+    add,
+    adjoint_if_any,
+    adjoint_object,
+    call,
+    multiply,
+    no_rule,
+    non_differentiable,
+    opaque,
+    projector,
+    python_function,
+    resolves,
+    scale,
+    unthunk,
+)
+
+Back = Callable[[Any], tuple[Any, ...]]
+Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
+
+_served: dict[int, tuple[Any, Resolver]] = {}
+
+
+def serves(*callables: Any) -> Callable[[Resolver], Resolver]:
+    """Register what calling these means: resolver(fn, args, kwargs) -> (y, back).
+
+    `back(ȳ)` gives the cotangent of the callable and one for each argument, keywords last.
+    """
+
+    def register(resolver: Resolver) -> Resolver:
+        for fn in callables:
+            _served[id(fn)] = (fn, resolver)
+        return resolver
+
+    return register
+
+
+def served(fn: Any) -> Resolver | None:
+    """What calling `fn` itself means, if that was registered."""
+    found = _served.get(id(fn))
+    return None if found is None else found[1]
+
+
+MISSING = type("Missing", (), {})()
+
+
+def lookup(cls: type, name: str) -> Any:
+    """What a class or its bases define under a name, as it stands there, or MISSING."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return MISSING
+
+
+non_differentiable(served, lookup)
+
+
+def is_zero(x̄: Any) -> bool:
+    """Is a cotangent structurally zero?"""
+    return isinstance(x̄, AbstractZero)
+
+
+def without_callee(back: Back, ȳ: Any) -> tuple[Any, ...]:
+    """From (function, object, arguments) to (method, arguments): the method counts as its object."""
+    return back(ȳ)[1:]
+
+
+# -- compiled callables ------------------------------------------------------------------------------
+
+CONTAINERS = (list, dict, set, deque)
+
+
+def is_changed(x: Any, before: Any) -> bool:
+    """Does a container hold other objects than its copy from before?"""
+    if len(x) != len(before):
+        return True
+    if isinstance(x, dict):
+        before = [v for pair in before.items() for v in pair]
+        x = [v for pair in x.items() for v in pair]
+    if isinstance(x, set):
+        return x != before
+    return not all(map(operator.is_, x, before))
+
+
+def copies(args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    """The containers among the arguments, with their present contents."""
+    return [
+        (a, dict(a) if isinstance(a, dict) else set(a) if isinstance(a, set) else list(a))
+        for a in args
+        if isinstance(a, CONTAINERS)
+    ]
+
+
+def changes(before: list[tuple[Any, Any]]) -> list[Any]:
+    """The containers whose contents are no longer those of the copies."""
+    return [x for x, old in before if is_changed(x, old)]
+
+
+non_differentiable(copies, changes)
+
+
+def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
+    """A callable that cannot be looked into; what it does to containers is an error, if it matters."""
+    before = copies(args)
+    y, back = opaque(fn, args, kwargs, reason)
+    changed = changes(before) if before else []
+    if not changed:
+        return y, back
+
+    def compiled_pullback(ȳ: Any) -> tuple[Any, ...]:
+        for x in changed:
+            if adjoint_if_any(x):
+                raise no_rule(
+                    fn, args, reason=f"it changes a {type(x).__name__} that the gradient runs through"
+                )
+        return back(ȳ)
+
+    return y, compiled_pullback
+
+
+@resolves(BuiltinFunctionType)
+def builtin_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A compiled function, or a compiled method that is bound to its object."""
+    resolver = served(fn)
+    if resolver is not None:
+        return resolver(fn, args, kwargs)
+    owner = fn.__self__
+    descriptor = unbound(fn)
+    if descriptor is None:
+        return compiled(fn, args, kwargs)
+    y, back = call(descriptor, owner, *args, **kwargs)
+    return y, partial(without_callee, back)
+
+
+def unbound(fn: Any) -> Any:
+    """What stands in the class of a compiled bound method, or None if it is a plain function."""
+    owner = fn.__self__
+    if owner is None or isinstance(owner, ModuleType):
+        return None
+    if isinstance(owner, type):
+        for base in owner.__mro__:
+            found = base.__dict__.get(fn.__name__)
+            if type(found) is ClassMethodDescriptorType:
+                return found
+    for base in type(owner).__mro__:  # not the first one found, for `super()` may have skipped it
+        found = base.__dict__.get(fn.__name__)
+        if type(found) is MethodDescriptorType and found.__get__(owner) == fn:
+            return found
+    return None
+
+
+non_differentiable(unbound)
+
+
+@resolves(MethodWrapperType)
+def method_wrapper(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`x.__add__` of a compiled class."""
+    y, back = call(vars(fn.__objclass__)[fn.__name__], fn.__self__, *args, **kwargs)
+    return y, partial(without_callee, back)
+
+
+@resolves(MethodDescriptorType)
+@resolves(WrapperDescriptorType)
+@resolves(ClassMethodDescriptorType)
+def unbound_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A compiled method without a rule for these arguments."""
+    resolver = served(fn)
+    if resolver is not None:
+        return resolver(fn, args, kwargs)
+    return compiled(fn, args, kwargs)
+
+
+@resolves(type(np.sum))
+def array_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of NumPy's without a rule: many are written in Python."""
+    resolver = served(fn)
+    if resolver is not None:
+        return resolver(fn, args, kwargs)
+    body = fn._implementation
+    if type(body) is FunctionType and not any(
+        hasattr(type(a), "__array_function__") and not isinstance(a, np.ndarray) for a in args
+    ):
+        return call(body, *args, **kwargs)
+    return compiled(fn, args, kwargs)
+
+
+# -- Python functions, methods, callable objects --------------------------------------------------------
+
+_SINGLE_DISPATCH = functools.singledispatch(lambda x: x).__code__
+
+
+@resolves(FunctionType)
+def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A Python function: through its own code."""
+    resolver = served(fn)
+    if resolver is not None:
+        return resolver(fn, args, kwargs)
+    if fn.__code__ is _SINGLE_DISPATCH and args:
+        return call(implementation(fn, type(args[0])), *args, **kwargs)
+    return python_function(fn, args, kwargs)
+
+
+def implementation(fn: Any, cls: type) -> Any:
+    """The function that a single-dispatch function runs for a type."""
+    return fn.dispatch(cls)
+
+
+non_differentiable(implementation)
+
+
+@resolves(MethodType)
+def bound_method(fn: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function, with the object as its first argument."""
+    y, back = call(fn.__func__, fn.__self__, *args, **kwargs)
+    return y, partial(without_callee, back)
+
+
+@resolves(staticmethod)
+def static_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function inside."""
+    return call(fn.__func__, *args, **kwargs)
+
+
+@resolves(object)
+def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An object with a `__call__` of its own."""
+    resolver = served(fn)
+    if resolver is not None:
+        return resolver(fn, args, kwargs)
+    method = lookup(type(fn), "__call__")
+    if type(method) is FunctionType:
+        y, back = call(method, fn, *args, **kwargs)
+        return y, partial(without_callee, back)
+    if type(method) is staticmethod:
+        return call(method.__func__, *args, **kwargs)
+    return compiled(fn, args, kwargs)
+
+
+# -- classes --------------------------------------------------------------------------------------------
+
+
+@resolves(type)
+def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A class: its metaclass decides, `type` makes an instance."""
+    resolver = served(cls)
+    if resolver is not None:
+        return resolver(cls, args, kwargs)
+    of_metaclass = lookup(type(cls), "__call__")
+    if type(of_metaclass) is FunctionType:
+        y, back = call(of_metaclass, cls, *args, **kwargs)
+        return y, partial(without_callee, back)
+    return instance(cls, args, kwargs)
+
+
+@serves(type.__call__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y, back = instance(args[0], args[1:], kwargs)
+    return y, lambda ȳ: (NONE, *back(ȳ))
+
+
+def instance(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`type.__call__`: `__new__`, then `__init__` on what it made."""
+    new, initialise = lookup(cls, "__new__"), lookup(cls, "__init__")
+    new = new.__func__ if type(new) is staticmethod else new
+    plain_new, plain_initialise = new is object.__new__, initialise is object.__init__
+    if plain_new and plain_initialise:
+        return cls(*args, **kwargs), lambda ȳ: (NONE,)  # object() takes no arguments
+    n = len(args) + len(kwargs)
+    if plain_new:
+        obj, new_back = object.__new__(cls), None
+    elif type(new) is FunctionType or cls.__flags__ & HEAP_TYPE:
+        obj, new_back = call(new, cls, *args, **kwargs)
+    else:
+        return compiled(cls, args, kwargs)
+    initialise_back = None
+    if isinstance(obj, cls):
+        initialise = lookup(type(obj), "__init__")
+        if initialise is not object.__init__:
+            nothing, initialise_back = call(initialise, obj, *args, **kwargs)
+            if nothing is not None:
+                raise TypeError(f"__init__() should return None, not {type(nothing).__name__!r}")
+
+    def instance_pullback(ȳ: Any) -> tuple[Any, ...]:
+        cotangents: list[Any] = [ZERO] * n
+        if initialise_back is not None:
+            _, obj̄, *cotangents = initialise_back(ZERO)
+            ȳ = accumulate(ȳ, obj̄)
+        if new_back is not None:
+            _, _, *more = new_back(ȳ)
+            cotangents = [accumulate(a, b) for a, b in zip(cotangents, more, strict=True)]
+        return (NONE, *cotangents)
+
+    return obj, instance_pullback
+
+
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are written in Python
+
+# What these make does not depend on their arguments: `__init__` reads them.
+non_differentiable(
+    object.__new__, list.__new__, dict.__new__, set.__new__, deque.__new__, BaseException.__new__,
+    object.__init__,
+)  # fmt: skip
+
+
+# -- functools ------------------------------------------------------------------------------------------
+
+
+def part(x̄: Any, key: Any) -> Any:
+    """One field of the cotangent of a partial and the like."""
+    x̄ = unthunk(x̄)
+    return ZERO if is_zero(x̄) else unthunk(x̄[key])
+
+
+def item(x̄: Any, i: int) -> Any:
+    """One entry of a cotangent that is a tuple, if it is not zero."""
+    return ZERO if is_zero(x̄) else x̄[i]
+
+
+@serves(partial)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y = partial(*args, **kwargs)
+    inner = args[0]
+    nested = type(inner) is partial  # flattened by CPython
+    m = len(inner.args) if nested else 0
+
+    def partial_pullback(ȳ: Any) -> tuple[Any, ...]:
+        f̄, args_bar, keywords_bar = part(ȳ, "func"), part(ȳ, "args"), part(ȳ, "keywords")
+        if nested:
+            f̄ = partial_tangent(
+                f̄,
+                [item(args_bar, i) for i in range(m)],
+                {k: part(keywords_bar, k) for k in inner.keywords if k not in kwargs},
+            )
+        return (
+            NONE,
+            f̄,
+            *[item(args_bar, m + i) for i in range(len(args) - 1)],
+            *[part(keywords_bar, k) for k in kwargs],
+        )
+
+    return y, partial_pullback
+
+
+def partial_tangent(f̄: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """The cotangent of a partial."""
+    fields = {}
+    if not is_zero(f̄):
+        fields["func"] = f̄
+    if not all(map(is_zero, args)):
+        fields["args"] = tuple(args)
+    if not all(map(is_zero, keywords.values())):
+        fields["keywords"] = Tangent[dict](keywords)
+    return Tangent[partial](fields) if fields else ZERO
+
+
+@resolves(partial)
+def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function, with the arguments of the partial before those of the call."""
+    keywords = {**p.keywords, **kwargs}
+    y, back = call(p.func, *p.args, *args, **keywords)
+    n, m = len(p.args), len(p.args) + len(args)
+
+    def call_partial_pullback(ȳ: Any) -> tuple[Any, ...]:
+        f̄, *cotangents = back(ȳ)
+        named = dict(zip(keywords, cotangents[m:], strict=True))
+        kept = {k: named[k] for k in p.keywords if k not in kwargs}
+        return (
+            partial_tangent(f̄, cotangents[:n], kept),
+            *cotangents[n:m],
+            *[named[k] for k in kwargs],
+        )
+
+    return y, call_partial_pullback
+
+
+@resolves(type(functools.lru_cache(abs)))
+def cached(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function with a cache: the value is the cached one, its pullback that of the function.
+
+    The function runs once more if a cotangent reaches the value.
+    """
+    y = fn(*args, **kwargs)
+    n = 1 + len(args) + len(kwargs)
+
+    def cached_pullback(ȳ: Any) -> tuple[Any, ...]:
+        if adjoint_if_any(y) and n > 1:
+            raise no_rule(fn, args, reason="it keeps a mutable result for later calls")
+        if is_zero(unthunk(ȳ)):
+            return (ZERO,) * n
+        again, back = call(fn.__wrapped__, *args, **kwargs)
+        if not is_same(y, again):
+            raise no_rule(fn, args, reason="it gives another result than the one in its cache")
+        return (NONE, *back(ȳ)[1:])
+
+    return y, cached_pullback
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Are two results of a function the same?"""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(is_same, a, b))
+    return bool(a == b) or a != a
+
+
+non_differentiable(is_same)
+
+# -- objects that operator makes -------------------------------------------------------------------------
+
+
+@resolves(operator.itemgetter)
+def item_getter(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`itemgetter(i, …)(x)` is `x[i], …`."""
+    (x,) = args
+    return getters(operator.getitem, x, fn.__reduce__()[1])
+
+
+@resolves(operator.attrgetter)
+def attribute_getter(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`attrgetter("a.b", …)(x)` is `x.a.b, …`."""
+    (x,) = args
+    return getters(attribute_path, x, fn.__reduce__()[1])
+
+
+def attribute_path(x: Any, path: str) -> Any:
+    """`x.a.b` for the path "a.b"."""
+    for name in path.split("."):
+        x = getattr(x, name)
+    return x
+
+
+def getters(get: Any, x: Any, keys: tuple[Any, ...]) -> Any:
+    """One thing got from `x`, or a tuple of several."""
+    pairs = [call(get, x, key) for key in keys]
+    values = tuple([y for y, _ in pairs])
+    backs = [back for _, back in pairs]
+    single = len(keys) == 1
+
+    def getters_pullback(ȳ: Any) -> tuple[Any, ...]:
+        x̄: Any = ZERO
+        for i in reversed(range(len(backs))):
+            c = ȳ if single else entry(ȳ, i)
+            x̄ = accumulate(backs[i](c)[1], x̄)
+        return NONE, x̄
+
+    return values[0] if single else values, getters_pullback
+
+
+@resolves(operator.methodcaller)
+def method_caller(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`methodcaller(name, …)(x)` is `x.name(…)`."""
+    (x,) = args
+    made = fn.__reduce__()
+    keywords = made[0].keywords if type(made[0]) is partial else {}
+    name, *arguments = (*made[0].args, *made[1]) if keywords else made[1]
+    y, back = call(call_method, x, name, arguments, keywords)
+    return y, lambda ȳ: (NONE, back(ȳ)[1])
+
+
+def call_method(x: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`x.name(*args, **kwargs)`."""
+    return getattr(x, name)(*args, **kwargs)
+
+
+# -- cotangents of tuples, that calls pass about ---------------------------------------------------------
+
+
+def entry(x̄: Any, i: int) -> Any:
+    """One entry of the cotangent of a tuple."""
+    x̄ = unthunk(x̄)
+    if is_zero(x̄):
+        return ZERO
+    return unthunk(x̄[i])
+
+
+@add.register
+def _(a: tuple, b: Any) -> Any:
+    return tuple([accumulate(x, entry(b, i)) for i, x in enumerate(a)])
+
+
+@add.register
+def _(a: Tangent, b: Any) -> Any:
+    return add(b, a) if isinstance(b, tuple) else a + b
+
+
+@multiply.register
+def _(x̄: tuple, factor: Any) -> Any:
+    return tuple([scale(c, factor) for c in x̄])
+
+
+# Callables whose cotangents go by value, or that have none: nothing is projected, no field table.
+for _type in (
+    partial,
+    MethodType,
+    BuiltinFunctionType,
+    MethodWrapperType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+    np.ufunc,
+    operator.itemgetter,
+    operator.attrgetter,
+    operator.methodcaller,
+    type(functools.lru_cache(abs)),
+    type(np.sum),
+):
+    projector.register(_type, lambda x: None)
+    adjoint_object.register(_type, lambda x: None)
+del _type

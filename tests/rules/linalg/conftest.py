@@ -1,0 +1,4 @@
+"""The rules under test."""
+
+import morula.rules.arrays
+import morula.rules.linalg  # noqa: F401
