@@ -29,17 +29,22 @@ from morula.core.ir import (
     Var,
     reachable,
 )
+from morula.core.simplify import is_removable
 from morula.core.ssa import prune_params, split_critical_edges
 
 
 class Node:
     """A call whose single-use operands stand in it as nodes: an expression tree."""
 
-    __slots__ = ("call", "operands")
+    __slots__ = ("call", "is_pure", "operands")
 
     def __init__(self, call: Call, operands: list[Any]) -> None:
         self.call = call
         self.operands = operands
+        # Pure trees may be evaluated later than they stand, the others keep their order.
+        self.is_pure = is_removable(call) and all(
+            x.is_pure for x in operands if type(x) is Node
+        )
 
     def loads(self) -> list[Var]:
         """The local variables that evaluating the tree reads."""
@@ -192,49 +197,30 @@ class _Emitter:
             jump.iterator, jump.item = loop.args[0], loop.out
             calls = calls[:-2]
         roots: list[Node] = []
-        pending: list[Node] = []
-
-        def take(operands: list[Operand]) -> list[Any]:
-            """Operands, with those that are on top of the pending ones put in as trees."""
-            taken: list[Any] = list(operands)
-            top = len(pending)
-            for k in reversed(range(len(taken))):
-                if top and taken[k] is pending[top - 1].call.out:
-                    top -= 1
-                    taken[k] = pending[top]
-            left = {x for x in taken if type(x) is Var}
-            needed = [i for i in range(top) if pending[i].call.out in left]
-            if needed:
-                flush(needed[-1] + 1)
-                top -= needed[-1] + 1
-            del pending[top:]
-            return taken
-
-        def flush(n: int) -> None:
-            roots.extend(pending[:n])
-            del pending[:n]
-
+        late: list[Node] = []  # pure, for other blocks: computed last, when what they read may die
+        pending = _Pending(roots)
         users = self.users_in(block)
         for call in calls:
-            node = Node(call, take(self.arrange(call)))
-            if (
-                self.uses.get(call.out, 0) == 1
-                and call.out in users
-                and call.primitive is not primitives.pull
-            ):
-                pending.append(node)
+            node = Node(call, pending.take(self.arrange(call)))
+            used_here = call.out in users
+            if self.uses.get(call.out, 0) == 1 and used_here and not _is_pull(call):
+                pending.add(node)
+            elif node.is_pure and not used_here:
+                late.append(node)
             else:
-                flush(len(pending))
+                if not node.is_pure:
+                    pending.flush()
                 roots.append(node)
         if jump.iterator is not None:
-            jump.operands = take([jump.iterator])
+            jump.operands = pending.take([jump.iterator])
         elif len(block.branches) == 1:
-            jump.operands = take(list(block.branches[0].args))
+            jump.operands = pending.take(list(block.branches[0].args))
         elif block.branches:
             cond = block.branches[0].cond
             assert cond is not None
-            jump.operands = take([cond])
-        flush(len(pending))
+            jump.operands = pending.take([cond])
+        pending.flush()
+        roots += late
         self.roots[block], self.jumps[block] = roots, jump
 
     def users_in(self, block: Block) -> set[Operand]:
@@ -501,6 +487,45 @@ class _Emitter:
             self.operand(x)
         asm.at(call.position)
         asm.call(len(args), call.keywords)
+
+
+def _is_pull(call: Call) -> bool:
+    return call.primitive is primitives.pull
+
+
+class _Pending:
+    """Trees whose value is used once, later in the block, and may stand in the tree of that use."""
+
+    def __init__(self, roots: list[Node]) -> None:
+        self.roots = roots
+        self.pure: dict[Operand, Node] = {}
+        self.ordered: list[Node] = []
+
+    def add(self, node: Node) -> None:
+        if node.is_pure:
+            self.pure[node.call.out] = node
+        else:
+            self.ordered.append(node)
+
+    def take(self, operands: list[Operand]) -> list[Any]:
+        """Operands, with trees in the place of variables where the order of effects allows."""
+        taken: list[Any] = list(operands)
+        for k in reversed(range(len(taken))):
+            x = taken[k]
+            if x in self.pure:
+                taken[k] = self.pure.pop(x)
+            elif self.ordered and x is self.ordered[-1].call.out:
+                taken[k] = self.ordered.pop()
+        left = [n.call.out in operands for n in self.ordered]
+        while any(left):  # an operand that could not be a tree is computed before
+            self.roots.append(self.ordered.pop(0))
+            left.pop(0)
+        return taken
+
+    def flush(self) -> None:
+        """What has effects and is pending comes before what follows."""
+        self.roots += self.ordered
+        self.ordered.clear()
 
 
 def count_uses(ir: IR) -> dict[Var, int]:

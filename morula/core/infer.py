@@ -24,10 +24,12 @@ from typing import Any
 from morula.core import errors, primitives
 from morula.core.bytecode.lower import lower
 from morula.core.cells import promote_cells
+from morula.core.cotangents import AbstractZero, accumulate
 from morula.core.emit import tidy
 from morula.core.inline import inline
 from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
+    sum_if_any,
     advance,
     build_tuple,
     get_cell,
@@ -70,6 +72,10 @@ def join(a: Value, b: Value) -> Value:
     """What is known of a value that is `a` or `b`."""
     if type(a) is Const and type(b) is Const and a.value is b.value:
         return a
+    if _is_zero(a):  # cotangents: what a value is where it is not structurally zero
+        return b
+    if _is_zero(b):
+        return a
     if a is None or b is None:
         return None
     x, y = known(a), known(b)
@@ -84,6 +90,10 @@ def join(a: Value, b: Value) -> Value:
     if len(members) > MOST_MEMBERS or any(m.detail is not None for m in members):
         return None
     return OneOf(members)
+
+
+def _is_zero(value: Value) -> bool:
+    return type(value) is Const and isinstance(value.value, AbstractZero)
 
 
 def possibilities(value: Value) -> frozenset[Known]:
@@ -604,6 +614,16 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     if entry is None or not entry.stable:
         return None
     return result_on_samples(operator.getitem, args, call.keywords)
+
+
+@transfers(accumulate, sum_if_any)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    a, b = args
+    if _is_zero(a):
+        return b
+    if _is_zero(b):
+        return a
+    return None if a is None or b is None else result_on_samples(operator.add, args)
 
 
 @transfers(isinstance)

@@ -79,6 +79,7 @@ class Gradient:
         self.single = single
         self.has_aux = has_aux
         self.rules: dict[int, Rule] = {}
+        self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
         self.needs_context = False
         self.types: dict[Var, Value] = {}
 
@@ -155,6 +156,8 @@ class Gradient:
                 slots.append((position, x))
         active = tuple((i, x) for i, x in slots if x in self.varied)
         self.rules[id(rule.function)] = rule
+        if rule.trusted and not rule.by_identity:
+            self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
         self.needs_context |= rule.by_identity
         forward = Const(rule.function if rule.trusted else checked_rule(rule))
         return Pair(forward, call.args, call.keywords, active, rule.by_identity)
@@ -171,26 +174,37 @@ class Gradient:
             built = self.result_tuple()
             # The result may be a variable of a loop: this is the instance at the exit.
             built.args = (*built.args, self.append(self.reversal.exit, alias, y))
-        k = known(self.specialiser.value(y))
-        one = None
-        if k is not None:
-            try:
-                one = unit(sample(k))
-            except KeyError:
-                k = None
-        if k is not None and one is None:
-            raise NotSpecialised("the output is not one real number")
-        if k is None or getattr(one, "shape", ()) != ():
+        one = self.unit_of(self.specialiser.value(y))
+        if one is None:
             seed = self.ir.var("one")
             name = errors.qualified_name(self.fn)
             self.reversal.exit.calls.append(Call(seed, Const(one_of), (y, Const(name))))
             branch.args[0] = seed
         else:
-            branch.args[0] = Const(one)
+            branch.args[0] = one
         ir = self.ir
         (seed_param,) = self.reversal.start.params
         substitute(ir, {seed_param: branch.args[0]})
         self.reversal.start.params, branch.args = [], []
+
+    def unit_of(self, y: Value) -> Const | None:
+        """The cotangent "one" of the output, if its type decides it."""
+        if y is None:
+            return None
+        units = []
+        for k in possibilities(y):
+            try:
+                one = unit(sample(k))
+            except KeyError:
+                return None
+            if one is None:
+                raise NotSpecialised("the output is not one real number")
+            if getattr(one, "shape", ()) != ():
+                return None
+            units.append(one)
+        if any(type(one) is not type(units[0]) for one in units):
+            return None
+        return Const(units[0])
 
     def inline_rules(self) -> None:
         """Put the bodies of rules and pullbacks, and of small helpers, in the place of calls."""
@@ -252,7 +266,7 @@ class Gradient:
             function = made[fn]
             code, namespace = function.args[1].value, function.args[0].value  # type: ignore[union-attr]
             free = list(function.args[5:])
-            removable = function.removable or call.removable
+            removable = code in self.pure_codes or call.removable
         else:
             return None
         if code.co_flags & 0x0C or code.co_kwonlyargcount or code.co_argcount != len(call.args):
@@ -360,10 +374,20 @@ class Gradient:
             for call in block.calls:
                 if call.primitive is accumulate:
                     self.lower_sum(call, definite, opaque)
+        self.mark_pure_calls()
         changed = True
         while changed:
             changed = simplify(self.ir, trusted, self.known_of)
             changed |= remove_empty_control(self.ir, self.reversal)
+
+    def mark_pure_calls(self) -> None:
+        """Type-stable functions of values of known types have no effect but their result."""
+        for call in self.ir.calls():
+            if type(call.fn) is not Const or call.removable:
+                continue
+            entry = registry.get(call.fn.value)
+            if entry is not None and entry.stable and self.types.get(call.out) is not None:
+                call.removable = True
 
     def lower_sum(self, call: Call, definite: set[Operand], opaque: set[Var]) -> None:
         a, b = call.args
@@ -417,8 +441,9 @@ class Gradient:
         block = self.reversal.end
         block.calls.remove(built)
         found = {}
+        definite = self.definite_cotangents()
         for leaf, x̄ in zip(self.leaves, bars, strict=True):
-            found[leaf] = self.final(block, leaf, x̄, bars)
+            found[leaf] = self.final(block, leaf, x̄, bars, definite)
         results = []
         for i in self.wanted:
             results.append(self.assemble(block, self.specialiser.leaves[i], found))
@@ -452,13 +477,20 @@ class Gradient:
         block.calls.append(Call(out, Const(fn), args))
         return out
 
-    def final(self, block: Block, x: Var, x̄: Operand, all_bars: list[Operand]) -> Operand:
+    def final(
+        self,
+        block: Block,
+        x: Var,
+        x̄: Operand,
+        all_bars: list[Operand],
+        definite: set[Operand],
+    ) -> Operand:
         """The gradient that the user gets for the argument x."""
         k = known(self.specialiser.value(x))
         if k is not None and not has_tangent(k.type):
             return Const(None)
         x̄_known = known(self.types.get(x̄) if type(x̄) is Var else x̄)  # type: ignore[arg-type]
-        if k is not None and x̄_known is not None:
+        if k is not None and x̄_known is not None and (x̄ in definite or type(x̄) is Const):
             zero = typed_zero(k.type)
             if zero is not None and x̄_known.type is type(zero):
                 return x̄
@@ -587,6 +619,11 @@ def adds_plainly(t: type) -> bool:
 def trusted(namespace: dict[str, Any]) -> bool:
     """Are these the globals of one of Morula's own modules, which are taken as constants?"""
     return str(namespace.get("__name__", "")).split(".")[0] == "morula"
+
+
+def is_code(x: Any) -> bool:
+    """Is a constant of a code object a code object?"""
+    return isinstance(x, CodeType)
 
 
 def is_helper(f: FunctionType) -> bool:

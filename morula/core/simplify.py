@@ -26,6 +26,7 @@ from morula.core.primitives import (
     set_cell,
     unpack,
 )
+from morula.core.registry import registry
 from morula.core.ssa import prune_params
 
 # Primitives without an effect: a call of one may be removed, or repeated.
@@ -310,12 +311,34 @@ def fold_calls(
                 fold = FOLDS.get(id(call.fn.value))
             value = None if fold is None else fold(folding, call)
             if value is None:
+                value = computed(call)
+            if value is None:
                 kept.append(call)
             else:
                 mapping[call.out] = _find(mapping, value)
         block.calls = kept
     substitute(ir, mapping)
     return bool(mapping)
+
+
+SIMPLE = (int, float, bool, str, type(None))
+
+
+def computed(call: Call) -> Operand | None:
+    """What a type-stable function of simple constants gives."""
+    fn = call.primitive
+    if fn is None or call.keywords or not call.args:
+        return None
+    if not all(type(a) is Const and type(a.value) in SIMPLE for a in call.args):
+        return None
+    entry = registry.get(fn)
+    if entry is None or not entry.stable:
+        return None
+    try:
+        value = fn(*[a.value for a in call.args])  # type: ignore[union-attr]
+    except Exception:  # it happens when the program runs
+        return None
+    return Const(value) if type(value) in SIMPLE else None
 
 
 def _find(mapping: dict[Var, Operand], x: Operand) -> Operand:

@@ -59,5 +59,6 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return None
 
 
+type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...

@@ -26,7 +26,7 @@ _sum = np.add.reduce
 
 def unbroadcast(x̄, shape):
     """`x̄` summed over the axes along which a value of `shape` was broadcast."""
-    have = np.shape(x̄)
+    have = getattr(x̄, "shape", ())
     if have == shape:
         return x̄
     if type(x̄) is Selected and x̄._where is not None:

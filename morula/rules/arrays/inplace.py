@@ -9,10 +9,7 @@ import operator
 
 import numpy as np
 
-from morula.core import extend
-from morula.core.extend import rrule
-
-UnsupportedError = getattr(extend, "UnsupportedError", NotImplementedError)
+from morula.core.extend import UnsupportedError, rrule
 
 IN_PLACE = (
     operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
@@ -27,7 +24,8 @@ WRITING = (
 )  # fmt: skip
 
 
-def _refuse(what):
+def refuse(what: str) -> UnsupportedError:
+    """The error of a change in place."""
     return UnsupportedError(
         f"{what} changes an array in place, which differentiated code cannot do yet: make a new "
         "array instead (y = x + 1 for y += 1; np.where, np.concatenate or np.stack for y[i] = v)"
@@ -37,7 +35,7 @@ def _refuse(what):
 def _writing(primal):
     @rrule(primal)
     def _(x: np.ndarray, *args: object):
-        raise _refuse(f"{getattr(primal, '__name__', primal)} of an array")
+        raise refuse(f"{getattr(primal, '__name__', primal)} of an array")
 
 
 for _primal in (*IN_PLACE, *WRITING):
@@ -46,4 +44,4 @@ for _primal in (*IN_PLACE, *WRITING):
 
 @rrule(np.ufunc.at)
 def _(ufunc: np.ufunc, x: np.ndarray, *args: object):
-    raise _refuse(f"np.{ufunc.__name__}.at")
+    raise refuse(f"np.{ufunc.__name__}.at")

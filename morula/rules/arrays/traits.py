@@ -16,6 +16,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     AbstractZero,
+    CotangentError,
     detail_of,
     materialise,
     no_tangent,
@@ -105,7 +106,7 @@ def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         x̄ = x̄.astype(dtype)
     if x̄.shape != shape:
         if [n for n in x̄.shape if n != 1] != [n for n in shape if n != 1]:
-            raise ValueError(f"the cotangent of an array of shape {shape} has shape {x̄.shape}")
+            raise CotangentError(f"the cotangent of an array of shape {shape} has shape {x̄.shape}")
         x̄ = x̄.reshape(shape)
     return x̄
 

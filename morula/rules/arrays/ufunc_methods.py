@@ -13,9 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NONE, NoTangent, ZeroTangent, find_rrule, project_to, rrule
+from morula.core.extend import (
+    NONE,
+    NoTangent,
+    ZeroTangent,
+    call,
+    find_rrule,
+    opaque,
+    project_to,
+    resolves,
+    rrule,
+)
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.inplace import refuse
 from morula.rules.arrays.reductions import attaining, attains
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.types import NO_VALUE
@@ -30,6 +41,18 @@ _REDUCTIONS = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
 }  # fmt: skip
 _RUNNING = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+
+@resolves(np.ufunc)
+def ufunc_call(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call that no rule of the ufunc itself serves: keywords, or types that it does not know."""
+    if len(args) > ufunc.nin or kwargs.get("out") not in (None, (None,) * ufunc.nout):
+        raise refuse(f"np.{ufunc.__name__} with out=")
+    kwargs.pop("out", None)
+    if find_rrule(np.ufunc.__call__, (ufunc, *args), kwargs) is None:
+        return opaque(ufunc, args, kwargs)
+    y, back = call(np.ufunc.__call__, ufunc, *args, **kwargs)
+    return y, lambda ȳ: back(ȳ)[1:]
 
 
 def _no_rule(ufunc: np.ufunc, method: str) -> NotImplementedError:

@@ -16,13 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import extend
-from morula.core.extend import NoTangent, Thunk, rrule, type_stable
+from morula.core.extend import NoTangent, Thunk, UnsupportedError, rrule, type_stable
 from morula.rules.arrays.broadcasting import quotient, restore
 from morula.rules.arrays.reductions import extreme_cotangent
 from morula.rules.arrays.types import Numeric
-
-UnsupportedError = getattr(extend, "UnsupportedError", NotImplementedError)
 
 
 @rrule(np.linalg.norm)

@@ -1,0 +1,862 @@
+"""Rules of objects: reading and setting attributes, operators of user's classes, copies.
+
+The adjoint object of an object of a user's class is a table: attribute -> cotangent. Reading x.a
+adds to it, setting x.a takes from it what has come together there: it is the cotangent of the value
+that was set. So for every mutable object, whichever name it is reached by; an object's `__dict__`
+shares its table. Properties, descriptors, `__getattr__` and operator methods are calls of Python
+functions. Classes and modules are constants but for attributes set in differentiated code.
+Tests: tests/rules/test_objects.py
+"""
+
+import copy
+import operator
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    CotangentError,
+    Tangent,
+    accumulate,
+    adjoint_object,
+    adjoint_of,
+    call,
+    find_rrule,
+    gradient_for,
+    materialise,
+    no_rule,
+    no_tangent,
+    non_differentiable,
+    on_entry,
+    project_to,
+    projector,
+    resolves,
+    results_of,
+    unthunk,
+)
+from morula.rules import builtins as of_builtins
+from morula.rules import operators
+from morula.rules.arrays import attributes as of_arrays
+from morula.rules.calls import (
+    MISSING,
+    Back,
+    adjoint_if_any,
+    compiled,
+    is_zero,
+    lookup,
+    served,
+    serves,
+)
+
+# -- which objects have attributes that carry cotangents ----------------------------------------------
+
+
+def slots_of(cls: type) -> list[str]:
+    """The names of the slots of a class and its bases, as attributes are read by them."""
+    return [
+        name
+        for base in reversed(cls.__mro__)
+        if base.__flags__ & HEAP_TYPE
+        for name, value in base.__dict__.items()
+        if type(value) is MemberDescriptorType
+    ]
+
+
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are written in Python
+_has_fields: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+def has_fields(cls: type) -> bool:
+    """Do objects of this class hold attributes of the user's?"""
+    found = _has_fields.get(cls)
+    if found is None:
+        found = bool(cls.__dictoffset__) or bool(slots_of(cls))
+        _has_fields[cls] = found
+    return found
+
+
+def is_by_identity(x: Any) -> bool:
+    """Is the cotangent of this object found by its identity?"""
+    return adjoint_object(x) is not None
+
+
+non_differentiable(has_fields, is_by_identity)
+
+
+@adjoint_object.register(object)
+def _(x: Any) -> Any:
+    return {} if has_fields(type(x)) else None
+
+
+for _type in (tuple, str, bytes, int, float, complex, np.ndarray, np.generic, AbstractZero):
+    adjoint_object.register(_type, lambda x: None)
+for _type in (type, ModuleType, FunctionType):
+    adjoint_object.register(_type, lambda x: {})
+projector.register(AbstractZero, lambda x: lambda x̄: NONE)
+no_tangent(type(ZERO), type(NONE))
+
+
+def take(table: dict[Any, Any], key: Any) -> Any:
+    """The cotangent in a table, which has none afterwards."""
+    return table.pop(key, ZERO)
+
+
+def give(table: dict[Any, Any], key: Any, c: Any) -> None:
+    """Add a cotangent to a table."""
+    if not is_zero(c):
+        table[key] = accumulate(table.get(key, ZERO), c)
+
+
+def move(source: dict[Any, Any], target: dict[Any, Any]) -> None:
+    """All that has come together in one table goes to another."""
+    for key in list(source):
+        give(target, key, take(source, key))
+
+
+# -- the `__dict__` of an object shares its table ------------------------------------------------------
+
+_exposed: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def expose(x: Any) -> Any:
+    """The `__dict__` of an object, known as its own from now on."""
+    d = x.__dict__
+    try:
+        _exposed[id(d)] = x
+    except TypeError:  # an object without weak references
+        pass
+    return d
+
+
+def owner_of(d: dict[Any, Any]) -> Any:
+    """The object whose `__dict__` this is, if it was read in differentiated code."""
+    x = _exposed.get(id(d))
+    return x if x is not None and x.__dict__ is d else None
+
+
+non_differentiable(expose, owner_of)
+
+# -- attributes that are set of classes and modules -----------------------------------------------------
+
+_assigned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+
+
+def assign(owner: Any, name: str) -> None:
+    """Note that an attribute of a class or a module was set in differentiated code."""
+    _assigned.setdefault(owner, set()).add(name)
+
+
+def is_assigned(owner: Any, name: str) -> bool:
+    """Was it?"""
+    return name in _assigned.get(owner, ())
+
+
+non_differentiable(assign, is_assigned)
+
+# -- reading --------------------------------------------------------------------------------------------
+
+Attribute = tuple[Any, Callable[[Any], Any]]  # the value, and ȳ -> the cotangent of the object
+
+
+def to_object(ȳ: Any) -> Any:
+    """The cotangent of a bound method is that of its object."""
+    return ȳ
+
+
+def to_nobody(ȳ: Any) -> Any:
+    """A constant."""
+    return ZERO
+
+
+def field(x: Any, name: str) -> Callable[[Any], Any]:
+    """Where the cotangent of an attribute goes that the object itself holds."""
+
+    def field_pullback(ȳ: Any) -> Any:
+        give(adjoint_of(x), name, ȳ)
+        return ZERO
+
+    return field_pullback
+
+
+def unknown(x: Any, name: str) -> Callable[[Any], Any]:
+    """The cotangent of an attribute of a compiled object: an error."""
+
+    def unknown_pullback(ȳ: Any) -> Any:
+        if is_zero(unthunk(ȳ)):
+            return ZERO
+        raise no_rule(getattr, (x, name), reason=f"for the attribute {name!r}")
+
+    return unknown_pullback
+
+
+def own_attribute(x: Any, name: str) -> Callable[[Any], Any]:
+    """Where the cotangent of an attribute goes that is no method and no descriptor."""
+    return field(x, name) if is_by_identity(x) else unknown(x, name)
+
+
+def holds(x: Any, name: str) -> bool:
+    """Does the object itself have this attribute, in its `__dict__`?"""
+    try:
+        return name in object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return False
+
+
+non_differentiable(holds)
+
+
+@serves(getattr)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, name, *default = args
+    if default:
+        found = attribute_or_missing(x, name)
+        if found is None:
+            return default[0], lambda ȳ: (NONE, ZERO, NONE, ȳ)
+        y, back = found
+        return y, lambda ȳ: (NONE, back(ȳ), NONE, ZERO)
+    y, back = attribute(x, name)
+
+    def getattr_pullback(ȳ: Any) -> tuple[Any, ...]:
+        return NONE, back(ȳ), NONE
+
+    return y, getattr_pullback
+
+
+def attribute_or_missing(x: Any, name: str) -> Attribute | None:
+    """`x.name`, or None."""
+    try:
+        return attribute(x, name)
+    except AttributeError:
+        return None
+
+
+def attribute(x: Any, name: str) -> Attribute:
+    """`x.name`."""
+    cls = type(x)
+    rule = attribute_rule(cls, name)
+    if rule is not None:
+        y, back = rule(x)
+        project = project_to(x)
+        return y, lambda ȳ: ZERO if is_zero(unthunk(ȳ)) else project(back(unthunk(ȳ))[0])
+    if isinstance(x, type):
+        return class_attribute(x, name)
+    if isinstance(x, ModuleType):
+        y = getattr(x, name)
+        return y, field(x, name) if is_assigned(x, name) else to_nobody
+    if cls is super:
+        return super_attribute(x, name)
+    custom = lookup(cls, "__getattribute__")
+    hook = lookup(cls, "__getattr__")
+    if hook is MISSING:
+        return through(custom, x, name)
+    found = found_or_missing(custom, x, name)
+    if found is not None:
+        return found
+    y, back = call(hook, x, name)
+    return y, lambda ȳ: back(ȳ)[1]
+
+
+def through(custom: Any, x: Any, name: str) -> Attribute:
+    """`x.name` by the `__getattribute__` of the class."""
+    if type(custom) is FunctionType:
+        y, back = call(custom, x, name)
+        return y, lambda ȳ: back(ȳ)[1]
+    if custom is object.__getattribute__:
+        return plain_attribute(x, name)
+    y = getattr(x, name)
+    return y, to_object if is_bound(y, x) else own_attribute(x, name)
+
+
+def found_or_missing(custom: Any, x: Any, name: str) -> Attribute | None:
+    """The same, or None: then `__getattr__` is asked."""
+    try:
+        return through(custom, x, name)
+    except AttributeError:
+        return None
+
+
+@serves(object.__getattribute__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y, back = plain_attribute(*args)
+    return y, lambda ȳ: (NONE, back(ȳ), NONE)
+
+
+def attribute_rule(cls: type, name: str) -> Any:
+    """The rule of an attribute of a number or an array."""
+    if issubclass(cls, np.ndarray):
+        if name in of_arrays.CONSTANTS:
+            return constant_attribute(name)
+        return of_arrays.ATTRIBUTES.get(name)
+    if issubclass(cls, np.generic):
+        if name in of_arrays.CONSTANTS:
+            return constant_attribute(name)
+        return of_arrays.SCALAR_ATTRIBUTES.get(name)
+    for base in cls.__mro__:
+        found = of_builtins.ATTRIBUTES.get((base, name))
+        if found is not None:
+            return found
+    return None
+
+
+def constant_attribute(name: str) -> Any:
+    """The rule of an attribute without derivative."""
+    return lambda x: (getattr(x, name), lambda ȳ: (ZERO,))
+
+
+non_differentiable(attribute_rule)
+
+
+def is_bound(value: Any, x: Any) -> bool:
+    """Is it a method of this object?"""
+    kinds = (MethodType, BuiltinFunctionType, MethodWrapperType)
+    return isinstance(value, kinds) and value.__self__ is x
+
+
+def plain_attribute(x: Any, name: str) -> Attribute:
+    """`object.__getattribute__(x, name)`, step by step."""
+    cls = type(x)
+    found = lookup(cls, name)
+    kind = type(found)
+    if found is MISSING:
+        y = object.__getattribute__(x, name)
+        return y, own_attribute(x, name)
+    if kind is property and found.fget is not None:
+        y, back = call(found.fget, x)
+        return y, lambda ȳ: back(ȳ)[1]
+    if kind is GetSetDescriptorType or kind is MemberDescriptorType:
+        return compiled_attribute(x, name, kind)
+    if kind is cached_property:
+        return cached_attribute(x, name, found)
+    if kind is _NAMED_FIELD and isinstance(x, tuple):
+        i = found.__reduce__()[1][0]
+        return x[i], lambda ȳ: Tangent[tuple]({i: ȳ})
+    get = lookup(kind, "__get__")
+    if type(get) is FunctionType and (is_data(kind) or not holds(x, name)):
+        y, back = call(get, found, x, cls)
+        return y, lambda ȳ: back(ȳ)[2]
+    y = object.__getattribute__(x, name)
+    if is_bound(y, x):
+        return y, to_object
+    if (y is found and not holds(x, name)) or kind in (staticmethod, classmethod):
+        return y, class_field(cls, name)
+    if get is not MISSING and not holds(x, name):
+        return y, unknown(x, name)
+    return y, own_attribute(x, name)
+
+
+class _Named(NamedTuple):
+    field: Any
+
+
+_NAMED_FIELD = type(_Named.__dict__["field"])
+CONSTANT_ATTRIBUTES = {"__class__", "__doc__", "__module__", "__weakref__", "__name__"}
+
+
+def is_data(kind: type) -> bool:
+    """Do descriptors of this kind come before the object's own attributes?"""
+    return lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING
+
+
+non_differentiable(is_data, is_bound)
+
+
+def compiled_attribute(x: Any, name: str, kind: type) -> Attribute:
+    """A slot, `__dict__`, or an attribute of a compiled class."""
+    if name == "__dict__":
+        return expose(x), to_nobody
+    y = object.__getattribute__(x, name)
+    if name in CONSTANT_ATTRIBUTES:
+        return y, to_nobody
+    if kind is MemberDescriptorType or isinstance(x, BaseException):
+        return y, own_attribute(x, name)
+    return y, unknown(x, name)
+
+
+def cached_attribute(x: Any, name: str, found: Any) -> Attribute:
+    """A `functools.cached_property`: computed once, then an attribute of the object."""
+    if holds(x, name):
+        return object.__getattribute__(x, name), field(x, name)
+    y, back = call(found.func, x)
+    x.__dict__[name] = y
+
+    def cached_attribute_pullback(ȳ: Any) -> Any:
+        return back(accumulate(take(adjoint_of(x), name), ȳ))[1]
+
+    return y, cached_attribute_pullback
+
+
+def class_attribute(cls: type, name: str) -> Attribute:
+    """An attribute of a class."""
+    if name == "__dict__":
+        return cls.__dict__, to_nobody
+    y = getattr(cls, name)
+    return y, class_field(cls, name)
+
+
+def class_field(cls: type, name: str) -> Callable[[Any], Any]:
+    """Where the cotangent of a class's attribute goes."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return field(base, name) if is_assigned(base, name) else to_nobody
+    return to_nobody
+
+
+def super_attribute(s: Any, name: str) -> Attribute:
+    """`super().name`; its cotangent is that of the object."""
+    obj, cls = s.__self__, s.__self_class__
+    mro = cls.__mro__
+    for base in mro[mro.index(s.__thisclass__) + 1 :]:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            if type(found) is property and not isinstance(obj, type):
+                y, back = call(found.fget, obj)
+                return y, lambda ȳ: back(ȳ)[1]
+            break
+    return getattr(s, name), to_object
+
+
+@serves(super)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return super(*args), lambda ȳ: (NONE, *[NONE] * (len(args) - 1), ȳ)
+
+
+@serves(vars)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (x,) = args
+    y = vars(x) if isinstance(x, (type, ModuleType)) else expose(x)
+    return y, lambda ȳ: (NONE, ZERO)
+
+
+# -- setting and deleting -------------------------------------------------------------------------------
+
+
+@serves(setattr)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, name, value = args
+    custom = lookup(type(x), "__setattr__")
+    if type(custom) is FunctionType:
+        _, back = call(custom, x, name, value)
+        return None, lambda ȳ: (NONE, *back(ZERO)[1:])
+    return set_attribute(x, name, value, setattr)
+
+
+@serves(object.__setattr__, type.__setattr__, ModuleType.__setattr__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return set_attribute(*args, fn)
+
+
+def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
+    """`x.name = value`, and the cotangents of (setattr, x, name, value)."""
+    cls = type(x)
+    found = lookup(cls, name)
+    kind = type(found)
+    if kind is property and found.fset is not None:
+        _, back = call(found.fset, x, value)
+        return None, lambda ȳ: set_bars(back(ZERO), 1, 2)
+    if found is not MISSING and type(lookup(kind, "__set__")) is FunctionType:
+        _, back = call(lookup(kind, "__set__"), found, x, value)
+        return None, lambda ȳ: set_bars(back(ZERO), 2, 3)
+    if isinstance(x, np.ndarray):
+        rule = find_rrule(setattr, (x, name, value))
+        return compiled(setattr, (x, name, value), {}) if rule is None else rule.function(x, name)
+    if isinstance(x, (type, ModuleType)):
+        assign(x, name)
+    store(x, name, value)
+
+    def setattr_pullback(ȳ: Any) -> tuple[Any, ...]:
+        return NONE, ZERO, NONE, take(adjoint_of(x), name) if is_by_identity(x) else ZERO
+
+    return None, setattr_pullback
+
+
+def set_bars(cotangents: tuple[Any, ...], x: int, value: int) -> tuple[Any, ...]:
+    """The cotangents of (setattr, x, name, value) from those of a setter."""
+    return NONE, cotangents[x], NONE, cotangents[value]
+
+
+@serves(delattr)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, name = args
+    custom = lookup(type(x), "__delattr__")
+    if type(custom) is FunctionType:
+        _, back = call(custom, x, name)
+        return None, lambda ȳ: back(ZERO)
+    return delete_attribute(x, name, delattr)
+
+
+@serves(object.__delattr__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return delete_attribute(*args, fn)
+
+
+def delete_attribute(x: Any, name: str, delete: Any) -> Any:
+    """`del x.name`."""
+    found = lookup(type(x), name)
+    if type(found) is property and found.fdel is not None:
+        _, back = call(found.fdel, x)
+        return None, lambda ȳ: (NONE, back(ZERO)[1], NONE)
+    delete(x, name)
+
+    def delattr_pullback(ȳ: Any) -> tuple[Any, ...]:
+        if is_by_identity(x):
+            take(adjoint_of(x), name)
+        return NONE, ZERO, NONE
+
+    return None, delattr_pullback
+
+
+# -- the operators of classes that define them in Python ------------------------------------------------
+
+SIGNS = dict(
+    zip(
+        "add sub mul matmul truediv floordiv mod pow lshift rshift and_ or_ xor".split(),
+        "+ - * @ / // % ** << >> & | ^".split(),
+        strict=True,
+    )
+)
+SIGNS.update({"i" + name.rstrip("_"): sign + "=" for name, sign in SIGNS.items()})
+
+
+def is_python(method: Any) -> bool:
+    """Is a method written in Python?"""
+    return method is not MISSING and not hasattr(type(method), "__objclass__") and callable(method)
+
+
+def is_implemented(y: Any) -> bool:
+    """Did an operator method do its work?"""
+    return y is not NotImplemented
+
+
+def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
+    """The methods that Python asks for `a op b` in turn, and if it asks b's first."""
+    first, second, third = operators.METHODS[op]
+    left, right = type(a), type(b)
+    found = []
+    if third is not None:  # in place, then as the plain operator
+        found.append((lookup(left, first), False))
+        first, second = second, third
+    by_left, by_right = lookup(left, first), lookup(right, second)
+    if left is right:
+        by_right = MISSING
+    reflected_first = (
+        by_right is not MISSING
+        and by_right is not lookup(left, second)
+        and issubclass(right, left)
+    )
+    ordered = [(by_left, False), (by_right, True)]
+    if reflected_first or isinstance(a, (list, tuple, str, bytes)):  # sequences wait for numbers
+        ordered.reverse()
+    return [(m, swapped) for m, swapped in found + ordered if m is not MISSING and m is not None]
+
+
+non_differentiable(is_python, attempts, is_implemented)
+
+
+def binary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`a op b` where at least one of the classes says in Python what it is."""
+    a, b = args
+    methods = attempts(op, a, b)
+    if not any([is_python(m) for m, _ in methods]):
+        return compiled(op, args, kwargs)
+    for method, swapped in methods:
+        y, back = call(method, b, a) if swapped else call(method, a, b)
+        if is_implemented(y):
+            return y, operator_pullback(back, swapped)
+    sign = SIGNS[op.__name__]
+    kinds = f"{type(a).__name__!r} and {type(b).__name__!r}"
+    raise TypeError(f"unsupported operand type(s) for {sign}: {kinds}")
+
+
+def operator_pullback(back: Back, swapped: bool) -> Back:
+    """The cotangents of (operator, a, b) from those of a method."""
+
+    def binary_pullback(ȳ: Any) -> tuple[Any, ...]:
+        _, first, second = back(ȳ)
+        return (NONE, second, first) if swapped else (NONE, first, second)
+
+    return binary_pullback
+
+
+def unary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`-a` and the like, by the method of the class."""
+    names = operators.METHODS.get(op) or of_builtins.METHODS[op]
+    for name in names:
+        method = MISSING if name is None else lookup(type(args[0]), name)
+        if is_python(method):
+            y, back = call(method, *args)
+            return y, lambda ȳ: (NONE, *back(ȳ)[1:])
+    return compiled(op, args, kwargs)
+
+
+def two_sided(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`divmod` and `pow`: the operator of both arguments."""
+    if len(args) != 2 or kwargs:
+        return unary_operator(op, args, kwargs)
+    if op is pow:
+        return binary_operator(operator.pow, args, kwargs)
+    for method, x, y in (("__divmod__", *args), ("__rdivmod__", *args[::-1])):
+        found = lookup(type(x), method)
+        if is_python(found):
+            z, back = call(found, x, y)
+            if is_implemented(z):
+                return z, operator_pullback(back, method == "__rdivmod__")
+    return compiled(op, args, kwargs)
+
+
+for _op, _methods in operators.METHODS.items():
+    serves(_op)(unary_operator if _methods[1] is None else binary_operator)
+for _op in (abs, float, complex, round):
+    serves(_op)(unary_operator)
+serves(divmod, pow)(two_sided)
+
+
+def by_method(name: str) -> Any:
+    """A resolver for what a class says by one method."""
+
+    def resolver(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        method = lookup(type(args[0]), name)
+        if not is_python(method):
+            return compiled(fn, args, kwargs)
+        y, back = call(method, *args)
+        return y, lambda ȳ: (NONE, *back(ȳ)[1:])
+
+    return resolver
+
+
+serves(operator.setitem)(by_method("__setitem__"))
+serves(operator.delitem)(by_method("__delitem__"))
+
+
+@serves(operator.getitem)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if isinstance(args[0], type):  # list[int]
+        return operator.getitem(*args), lambda ȳ: (NONE, NONE, NONE)
+    return by_item(fn, args, kwargs)
+
+
+by_item = by_method("__getitem__")
+
+# -- exceptions -----------------------------------------------------------------------------------------
+
+
+@serves(BaseException.__init__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, *rest = args
+    fn(*args, **kwargs)
+
+    def init_pullback(ȳ: Any) -> tuple[Any, ...]:
+        values = take(adjoint_of(x), "args")
+        bars = [ZERO if is_zero(values) else values[i] for i in range(len(rest))]
+        return (NONE, ZERO, *bars)
+
+    return None, init_pullback
+
+
+# -- copies ---------------------------------------------------------------------------------------------
+
+
+@serves(copy.copy)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (x,) = args
+    method = lookup(type(x), "__copy__")
+    if type(method) is FunctionType:
+        y, back = call(method, x)
+        return y, lambda ȳ: (NONE, back(ȳ)[1])
+    y = copy.copy(x)
+    if y is x or not is_by_identity(x):
+        return y, lambda ȳ: (NONE, ȳ)
+
+    def copy_pullback(ȳ: Any) -> tuple[Any, ...]:
+        move_adjoint(y, x)
+        return NONE, ZERO
+
+    return y, copy_pullback
+
+
+@serves(copy.deepcopy)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x = args[0]
+    method = lookup(type(x), "__deepcopy__")
+    if type(method) is FunctionType:
+        memo = args[1] if len(args) > 1 else {}
+        y, back = call(method, x, memo)
+        return y, lambda ȳ: (NONE, back(ȳ)[1], *[NONE] * (len(args) - 1))
+    pairs: list[tuple[Any, Any]] = []
+    y = deep_copy(x, pairs)
+
+    def deepcopy_pullback(ȳ: Any) -> tuple[Any, ...]:
+        for old, new in reversed(pairs):
+            move_adjoint(new, old)
+        return (NONE, ȳ, *[NONE] * (len(args) - 1))
+
+    return y, deepcopy_pullback
+
+
+def deep_copy(x: Any, pairs: list[tuple[Any, Any]]) -> Any:
+    """A deep copy; `pairs` gets all mutable originals with their copies."""
+    memo: dict[int, Any] = {}
+    y = copy.deepcopy(x, memo)
+    originals = memo.get(id(memo), [])
+    pairs += [(old, memo[id(old)]) for old in originals if is_by_identity(old)]
+    return y
+
+
+non_differentiable(deep_copy)
+
+
+def move_adjoint(new: Any, old: Any) -> None:
+    """What reached a copy goes to the original."""
+    source, target = adjoint_of(new), adjoint_of(old)
+    if isinstance(source, list):
+        for i, c in enumerate(source):
+            while len(target) <= i:
+                target.append(ZERO)
+            target[i] = accumulate(target[i], c)
+        source.clear()
+    else:
+        move(source, target)
+
+
+# -- cotangents of objects by value, and what the user gets ---------------------------------------------
+
+
+def own_fields(x: Any) -> dict[str, Any]:
+    """The attributes that an object itself holds, by name, in their order."""
+    fields = {}
+    for name in slots_of(type(x)):
+        value = read_slot(x, name)
+        if value is not MISSING:
+            fields[name] = value
+    if type(x).__dictoffset__:
+        fields.update(expose(x))
+    return fields
+
+
+def read_slot(x: Any, name: str) -> Any:
+    """What is in a slot, or MISSING."""
+    return getattr(x, name, MISSING)
+
+
+non_differentiable(own_fields)
+
+
+@projector.register(object)
+def _(x: Any) -> Any:
+    if not has_fields(type(x)) or not is_by_identity(x):
+        return None
+    projects = {name: project_to(value) for name, value in own_fields(x).items()}
+
+    def absorb(x̄: Any) -> Any:
+        """A cotangent that a rule returned by value goes to the table of the object."""
+        if not isinstance(x̄, Tangent) and not isinstance(x̄, dict):
+            kind = type(x).__name__
+            raise CotangentError(
+                f"the cotangent of an object of type {kind} is a {type(x̄).__name__}, expected "
+                f"Tangent[{kind}](...)"
+            )
+        table = adjoint_of(x)
+        for name, c in x̄.items():
+            if c is not None:
+                give(table, name, projects[name](c) if name in projects else c)
+        return ZERO
+
+    return absorb
+
+
+for _type in (type, ModuleType, FunctionType, CellType, property, staticmethod, classmethod):
+    projector.register(_type, lambda x: None)
+for _type in (CellType, property, staticmethod, classmethod):
+    if _type is not CellType:
+        adjoint_object.register(_type, lambda x: None)
+for _type in (property, staticmethod, classmethod):
+    no_tangent(_type)
+
+
+class ObjectOnEntry:
+    """An object, with the attributes that it had when the differentiated function was called."""
+
+    __slots__ = ("fields", "primal")
+
+    def __init__(self, primal: Any, fields: dict[str, Any]) -> None:
+        self.primal = primal
+        self.fields = fields
+
+
+@on_entry.register(object)
+def _(x: Any, known: dict[int, Any]) -> Any:
+    if not has_fields(type(x)) or not is_by_identity(x) or is_part_of_python(type(x)):
+        return x
+    found = known.get(id(x))
+    if found is None:
+        found = known[id(x)] = ObjectOnEntry(x, {})
+        for name, value in own_fields(x).items():
+            found.fields[name] = on_entry(value, known)
+    return found
+
+
+def is_part_of_python(cls: type) -> bool:
+    """Is it a class of the standard library: a logger, a lock, a path? They hold no parameters."""
+    module = str(cls.__module__).split(".")[0]
+    return module in sys.stdlib_module_names and module not in ("__main__", "types")
+
+
+non_differentiable(is_part_of_python)
+
+for _type in (
+    type, ModuleType, str, bytes, int, float, complex, np.ndarray, np.generic, CellType,
+    AbstractZero,
+):  # fmt: skip
+    on_entry.register(_type, lambda x, known: x)
+
+
+@materialise.register(ObjectOnEntry)
+def _(x: ObjectOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    made = results_of(of)
+    if id(x) not in made:
+        fields: dict[str, Any] = {}
+        made[id(x)] = result = Tangent[type(x.primal)]()
+        table = of(x.primal) or {}
+        for name, value in x.fields.items():
+            c = gradient_for(value, table.get(name, ZERO), of)
+            if c is not None:
+                fields[name] = c
+        for name, c in table.items():  # set in the table by nobody but a rule
+            if name not in x.fields and not is_zero(c):
+                fields[name] = unthunk(c)
+        result._fields.update(fields)
+    return made[id(x)]
+
+
+@materialise.register(object)
+def _(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    picture = on_entry(x, {})
+    if picture is not x:
+        return materialise(picture, x̄, of)
+    x̄ = unthunk(x̄)
+    return None if is_zero(x̄) else x̄
+
+
+@materialise.register(MethodType)
+def _(x: MethodType, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    return gradient_for(x.__self__, x̄, of)
+
+
+_ = (resolves, served, adjoint_if_any)
+del _type, _op, _methods
