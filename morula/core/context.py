@@ -62,3 +62,21 @@ def enter() -> Any:
 def leave(outer: Any) -> None:
     """End a reverse pass begun by `enter`."""
     _adjoints.current = outer
+
+
+class Reached:
+    """`of` for `materialise`: the adjoint objects that this reverse pass has reached.
+
+    `results` are the gradients already made, so that a value reached twice is shown as one.
+    """
+
+    def __init__(self) -> None:
+        self.results: dict[int, Any] = {}
+
+    def __call__(self, x: Any) -> Any:
+        return adjoint_if_any(x)
+
+
+def results_of(of: Any) -> dict[int, Any]:
+    """The gradients of mutable values that were made in this pass."""
+    return of.results if type(of) is Reached else {}

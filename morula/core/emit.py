@@ -83,10 +83,11 @@ def tidy(ir: IR) -> None:
     split_critical_edges(ir)
     prune_params(ir)
     _thread_jumps(ir)
-    _merge_blocks(ir)
+    merge_blocks(ir)
     ir.blocks = reachable(ir)
-    split_critical_edges(ir)
-    ir.blocks = reachable(ir)
+    split_critical_edges(ir, all_of_them=False)
+    blocks = reachable(ir)
+    ir.blocks = [b for b in blocks if b not in ir.cold] + [b for b in blocks if b in ir.cold]
 
 
 def _thread_jumps(ir: IR) -> None:
@@ -111,7 +112,7 @@ def _thread_jumps(ir: IR) -> None:
                 )
 
 
-def _merge_blocks(ir: IR) -> None:
+def merge_blocks(ir: IR) -> None:
     """A block with one way in from a block with one way out is part of it."""
     ir.blocks = reachable(ir)
     predecessors = ir.predecessors()
@@ -124,6 +125,7 @@ def _merge_blocks(ir: IR) -> None:
                 or target is ir.entry
                 or len(predecessors[target]) != 1
                 or target.params
+                or target in ir.kept
             ):
                 break
             block.calls += target.calls

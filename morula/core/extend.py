@@ -1,7 +1,7 @@
 """The one door for rules: all that a rule may import from the core."""
 
 from morula.core import primitives
-from morula.core.context import adjoint_if_any, adjoint_of, isolated
+from morula.core.context import adjoint_if_any, adjoint_of, isolated, results_of
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -35,8 +35,10 @@ from morula.core.traits import (
     describe,
     detail_of,
     fresh_results,
+    gradient_for,
     materialise,
     no_tangent,
+    on_entry,
     sample_of,
     unit,
     zero_of,
@@ -64,18 +66,21 @@ __all__ = [
     "folds",
     "fresh_results",
     "frule",
+    "gradient_for",
     "isolated",
     "materialise",
     "multiply",
     "no_rule",
     "no_tangent",
     "non_differentiable",
+    "on_entry",
     "opaque",
     "primitives",
     "project_to",
     "projector",
     "python_function",
     "resolves",
+    "results_of",
     "result_on_samples",
     "rrule",
     "sample_of",

@@ -241,7 +241,8 @@ class Specialiser(Inference):
         ir = lower(fn.__code__, fn.__globals__).copy()
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
         self.fn = fn
-        self.chains: dict[Var, tuple[Any, ...]] = {}  # of a call, by its result: inlined codes
+        self.chain_starts: list[tuple[int, int, tuple[Any, ...]]] = []
+        self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
 
@@ -255,7 +256,7 @@ class Specialiser(Inference):
             changed = self.resolve_constants()
             changed |= self.resolve_methods()
             changed |= simplify(self.ir, no_namespace)
-            if not changed and not promote_cells(self.ir) and not self.inline_one():
+            if not changed and not promote_cells(self.ir) and not self.inline_calls():
                 break
             if sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
                 raise NotSpecialised("too large")
@@ -325,32 +326,43 @@ class Specialiser(Inference):
 
     # -- resolution
 
-    def inline_one(self) -> bool:
-        """Inline the calls of Python functions that have no rule."""
+    def inline_calls(self) -> bool:
+        """Inline the calls of Python functions that have no rule; were there any?"""
+        ir = self.ir
+        self.made = {c.out: c for c in ir.calls() if c.primitive is make_function}
+        results: dict[Var, Operand] = {}
         done = False
-        for block in list(self.ir.blocks):
-            i = 0
+        for start in list(ir.blocks):
+            block, i = start, 0
             while i < len(block.calls):
                 call = block.calls[i]
                 target = self.inlinable(call)
                 if target is None:
                     i += 1
                     continue
-                callee, args, free, code = target
-                chain = (*self.chains.get(call.out, ()), code)
-                before = {c.out for c in self.ir.calls()}
-                setup = len(args.calls)
-                block.calls[i:i] = args.calls
-                block = inline(
-                    self.ir, block, i + setup, callee, args.operands, free, call.removable
+                callee, bound, free, code = target
+                chain = (*self.chain_of(call), code)
+                first = ir.next_id
+                block.calls[i:i] = bound.calls
+                i += len(bound.calls)
+                block, i = inline(
+                    ir, block, i, callee, bound.operands, free, call.removable, results
                 )
-                for c in self.ir.calls():
-                    if c.out not in before:
-                        self.chains[c.out] = chain
-                i = 0 if done else i
+                self.chains_from(first, chain)
                 done = True
-                return True
+        substitute(ir, results)
         return done
+
+    def chains_from(self, first: int, chain: tuple[Any, ...]) -> None:
+        """Calls whose results have ids from `first` on were inlined by way of this chain."""
+        self.chain_starts.append((first, self.ir.next_id, chain))
+
+    def chain_of(self, call: Call) -> tuple[Any, ...]:
+        """The codes of the functions by whose inlining the call came here."""
+        for first, end, chain in reversed(self.chain_starts):
+            if first <= call.out.id < end:
+                return chain
+        return ()
 
     def inlinable(self, call: Call) -> Any:
         """The body, the arguments and the cells of a callee that can be inlined."""
@@ -365,10 +377,7 @@ class Specialiser(Inference):
             if free:
                 return None
         else:
-            made = next(
-                (c for c in self.ir.calls() if c.out is call.fn and c.primitive is make_function),
-                None,
-            )
+            made = self.made.get(call.fn)  # type: ignore[arg-type]
             if made is None or type(made.args[1]) is not Const:
                 return None
             if type(made.args[2]) is not Const or type(made.args[3]) is not Const:
@@ -376,7 +385,7 @@ class Specialiser(Inference):
             code, namespace = made.args[1].value, made.args[0].value  # type: ignore[union-attr]
             defaults, kwdefaults = made.args[2].value, made.args[3].value or {}
             free = list(made.args[5:])
-        if code in self.chains.get(call.out, ()) or code is self.fn.__code__:
+        if code in self.chain_of(call) or code is self.fn.__code__:
             return None
         try:
             callee = inline_form(code, namespace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from morula.core.ir import IR, Block, Branch, Call, Operand, Position, Var, substitute
+from morula.core.ir import IR, Block, Branch, Call, Operand, Position, Var
 
 
 def inline(
@@ -15,11 +15,13 @@ def inline(
     args: Sequence[Operand],
     free: Sequence[Operand],
     removable: bool,
-) -> Block:
+    results: dict[Var, Operand],
+) -> tuple[Block, int]:
     """Replace the call `block.calls[index]` by the body of `callee`.
 
     `args` are its arguments, one per parameter, and `free` its cells. The calls put in stand where
-    the call stood in the source. Returns the block in which the calls behind it now are.
+    the call stood in the source. The result of a straight body is noted in `results`, for the
+    caller to substitute. Returns where the calls behind it now are: a block and an index.
     """
     call = block.calls[index]
     renamed: dict[Var, Operand] = dict(zip(callee.params, args, strict=True))
@@ -29,8 +31,8 @@ def inline(
     if straight:
         (only,) = body
         block.calls[index : index + 1] = only.calls
-        substitute(ir, {call.out: only.branches[0].args[0]})
-        return block
+        results[call.out] = only.branches[0].args[0]
+        return block, index + len(only.calls)
     rest = ir.block()
     rest.params = [call.out]
     rest.calls = block.calls[index + 1 :]
@@ -44,7 +46,7 @@ def inline(
                 raise AssertionError("the entry of a function is the target of a branch")
             if branch.block is None:
                 branch.block = rest
-    return rest
+    return rest, 0
 
 
 def _copy_blocks(

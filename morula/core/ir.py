@@ -143,6 +143,8 @@ class IR:
     blocks: list[Block] = field(default_factory=list)
     free: list[Var] = field(default_factory=list)
     next_id: int = 0
+    kept: list[Block] = field(default_factory=list)  # not to be merged with others
+    cold: list[Block] = field(default_factory=list)  # rarely run: they stand behind the others
 
     def var(self, name: str = "") -> Var:
         """A new variable."""

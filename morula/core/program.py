@@ -16,7 +16,7 @@ from typing import Any
 from morula.core import errors
 from morula.core.context import enter, leave
 from morula.core.cotangents import NONE, ZERO, AbstractZero, Thunk, accumulate, add
-from morula.core.emit import emit
+from morula.core.emit import emit, merge_blocks
 from morula.core.general import call as general_call
 from morula.core.infer import (
     Inference,
@@ -98,6 +98,7 @@ class Gradient:
         if r.exit not in r.primal:
             raise NotSpecialised("it always ends in an exception")
         self.ir = r.ir
+        self.ir.kept = [r.exit, r.start, r.end]
         self.set_seed()
         self.inline_rules()
         self.clean_adjoint()
@@ -108,6 +109,7 @@ class Gradient:
         r.resolve()
         prune_params(self.ir)
         self.add_guards(otherwise, this)
+        self.ir.kept = []
         return emit(self.ir, with_own_cell(self.fn.__code__), self.fn.__globals__)
 
     # -- plans
@@ -213,6 +215,7 @@ class Gradient:
         while True:
             self.fold_zero_tests()
             simplify(ir, trusted, self.known_of)
+            merge_blocks(ir)
             if not (self.inline_step() | self.fold_types()):
                 break
         self.fold_zero_tests()
@@ -231,24 +234,22 @@ class Gradient:
 
     def inline_step(self) -> bool:
         """Inline all calls of rules and of functions made here that can be."""
-        done = False
         ir = self.ir
         made = {c.out: c for c in ir.calls() if c.primitive is make_function}
-        for block in list(ir.blocks):
-            current = block
-            i = 0
-            while i < len(current.calls):
-                call = current.calls[i]
-                target = self.inlinable(call, made)
+        results: dict[Var, Operand] = {}
+        done = False
+        for start in list(ir.blocks):
+            block, i = start, 0
+            while i < len(block.calls):
+                target = self.inlinable(block.calls[i], made)
                 if target is None:
                     i += 1
                     continue
                 callee, free, removable = target
-                n = len(ir.blocks)
-                current = inline(ir, current, i, callee, call.args, free, removable)
+                args = block.calls[i].args
+                block, i = inline(ir, block, i, callee, args, free, removable, results)
                 done = True
-                if len(ir.blocks) > n:
-                    i = 0
+        substitute(ir, results)
         return done
 
     def inlinable(self, call: Call, made: dict[Var, Call]) -> Any:
@@ -293,8 +294,8 @@ class Gradient:
     def fold_zero_tests(self) -> None:
         """`x̄ is ZERO` is known where a cotangent certainly is none, or certainly is."""
         definite = self.definite_cotangents()
+        mapping: dict[Var, Operand] = {}
         for block in self.ir.blocks:
-            mapping: dict[Var, Operand] = {}
             for call in block.calls:
                 if call.primitive is operator.is_ and _is_zero(call.args[1]):
                     x = call.args[0]
@@ -302,9 +303,9 @@ class Gradient:
                         mapping[call.out] = Const(False)
                     elif type(x) is Const:
                         mapping[call.out] = Const(isinstance(x.value, AbstractZero))
-            if mapping:
-                block.calls = [c for c in block.calls if c.out not in mapping]
-                substitute(self.ir, mapping)
+        for block in self.ir.blocks:
+            block.calls = [c for c in block.calls if c.out not in mapping]
+        substitute(self.ir, mapping)
 
     def definite_cotangents(self) -> set[Operand]:
         """The variables that certainly do not hold a structural zero or a thunk."""
@@ -511,6 +512,7 @@ class Gradient:
         """At the entry: are the world and the arguments as they were when this was compiled?"""
         ir, guards = self.ir, self.specialiser.guards
         slow = ir.block()
+        ir.cold.append(slow)
         out, own, function = ir.var(), ir.var(OWN), ir.var()
         ir.free.append(own)
         slow.calls = [

@@ -140,15 +140,20 @@ def _drop_unused_params(ir: IR, kept: Block | None) -> None:
             block.params = [block.params[i] for i in keep]
 
 
-def split_critical_edges(ir: IR) -> None:
-    """Put an empty block on every edge from a block with several exits to one with several entries."""
+def split_critical_edges(ir: IR, all_of_them: bool = True) -> None:
+    """Put an empty block on every edge from a block with several exits to one with several entries.
+
+    Else only on those that pass arguments.
+    """
     predecessors = ir.predecessors()
     for block in list(ir.blocks):
         if len(block.branches) < 2:
             continue
         for branch in block.branches:
             target = branch.block
-            if target is not None and len(predecessors[target]) > 1:
+            if target is None or not (all_of_them or branch.args):
+                continue
+            if len(predecessors[target]) > 1:
                 middle = ir.block()
                 middle.branches = [Branch(target, branch.args)]
                 branch.block = middle

@@ -6,6 +6,7 @@
     unit.register(T)               the cotangent "one" of an output of type T
     zero_of(T)                     a zero cotangent that sums start from, where that is fast
     adjoint_object.register(T)     the adjoint object of a mutable value, found by its identity
+    on_entry.register(T)           an argument of type T as it is before the function runs
     materialise.register(T)        the gradient that a user gets for an argument of type T
 """
 
@@ -15,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
+
+from morula.core.cotangents import NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,23 @@ def unit(y: Any) -> Any:
 def adjoint_object(x: Any) -> Any:
     """A fresh adjoint object for a mutable value; None: cotangents of `x` go by value."""
     return None
+
+
+@singledispatch
+def on_entry(x: Any, known: dict[int, Any]) -> Any:
+    """What `materialise` gets for an argument: itself, or a picture of what is mutable in it.
+
+    `known` are the pictures made so far, by identity.
+    """
+    return x
+
+
+def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    """What a user gets for (a part of) an argument; None: it has no tangent space."""
+    if not has_tangent(type(x)):
+        return None
+    gradient = materialise(x, x̄, of)
+    return None if gradient is NONE else gradient
 
 
 @singledispatch

@@ -8,11 +8,15 @@ functions. Classes and modules are constants but for attributes set in different
 Tests: tests/rules/test_objects.py
 """
 
+import builtins
 import copy
+import numbers
 import operator
 import sys
 from collections.abc import Callable
-from functools import cached_property
+from enum import Enum
+from functools import cached_property, partial
+from threading import local
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -34,11 +38,11 @@ from morula.core.extend import (
     AbstractZero,
     CotangentError,
     Tangent,
+    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
     call,
-    find_rrule,
     gradient_for,
     materialise,
     no_rule,
@@ -47,7 +51,6 @@ from morula.core.extend import (
     on_entry,
     project_to,
     projector,
-    resolves,
     results_of,
     unthunk,
 )
@@ -57,11 +60,9 @@ from morula.rules.arrays import attributes as of_arrays
 from morula.rules.calls import (
     MISSING,
     Back,
-    adjoint_if_any,
     compiled,
     is_zero,
     lookup,
-    served,
     serves,
 )
 
@@ -105,7 +106,7 @@ def _(x: Any) -> Any:
     return {} if has_fields(type(x)) else None
 
 
-for _type in (tuple, str, bytes, int, float, complex, np.ndarray, np.generic, AbstractZero):
+for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum):
     adjoint_object.register(_type, lambda x: None)
 for _type in (type, ModuleType, FunctionType):
     adjoint_object.register(_type, lambda x: {})
@@ -278,10 +279,13 @@ def through(custom: Any, x: Any, name: str) -> Attribute:
     if type(custom) is FunctionType:
         y, back = call(custom, x, name)
         return y, lambda ȳ: back(ȳ)[1]
-    if custom is object.__getattribute__:
-        return plain_attribute(x, name)
-    y = getattr(x, name)
-    return y, to_object if is_bound(y, x) else own_attribute(x, name)
+    if type(x) is MethodType:
+        return getattr(x, name), to_object if name == "__self__" else to_nobody
+    if type(x) is partial and name in ("func", "args", "keywords"):
+        return getattr(x, name), lambda ȳ: Tangent[partial]({name: ȳ})
+    if type(x) is local:
+        return getattr(x, name), unknown(x, name)
+    return plain_attribute(x, name)
 
 
 def found_or_missing(custom: Any, x: Any, name: str) -> Attribute | None:
@@ -474,8 +478,10 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
         _, back = call(lookup(kind, "__set__"), found, x, value)
         return None, lambda ȳ: set_bars(back(ZERO), 2, 3)
     if isinstance(x, np.ndarray):
-        rule = find_rrule(setattr, (x, name, value))
-        return compiled(setattr, (x, name, value), {}) if rule is None else rule.function(x, name)
+        raise UnsupportedError(
+            f"setting the attribute {name!r} of an array changes it in place, which differentiated "
+            "code cannot do yet: make a new array instead"
+        )
     if isinstance(x, (type, ModuleType)):
         assign(x, name)
     store(x, name, value)
@@ -656,7 +662,13 @@ by_item = by_method("__getitem__")
 # -- exceptions -----------------------------------------------------------------------------------------
 
 
-@serves(BaseException.__init__)
+EXCEPTIONS = [
+    cls for cls in vars(builtins).values() if isinstance(cls, type) and issubclass(cls, BaseException)
+]
+non_differentiable(*[cls.__dict__["__new__"] for cls in EXCEPTIONS if "__new__" in cls.__dict__])
+
+
+@serves(*[cls.__dict__["__init__"] for cls in EXCEPTIONS if "__init__" in cls.__dict__])
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, *rest = args
     fn(*args, **kwargs)
@@ -820,8 +832,8 @@ def is_part_of_python(cls: type) -> bool:
 non_differentiable(is_part_of_python)
 
 for _type in (
-    type, ModuleType, str, bytes, int, float, complex, np.ndarray, np.generic, CellType,
-    AbstractZero,
+    type, ModuleType, str, bytes, numbers.Number, np.ndarray, np.generic, CellType, AbstractZero,
+    Enum,
 ):  # fmt: skip
     on_entry.register(_type, lambda x, known: x)
 
@@ -853,10 +865,14 @@ def _(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return None if is_zero(x̄) else x̄
 
 
+@materialise.register(Enum)
+def _(x: Enum, x̄: Any, of: Callable[[Any], Any]) -> None:
+    return None
+
+
 @materialise.register(MethodType)
 def _(x: MethodType, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return gradient_for(x.__self__, x̄, of)
 
 
-_ = (resolves, served, adjoint_if_any)
 del _type, _op, _methods

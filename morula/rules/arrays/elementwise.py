@@ -441,40 +441,53 @@ def _(x: Numeric):
 # -- choices ---------------------------------------------------------------------------------------
 
 
-def chosen_part(ȳ, a, b, greater):
+def array_part(ȳ, a, b, greater):
     """The cotangent of `a` where max(a, b), or min(a, b), was taken, in the shape of ȳ.
 
     Zero, not NaN, where `b` was taken; half of ȳ at a tie.
     """
     ties = np.equal(a, b)
     chosen = np.greater(a, b) if greater else np.less(a, b)
-    if not isinstance(ties, np.ndarray):
-        return ȳ if chosen else ȳ * 0.5 if ties else ZeroTangent()
+    if not isinstance(ties, np.ndarray):  # arrays without axes
+        return ȳ * (1.0 if chosen else 0.5 if ties else 0.0)
     if np.count_nonzero(ties):
         return np.where(chosen, ȳ, np.where(ties, ȳ * 0.5, 0.0))
     return masked(ȳ, chosen)
 
 
-@rrule(chosen_part)
-def _(ȳ: object, a: object, b: object, greater: object):
-    def chosen_part_pullback(x̄):
-        return chosen_part(x̄, a, b, greater), ZeroTangent(), ZeroTangent(), NoTangent()
+def number_part(ȳ, a, b, greater):
+    """The same for two numbers: structurally zero, if `b` was taken."""
+    chosen = a > b if greater else a < b
+    return ȳ if chosen else ȳ * 0.5 if a == b else ZeroTangent()
 
-    return chosen_part(ȳ, a, b, greater), chosen_part_pullback
+
+def chosen_part(ȳ, a, b, greater):
+    """The same for arrays or numbers."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return array_part(ȳ, a, b, greater)
+    return number_part(ȳ, a, b, greater)
+
+
+@rrule(array_part)
+def _(ȳ: object, a: object, b: object, greater: object):
+    def array_part_pullback(x̄):
+        return array_part(x̄, a, b, greater), ZeroTangent(), ZeroTangent(), NoTangent()
+
+    return array_part(ȳ, a, b, greater), array_part_pullback
 
 
 def _choice(primal, greater):
     @rrule(primal)
     def _(a: np.ndarray, b: Scalar):
         def maximum_pullback(ȳ):
-            return chosen_part(ȳ, a, b, greater), total(chosen_part(ȳ, b, a, greater))
+            return array_part(ȳ, a, b, greater), total(array_part(ȳ, b, a, greater))
 
         return primal(a, b), maximum_pullback
 
     @rrule(primal)
     def _(a: Scalar, b: np.ndarray):
         def maximum_pullback(ȳ):
-            return total(chosen_part(ȳ, a, b, greater)), chosen_part(ȳ, b, a, greater)
+            return total(array_part(ȳ, a, b, greater)), array_part(ȳ, b, a, greater)
 
         return primal(a, b), maximum_pullback
 
@@ -485,8 +498,8 @@ def _choice(primal, greater):
 
         def maximum_pullback(ȳ):
             return (
-                match(chosen_part(ȳ, a, b, greater), a_shape),
-                match(chosen_part(ȳ, b, a, greater), b_shape),
+                match(array_part(ȳ, a, b, greater), a_shape),
+                match(array_part(ȳ, b, a, greater), b_shape),
             )
 
         return primal(a, b), maximum_pullback
@@ -494,7 +507,7 @@ def _choice(primal, greater):
     @rrule(primal)
     def _(a: Scalar, b: Scalar):
         def maximum_pullback(ȳ):
-            return chosen_part(ȳ, a, b, greater), chosen_part(ȳ, b, a, greater)
+            return number_part(ȳ, a, b, greater), number_part(ȳ, b, a, greater)
 
         return primal(a, b), maximum_pullback
 
@@ -678,7 +691,8 @@ def _(x: Numeric):
 
 
 type_stable(
-    np.exp, np.log, np.sqrt, np.tanh, np.sin, np.cos, np.square, np.negative, np.positive,
+    array_part, np.exp, np.log, np.sqrt, np.tanh, np.sin, np.cos, np.square, np.negative,
+    np.positive,
     np.absolute, np.fabs, np.sign, np.conjugate, np.ndarray.conjugate, np.ndarray.conj,
     np.where, np.heaviside, np.ldexp, np.frexp, np.modf, np.real, np.imag, np.angle,
 )  # fmt: skip

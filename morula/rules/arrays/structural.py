@@ -27,19 +27,17 @@ class Selected(np.ndarray):
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
         plain = [_plain(x) for x in inputs]
+        if out is None and not keywords and method == "__call__" and ufunc in _MARKED:
+            where = _MARKED[ufunc](*inputs)
+            if where is not None:
+                return _where_it_counts(ufunc, plain, where)
         if out is not None:
             for x in out:
                 if type(x) is Selected:
                     x._where = None
             keywords["out"] = tuple(map(_plain, out))
-        where = None
-        if method == "__call__" and out is None and ufunc in _MARKED:
-            where = _MARKED[ufunc](inputs)
-        if where is None:
-            result = getattr(ufunc, method)(*plain, **keywords)
-            return result if out is None else (out[0] if len(out) == 1 else out)
-        with np.errstate(invalid="ignore"):  # 0 · ∞, where it counts as 0
-            return selected(ufunc(*plain, **keywords), where)
+        result = getattr(ufunc, method)(*plain, **keywords)
+        return result if out is None else (out[0] if len(out) == 1 else out)
 
     def __array_function__(self, func, types, args, kwargs):
         return func(*_plain_tree(args), **_plain_tree(kwargs))
@@ -82,6 +80,24 @@ def _plain_tree(x: Any) -> Any:
     return _plain(x)
 
 
+def _where_it_counts(ufunc: np.ufunc, args: list[Any], where: np.ndarray) -> Any:
+    """The ufunc of a marked cotangent and something: not computed where it counts as zero."""
+    x = args[0]
+    if len(args) == 1 or type(args[1]) in (float, int):
+        shape, dtype = x.shape, x.dtype
+    elif isinstance(x, np.ndarray) and isinstance(args[1], np.ndarray):
+        same = x.shape == args[1].shape
+        shape = x.shape if same else np.broadcast_shapes(x.shape, args[1].shape)
+        dtype = x.dtype if x.dtype == args[1].dtype else np.result_type(*args)
+    else:
+        shape, dtype = np.broadcast_shapes(*map(np.shape, args)), np.result_type(*args)
+    if where.shape != shape:
+        where = np.broadcast_to(where, shape)
+    result = np.zeros(shape, dtype)
+    ufunc(*args, out=result, where=where)
+    return _mark(result, where)
+
+
 def _mark(x̄: np.ndarray, where: np.ndarray) -> Selected:
     marked = x̄.view(Selected)
     marked._where = where
@@ -101,17 +117,17 @@ def _of(x: Any) -> Any:
     return x._where if type(x) is Selected else None
 
 
-def _first(inputs: Any) -> Any:
-    return _of(inputs[0])
+def _first(a: Any, b: Any = None) -> Any:
+    return _of(a)
 
 
-def _both(inputs: Any) -> Any:
-    a, b = map(_of, inputs)
+def _both(a: Any, b: Any) -> Any:
+    a, b = _of(a), _of(b)
     return b if a is None else a if b is None else a & b
 
 
-def _either(inputs: Any) -> Any:
-    a, b = map(_of, inputs)
+def _either(a: Any, b: Any) -> Any:
+    a, b = _of(a), _of(b)
     return None if a is None or b is None else a | b
 
 
