@@ -27,6 +27,7 @@ from morula.core.ir import (
     Operand,
     Position,
     Var,
+    count_uses,
     reachable,
 )
 from morula.core.simplify import is_removable
@@ -528,21 +529,6 @@ class _Pending:
         """What has effects and is pending comes before what follows."""
         self.roots += self.ordered
         self.ordered.clear()
-
-
-def count_uses(ir: IR) -> dict[Var, int]:
-    """How often each variable is read, in the calls and at the ends of the blocks."""
-    uses: dict[Var, int] = {}
-    for block in ir.blocks:
-        for call in block.calls:
-            for x in call.operands():
-                if type(x) is Var:
-                    uses[x] = uses.get(x, 0) + 1
-        for branch in block.branches:
-            for x in (*branch.args, branch.cond):
-                if type(x) is Var:
-                    uses[x] = uses.get(x, 0) + 1
-    return uses
 
 
 # -- local variables

@@ -218,6 +218,21 @@ def substitute(ir: IR, mapping: dict[Var, Operand]) -> None:
                 branch.cond = find(branch.cond)
 
 
+def count_uses(ir: IR) -> dict[Var, int]:
+    """How often each variable is read, in the calls and at the ends of the blocks."""
+    uses: dict[Var, int] = {}
+    for block in ir.blocks:
+        for call in block.calls:
+            for x in call.operands():
+                if type(x) is Var:
+                    uses[x] = uses.get(x, 0) + 1
+        for branch in block.branches:
+            for x in (*branch.args, branch.cond):
+                if type(x) is Var:
+                    uses[x] = uses.get(x, 0) + 1
+    return uses
+
+
 def reachable(ir: IR) -> list[Block]:
     """The blocks that control can reach, in reverse postorder."""
     order: list[Block] = []

@@ -46,6 +46,7 @@ from morula.core.reverse import (
     enter_loop,
     end_iteration,
     more_iterations,
+    reachable_from,
 )
 from morula.core.simplify import simplify
 from morula.core.ssa import prune_params
@@ -211,15 +212,20 @@ class Gradient:
     def inline_rules(self) -> None:
         """Put the bodies of rules and pullbacks, and of small helpers, in the place of calls."""
         ir = self.ir
-        simplify(ir, trusted, self.known_of)
+        self.simplify()
         while True:
             self.fold_zero_tests()
-            simplify(ir, trusted, self.known_of)
+            self.simplify()
             merge_blocks(ir)
             if not (self.inline_step() | self.fold_types()):
                 break
         self.fold_zero_tests()
-        simplify(ir, trusted, self.known_of)
+        self.simplify()
+
+    def simplify(self) -> bool:
+        """Simplify primal and adjoint."""
+        adjoint = reachable_from(self.reversal.start)
+        return simplify(self.ir, trusted, self.known_of, adjoint)
 
     def known_of(self, x: Operand) -> Known | None:
         """Type and detail of an operand, where they are known."""
@@ -378,7 +384,7 @@ class Gradient:
         self.mark_pure_calls()
         changed = True
         while changed:
-            changed = simplify(self.ir, trusted, self.known_of)
+            changed = self.simplify()
             changed |= remove_empty_control(self.ir, self.reversal)
 
     def mark_pure_calls(self) -> None:

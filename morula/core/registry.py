@@ -162,11 +162,17 @@ class Entry:
 
     def find_by_types(self, table: str, types: tuple[type, ...]) -> Rule | None:
         """The most specific rule for arguments of exactly these types."""
+        key = ("types", table, *types)
+        try:
+            return self._cache[key]
+        except KeyError:
+            pass
         rules = getattr(self, table)
         if rules is None:
             return None
         rules._resolve_pending_registrations()
-        return self._resolve(rules, plum.Signature(*types), types)
+        rule = self._cache[key] = self._resolve(rules, plum.Signature(*types), types)
+        return rule
 
     def _resolve(self, rules: plum.Function, target: Any, shown: tuple[Any, ...]) -> Rule | None:
         try:

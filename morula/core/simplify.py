@@ -8,12 +8,22 @@ meaning: what may be computed ahead is said by `FOLDS`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from types import FunctionType, ModuleType
 from typing import Any
 
 from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent, accumulate
-from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
+from morula.core.ir import (
+    IR,
+    Block,
+    Call,
+    Const,
+    Operand,
+    Var,
+    count_uses,
+    reachable,
+    substitute,
+)
 from morula.core.primitives import (
     UNDEFINED,
     as_tuple,
@@ -59,6 +69,8 @@ class Folding:
         self.trusted = trusted
         self.definitions = {c.out: c for c in ir.calls()}
         self.cells = _single_values(ir)
+        self.in_adjoint = False  # is the call that is folded part of an adjoint?
+        self._uses: dict[Var, int] | None = None
         self._unbound: set[Operand] | None = None
 
     def types(self, x: Operand) -> type | None:
@@ -70,6 +82,24 @@ class Folding:
         """The detail of an operand, where it is known."""
         k = self.known(x)
         return None if k is None else k.detail
+
+    def new_call(self, call: Call, fn: Any, *args: Operand) -> Call:
+        """A call of a function without effects, in the place of another."""
+        new = Call(self.ir.var(), Const(fn), args, (), call.position)
+        new.removable = call.removable
+        return new
+
+    def same_call(self, call: Call, fn: Any, *args: Operand) -> Call:
+        """A call that defines the variable that `call` defines."""
+        new = Call(call.out, Const(fn), args, (), call.position)
+        new.removable = call.removable
+        return new
+
+    def used_once(self, x: Operand) -> bool:
+        """Is a variable read at one place only?"""
+        if self._uses is None:
+            self._uses = count_uses(self.ir)
+        return type(x) is Var and self._uses.get(x) == 1
 
     def is_bound(self, x: Var) -> bool:
         """Is a parameter of a block never UNDEFINED?"""
@@ -148,12 +178,16 @@ def _rebinds(code: Any) -> bool:
 
 _REBINDS: dict[int, tuple[bool, Any]] = {}
 
-Fold = Callable[[Folding, Call], Operand | None]
+Fold = Callable[[Folding, Call], "Operand | list[Call] | None"]
 FOLDS: dict[int, Fold] = {}
 
 
 def folds(*primitives: Any) -> Callable[[Fold], Fold]:
-    """Register how calls of primitives are folded: to an operand, or None where they are not."""
+    """Register how calls of primitives are folded.
+
+    The fold gives an operand, or the calls to do instead, of which the last one has the result, or
+    None where there is nothing to fold.
+    """
 
     def register(fold: Fold) -> Fold:
         for primitive in primitives:
@@ -280,12 +314,13 @@ def simplify(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
     known: Callable[[Operand], Any] = lambda x: None,
+    adjoint: Container[Block] = (),
 ) -> bool:
     """Fold until nothing changes; was anything changed?"""
     changed_at_all = False
     changed = True
     while changed:
-        changed = fold_calls(ir, trusted, known)
+        changed = fold_calls(ir, trusted, known, adjoint)
         changed |= fold_branches(ir)
         changed |= remove_unused(ir)
         changed_at_all |= changed
@@ -297,12 +332,15 @@ def fold_calls(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
     known: Callable[[Operand], Any],
+    adjoint: Container[Block],
 ) -> bool:
     """Replace calls by what they are known to give."""
     folding = Folding(ir, trusted, known)
     mapping: dict[Var, Operand] = {}
+    rewritten = False
     for block in ir.blocks:
-        kept = []
+        kept: list[Call] = []
+        folding.in_adjoint = block in adjoint
         for call in block.calls:
             call.fn = _find(mapping, call.fn)
             call.args = tuple([_find(mapping, a) for a in call.args])
@@ -314,11 +352,15 @@ def fold_calls(
                 value = computed(call)
             if value is None:
                 kept.append(call)
+            elif type(value) is list:
+                kept += value
+                folding.definitions.update((c.out, c) for c in value)
+                rewritten = True
             else:
                 mapping[call.out] = _find(mapping, value)
         block.calls = kept
     substitute(ir, mapping)
-    return bool(mapping)
+    return bool(mapping) or rewritten
 
 
 SIMPLE = (int, float, bool, str, type(None))
