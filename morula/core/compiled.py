@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors, registry
-from morula.core.infer import NotSpecialised, known_value
+from morula.core.infer import NotSpecialised, coarsened, known_value
 from morula.core.program import Gradient, stub
 
 Fallback = Callable[..., Any]
@@ -27,6 +28,7 @@ class Family:
     """The programs for the gradient of functions with one code object, by argument types."""
 
     most_programs = 32
+    most_fine = 4
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class Family:
         self.single = single
         self.general = general
         self.programs: dict[Any, Program] = {}
+        self.kinds: Counter[Any] = Counter()
         self.lock = threading.Lock()
         self.stub = stub(code, namespace, slow_path)
         self.first: CodeType | None = None
@@ -70,6 +73,8 @@ class Family:
     def program(self, f: FunctionType, args: tuple[Any, ...], failed: Program | None) -> Program:
         """The program for arguments like these; `failed` is one whose guards did not hold."""
         key = tuple([known_value(a) for a in args])
+        if key not in self.programs and self.kinds[tuple(map(coarsened, key))] >= self.most_fine:
+            key = tuple(map(coarsened, key))  # many shapes: one program for all of them
         found = self.programs.get(key)
         if found is not None and found is not failed:
             return found
@@ -80,6 +85,7 @@ class Family:
                 if len(self.programs) >= self.most_programs:
                     self.programs.clear()
                 found = self.programs[key] = self.compile(f, key, tries)
+                self.kinds[tuple(map(coarsened, key))] += 1
         return found
 
     def compile(self, f: FunctionType, key: tuple[Any, ...], tries: int) -> Program:

@@ -32,8 +32,11 @@ from morula.core.infer import result_on_samples, transfers
 from morula.core.simplify import folds
 from morula.core.traits import (
     adjoint_object,
+    coarse_detail,
+    constant_attribute,
     describe,
     detail_of,
+    detail_tests,
     fresh_results,
     gradient_for,
     materialise,
@@ -60,7 +63,10 @@ __all__ = [
     "adjoint_object",
     "adjoint_of",
     "call",
+    "coarse_detail",
+    "constant_attribute",
     "describe",
+    "detail_tests",
     "detail_of",
     "find_rrule",
     "folds",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import (
@@ -41,7 +42,14 @@ from morula.core.primitives import (
 )
 from morula.core.registry import is_constant, registry
 from morula.core.simplify import simplify
-from morula.core.traits import Known, describe, sample
+from morula.core.traits import (
+    Known,
+    coarse,
+    coarse_detail,
+    constant_attribute,
+    describe,
+    sample,
+)
 
 @dataclass(frozen=True)
 class OneOf:
@@ -85,6 +93,8 @@ def join(a: Value, b: Value) -> Value:
             return Known(tuple)
         return Known(tuple, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
     members = possibilities(a) | possibilities(b)
+    if len({m.type for m in members}) == 1:
+        members = frozenset(map(coarse, members))
     if len(members) == 1:
         return next(iter(members))
     if len(members) > MOST_MEMBERS or any(m.detail is not None for m in members):
@@ -546,11 +556,45 @@ def _key(value: Value) -> Any:
 
 def _compute_result(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
     try:
-        samples = [sample_value(a) for a in args]
-        n = len(samples) - len(keywords)
-        return known_value(fn(*samples[:n], **dict(zip(keywords, samples[n:], strict=True))))
-    except Exception:  # the samples do not fit: nothing is known
+        return _call_on_samples(fn, args, keywords, True)
+    except Exception:  # the samples do not fit: perhaps smaller ones do
+        pass
+    try:
+        return _call_on_samples(fn, args, keywords, False)
+    except Exception:  # nothing is known
         return None
+
+
+def _call_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...], fine: bool) -> Value:
+    """The result for samples with fine details where all arguments have such, else for small ones."""
+    fine = fine and all(map(is_fine, args))
+    samples = [sample_value(a if fine else coarsened(a)) for a in args]
+    n = len(samples) - len(keywords)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = fn(*samples[:n], **dict(zip(keywords, samples[n:], strict=True)))
+    value = known_value(y)
+    return value if fine else coarsened(value)  # type: ignore[return-value]
+
+
+def is_fine(value: Value) -> bool:
+    """Does what is known have its finest detail, as far as samples go?"""
+    if type(value) is not Known:
+        return type(value) is Const
+    if value.type in (tuple, slice):
+        return value.detail is not None and all(map(is_fine, value.detail))
+    if value.type is int:
+        return False  # its value may decide a shape
+    return value.type not in coarse_detail or coarse(value) != value
+
+
+def coarsened(value: Value) -> Value:
+    """The same with coarse details."""
+    if type(value) is not Known:
+        return value
+    if value.type in (tuple, slice) and value.detail is not None:
+        return Known(value.type, tuple(map(coarsened, value.detail)))
+    return coarse(value)
 
 
 def sample_value(value: Value) -> Any:
@@ -586,6 +630,10 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     if type(name) is not Const or len(args) != 2:
         return None
     if type(owner) is Known:
+        decided = constant_attribute.get(owner.type)
+        found = None if decided is None else decided(owner.detail, name.value)
+        if found is not None:
+            return Const(found)
         entry = registry.get(owner.type)
         stable = entry is not None and entry.stable
         return result_on_samples(getattr, args) if stable else None

@@ -135,6 +135,11 @@ def as_tuple(items: Any) -> tuple[Any, ...]:
     return tuple(items)
 
 
+def own_keywords(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The dict of a `**kwargs` parameter, which the call itself made."""
+    return kwargs
+
+
 def advance(iterator: Any) -> Any:
     """The next item of an iterator, or DONE."""
     return next(iterator, DONE)

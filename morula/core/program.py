@@ -23,6 +23,7 @@ from morula.core.infer import (
     NotSpecialised,
     Specialiser,
     Value,
+    bind,
     inline_form,
     known,
     known_value,
@@ -251,38 +252,39 @@ class Gradient:
                 if target is None:
                     i += 1
                     continue
-                callee, free, removable = target
-                args = block.calls[i].args
-                block, i = inline(ir, block, i, callee, args, free, removable, results)
+                callee, bound, free, removable = target
+                block.calls[i:i] = bound.calls
+                i += len(bound.calls)
+                block, i = inline(ir, block, i, callee, bound.operands, free, removable, results)
                 done = True
         substitute(ir, results)
         return done
 
     def inlinable(self, call: Call, made: dict[Var, Call]) -> Any:
-        if call.keywords:
-            return None
+        """The body, the arguments and the cells of a callee to be inlined."""
         fn = call.fn
         if type(fn) is Const:
             f = fn.value
             if type(f) is not FunctionType or not self.may_inline(f):
                 return None
-            code, namespace = f.__code__, f.__globals__
+            code, namespace, defaults = f.__code__, f.__globals__, f.__defaults__
+            kwdefaults = f.__kwdefaults__ or {}
             free: list[Operand] = [Const(c) for c in f.__closure__ or ()]
             removable = self.is_pure_rule(f) or call.removable
         elif fn in made:
             function = made[fn]
             code, namespace = function.args[1].value, function.args[0].value  # type: ignore[union-attr]
+            defaults, kwdefaults = None, {}
             free = list(function.args[5:])
             removable = code in self.pure_codes or call.removable
         else:
-            return None
-        if code.co_flags & 0x0C or code.co_kwonlyargcount or code.co_argcount != len(call.args):
             return None
         try:
             callee = inline_form(code, namespace)
         except errors.UnsupportedError:
             return None
-        return callee, free, removable
+        bound = bind(self.ir, call, code, defaults, kwdefaults)
+        return None if bound is None else (callee, bound, free, removable)
 
     def may_inline(self, f: FunctionType) -> bool:
         if id(f) in self.rules:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodDescriptorType, ModuleType
 from typing import Any
 
 from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent, accumulate
@@ -251,7 +251,13 @@ def _(f: Folding, call: Call) -> Operand | None:
     if len(call.args) != 2:
         return None
     owner, name = call.args
-    if type(owner) is Const and type(name) is Const and isinstance(owner.value, ModuleType):
+    if type(owner) is not Const or type(name) is not Const:
+        return None
+    if isinstance(owner.value, ModuleType):
+        return Const(getattr(owner.value, name.value))
+    # Of the objects that rules work with, the methods: `np.add.reduce`.
+    method = getattr(type(owner.value), name.value, None)
+    if call.removable and type(method) is MethodDescriptorType:
         return Const(getattr(owner.value, name.value))
     return None
 
@@ -371,7 +377,7 @@ def computed(call: Call) -> Operand | None:
     fn = call.primitive
     if fn is None or call.keywords or not call.args:
         return None
-    if not all(type(a) is Const and type(a.value) in SIMPLE for a in call.args):
+    if not all(type(a) is Const and is_simple(a.value) for a in call.args):
         return None
     entry = registry.get(fn)
     if entry is None or not entry.stable:
@@ -380,7 +386,12 @@ def computed(call: Call) -> Operand | None:
         value = fn(*[a.value for a in call.args])  # type: ignore[union-attr]
     except Exception:  # it happens when the program runs
         return None
-    return Const(value) if type(value) in SIMPLE else None
+    return Const(value) if is_simple(value) else None
+
+
+def is_simple(x: Any) -> bool:
+    """Is it an immutable value of a plain type?"""
+    return type(x) in SIMPLE or (type(x) is tuple and all(map(is_simple, x)))
 
 
 def _find(mapping: dict[Var, Operand], x: Operand) -> Operand:

@@ -134,3 +134,15 @@ def gives_new(fn: Any) -> bool:
 def detail_matches(x: Any, detail: Any) -> bool:
     """Is the detail of `x` this one?"""
     return bool(detail_of(x) == detail)
+
+
+# Details may be coarse or fine (an array's with or without its shape). `coarse_detail[T]` makes a
+# fine detail coarse; `constant_attribute[T]` gives an attribute that the detail decides, or None.
+coarse_detail: dict[type, Callable[[Any], Any]] = {}
+constant_attribute: dict[type, Callable[[Any, str], Any]] = {}
+
+
+def coarse(known: Known) -> Known:
+    """The same with a coarse detail."""
+    make = coarse_detail.get(known.type)
+    return known if make is None else Known(known.type, make(known.detail))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import folds, result_on_samples, transfers, type_stable
+from morula.core.extend import folds, fresh_results, result_on_samples, transfers, type_stable
 
 
 def constant(x: Any) -> Any:
@@ -142,3 +142,9 @@ def _(s: Any, call: Any, args: Any) -> Any:
 type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
+
+fresh_results(
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
+    operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative, np.exp, np.log,
+    np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
+)  # fmt: skip

@@ -135,6 +135,9 @@ class _Lowering:
         for name in code.co_varnames[:n]:
             self.arguments[name] = self.ir.var(name)
         entry.params = list(self.arguments.values())
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            name, kwargs = list(self.arguments.items())[-1]
+            self.arguments[name] = self.call(primitives.own_keywords, kwargs, name=name)
         self.ir.free = [self.ir.var(name) for name in code.co_freevars]
         self.cells = dict(zip(code.co_freevars, self.ir.free, strict=True))
         for name in code.co_cellvars:

@@ -19,7 +19,7 @@ import operator
 import numpy as np
 
 from morula.core.extend import non_differentiable, rrule, type_stable
-from morula.rules.arrays.broadcasting import match, match_part, part, total
+from morula.rules.arrays.broadcasting import match, match_part, part, shape_of, total
 from morula.rules.arrays.structural import masked
 from morula.rules.arrays.types import Numeric, Real, Scalar
 
@@ -293,7 +293,7 @@ def _(x: np.ndarray, p: Real):
 @rrule(builtins.pow)
 def _(a: np.ndarray, b: np.ndarray | Scalar):
     a_shape = a.shape
-    b_shape = np.shape(b)
+    b_shape = shape_of(b)
     y = a**b
 
     def pow_pullback(ȳ):
@@ -322,8 +322,8 @@ def _(a: Scalar, b: np.ndarray):
 
 @rrule(np.power)
 def _(a: Numeric, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
     y = np.power(a, b)
 
     def power_pullback(ȳ):
@@ -337,8 +337,8 @@ def _(a: Numeric, b: Numeric):
 
 @rrule(np.float_power)
 def _(a: Numeric, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
     y = np.float_power(a, b)
 
     def float_power_pullback(ȳ):
@@ -356,7 +356,7 @@ def _(a: Numeric, b: Numeric):
 @rrule(operator.mod)
 def _(a: np.ndarray, b: np.ndarray | Scalar):
     a_shape = a.shape
-    b_shape = np.shape(b)
+    b_shape = shape_of(b)
 
     def mod_pullback(ȳ):
         return match(ȳ, a_shape), match(-ȳ * np.floor_divide(a, b), b_shape)
@@ -375,8 +375,8 @@ def _(a: Scalar, b: np.ndarray):
 
 @rrule(np.remainder)
 def _(a: Numeric, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
 
     def remainder_pullback(ȳ):
         return match(ȳ, a_shape), match(-ȳ * np.floor_divide(a, b), b_shape)
@@ -386,8 +386,8 @@ def _(a: Numeric, b: Numeric):
 
 @rrule(np.divmod)
 def _(a: Numeric, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
     quotient, remainder = np.divmod(a, b)
 
     def divmod_pullback(ȳ):
@@ -399,8 +399,8 @@ def _(a: Numeric, b: Numeric):
 
 @rrule(builtins.divmod)
 def _(a: np.ndarray, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
     quotient, remainder = divmod(a, b)
 
     def divmod_pullback(ȳ):

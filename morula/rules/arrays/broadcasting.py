@@ -1,7 +1,7 @@
 """Between a cotangent and its primal's shape: sums over broadcast axes, and their transposes.
 
     unbroadcast(x̄, shape)               sum over the axes that were broadcast from `shape`
-    match(x̄, shape)                     the same, at no cost where the shapes agree
+    match(x̄, shape)                     the same, at little cost where the shapes agree
     total(x̄)                            sum of all entries: the cotangent of a scalar operand
     spread(ȳ, shape)                    broadcast, as a read-only view
     restore(ȳ, shape, axis, keepdims)   from the shape of a reduction's result to its operand's
@@ -18,7 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NONE, ZERO, NoTangent, rrule, type_stable, unthunk
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    NoTangent,
+    non_differentiable,
+    rrule,
+    type_stable,
+    unthunk,
+)
 from morula.rules.arrays.structural import Selected, selected
 
 _sum = np.add.reduce
@@ -26,7 +34,7 @@ _sum = np.add.reduce
 
 def unbroadcast(x̄, shape):
     """`x̄` summed over the axes along which a value of `shape` was broadcast."""
-    have = getattr(x̄, "shape", ())
+    have = shape_of(x̄)
     if have == shape:
         return x̄
     if type(x̄) is Selected and x̄._where is not None:
@@ -55,7 +63,12 @@ def _unbroadcast_selected(x̄: Selected, shape: tuple[int, ...]) -> Any:
 
 def match(x̄, shape):
     """`unbroadcast`, where the shapes mostly agree; `x̄` may be a Python number."""
-    return x̄ if getattr(x̄, "shape", ()) == shape else unbroadcast(x̄, shape)
+    return x̄ if shape_of(x̄) == shape else unbroadcast(x̄, shape)
+
+
+def shape_of(x):
+    """The shape of an array or a number; where the type is known, no more than an attribute."""
+    return x.shape if isinstance(x, np.ndarray) else ()
 
 
 def match_part(x̄, shape):
@@ -87,7 +100,9 @@ def spread(ȳ, shape):
         view = np.ndarray(shape, ȳ.dtype, ȳ, 0, strides)
         view.flags.writeable = False
         return view
-    if not isinstance(ȳ, np.generic):
+    if type(ȳ) is float:
+        ȳ = np.float64(ȳ)
+    elif not isinstance(ȳ, np.generic):
         ȳ = np.asarray(ȳ)[()]
         if not isinstance(ȳ, np.generic):  # a Fraction, say
             return np.broadcast_to(np.asarray(ȳ, object), shape)
@@ -194,4 +209,5 @@ def _(x̄: np.ndarray, axis=None, keepdims=False):
     return collapse(x̄, axis, keepdims), collapse_pullback
 
 
-type_stable(unbroadcast, total, spread, restore, collapse)
+non_differentiable(reduced_size)
+type_stable(unbroadcast, total, spread, restore, collapse, reduced_size)

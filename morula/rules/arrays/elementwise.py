@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import ZERO, NoTangent, ZeroTangent, rrule, type_stable
-from morula.rules.arrays.broadcasting import match, part, quotient, spread, total, unbroadcast
+from morula.rules.arrays.broadcasting import (
+    match,
+    part,
+    quotient,
+    shape_of,
+    spread,
+    total,
+    unbroadcast,
+)
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.types import NO_VALUE, Numeric, Scalar
 
@@ -251,8 +259,8 @@ def broadcasting(*primals: Callable[..., Any]) -> Callable[..., Any]:
 def _binary(primal, partials):
     @rrule(primal)
     def _(a: Numeric, b: Numeric):
-        a_shape = np.shape(a)
-        b_shape = np.shape(b)
+        a_shape = shape_of(a)
+        b_shape = shape_of(b)
         y = primal(a, b)
 
         def broadcasting_pullback(ȳ):
@@ -390,7 +398,7 @@ def _(y, a, b):
 
 @rrule(np.copysign)
 def _(a: Numeric, b: Numeric):
-    shape = np.shape(a)
+    shape = shape_of(a)
 
     def copysign_pullback(ȳ):
         return match(ȳ * np.copysign(np.sign(a), a * np.copysign(1, b)), shape), ZeroTangent()
@@ -400,7 +408,7 @@ def _(a: Numeric, b: Numeric):
 
 @rrule(np.heaviside)
 def _(a: Numeric, b: Numeric):
-    b_shape = np.shape(b)
+    b_shape = shape_of(b)
 
     def heaviside_pullback(ȳ):
         return ZeroTangent(), unbroadcast(masked(ȳ, np.equal(a, 0)), b_shape)
@@ -410,7 +418,7 @@ def _(a: Numeric, b: Numeric):
 
 @rrule(np.ldexp)
 def _(x: Numeric, n: Numeric):
-    shape = np.shape(x)
+    shape = shape_of(x)
 
     def ldexp_pullback(ȳ):
         return match(np.ldexp(ȳ, n), shape), NoTangent()
@@ -523,8 +531,8 @@ def _choice_but_nan(primal, plain):
 
     @rrule(primal)
     def _(a: Numeric, b: Numeric):
-        a_shape = np.shape(a)
-        b_shape = np.shape(b)
+        a_shape = shape_of(a)
+        b_shape = shape_of(b)
         lost = math.inf if plain is np.minimum else -math.inf
         greater = plain is np.maximum
 
@@ -547,8 +555,8 @@ _choice_but_nan(np.fmin, np.minimum)
 
 @rrule(np.where)
 def _(condition: object, a: Numeric, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
 
     def where_pullback(ȳ):
         return (

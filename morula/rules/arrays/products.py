@@ -13,24 +13,77 @@ Tests: tests/rules/arrays/test_products.py
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
+from numpy import dot
 
-from morula.core.extend import NoTangent, rrule, type_stable
-from morula.rules.arrays.broadcasting import match, total, unbroadcast
+from morula.core.extend import NoTangent, folds, non_differentiable, rrule, type_stable
+from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
 
 # -- matrix products -------------------------------------------------------------------------------
 
 
+# The case is known from the types, so that these fold to the one line that is needed.
+
+
+def have_axes(a, m, b, n):
+    """Have a and b these numbers of axes?"""
+    return a.ndim == m and b.ndim == n
+
+
+def are_vectors_or_matrices(a, b):
+    """Have a and b one or two axes?"""
+    return 1 <= a.ndim <= 2 and 1 <= b.ndim <= 2
+
+
+def axes_of(f: Any, *operands: Any) -> Any:
+    """The known numbers of axes of arrays; None, if one of them is not known."""
+    if any(f.types(x) is not np.ndarray for x in operands):
+        return None
+    return [f.details(x)[1] for x in operands]
+
+
+@folds(have_axes)
+def _(f: Any, call: Any) -> Any:
+    a, m, b, n = call.args
+    axes = axes_of(f, a, b)
+    return None if axes is None else type(call.fn)(axes == [m.value, n.value])
+
+
+@folds(are_vectors_or_matrices)
+def _(f: Any, call: Any) -> Any:
+    axes = axes_of(f, *call.args)
+    return None if axes is None else type(call.fn)(set(axes) <= {1, 2})
+
+
+non_differentiable(have_axes, are_vectors_or_matrices)
+
+
 def left_factor(ȳ, a, b):
-    """Ā of Y = A B, for vectors, matrices and stacks of them."""
-    if a.ndim == 2 and b.ndim == 2:
-        return np.dot(ȳ, b.conjugate().T)
-    if a.ndim == 2 and b.ndim == 1:
+    """Ā of Y = A B."""
+    if have_axes(a, 2, b, 2):
+        return dot(ȳ, b.conjugate().T)
+    return left_of_vector(ȳ, a, b)
+
+
+def left_of_vector(ȳ, a, b):
+    """Ā of y = A b."""
+    if have_axes(a, 2, b, 1):
         return ȳ[:, None] * b.conjugate()
-    if a.ndim == 1 and b.ndim == 1:
+    return left_of_vectors(ȳ, a, b)
+
+
+def left_of_vectors(ȳ, a, b):
+    """ā of y = aᵀ b."""
+    if have_axes(a, 1, b, 1):
         return ȳ * b.conjugate()
+    return left_of_stacks(ȳ, a, b)
+
+
+def left_of_stacks(ȳ, a, b):
+    """Ā of Y = A B, for all others."""
     if a.ndim == 1 and b.ndim == 2:
         return np.dot(b.conjugate(), ȳ)
     if b.ndim == 1:
@@ -41,13 +94,28 @@ def left_factor(ȳ, a, b):
 
 
 def right_factor(ȳ, a, b):
-    """B̄ of Y = A B, for vectors, matrices and stacks of them."""
-    if a.ndim == 2 and b.ndim == 2:
-        return np.dot(a.conjugate().T, ȳ)
-    if a.ndim == 2 and b.ndim == 1:
-        return np.dot(ȳ, a.conjugate())
-    if a.ndim == 1 and b.ndim == 1:
+    """B̄ of Y = A B."""
+    if have_axes(a, 2, b, 2):
+        return dot(a.conjugate().T, ȳ)
+    return right_of_vector(ȳ, a, b)
+
+
+def right_of_vector(ȳ, a, b):
+    """b̄ of y = A b."""
+    if have_axes(a, 2, b, 1):
+        return dot(ȳ, a.conjugate())
+    return right_of_vectors(ȳ, a, b)
+
+
+def right_of_vectors(ȳ, a, b):
+    """b̄ of y = aᵀ b."""
+    if have_axes(a, 1, b, 1):
         return ȳ * a.conjugate()
+    return right_of_stacks(ȳ, a, b)
+
+
+def right_of_stacks(ȳ, a, b):
+    """B̄ of Y = A B, for all others."""
     if a.ndim == 1 and b.ndim == 2:
         return a.conjugate()[:, None] * ȳ
     if b.ndim == 1:
@@ -83,10 +151,15 @@ def _(a: np.ndarray, b: np.ndarray):
 
 
 def left_dot(ȳ, a, b):
+    """ā of y = dot(a, b)."""
+    return left_factor(ȳ, a, b) if are_vectors_or_matrices(a, b) else left_of_many(ȳ, a, b)
+
+
+def left_of_many(ȳ, a, b):
     """ā of y = dot(a, b): over the last axis of a and the last but one of b."""
     if a.ndim == 0 or b.ndim == 0:
         return match(ȳ * b.conjugate(), a.shape)
-    if b.ndim <= 2:
+    if b.ndim == 1:
         return left_factor(ȳ, a, b)
     rest = tuple(range(a.ndim - 1, a.ndim + b.ndim - 2))
     return np.tensordot(ȳ, np.moveaxis(b.conjugate(), -2, 0), (rest, range(1, b.ndim)))
@@ -94,13 +167,16 @@ def left_dot(ȳ, a, b):
 
 def right_dot(ȳ, a, b):
     """b̄ of y = dot(a, b)."""
+    return right_factor(ȳ, a, b) if are_vectors_or_matrices(a, b) else right_of_many(ȳ, a, b)
+
+
+def right_of_many(ȳ, a, b):
+    """b̄ of y = dot(a, b), for all others."""
     if a.ndim == 0 or b.ndim == 0:
         return match(ȳ * a.conjugate(), b.shape)
-    if a.ndim <= 2 and b.ndim <= 2:
-        return right_factor(ȳ, a, b)
     rest = tuple(range(a.ndim - 1))
-    ones = np.tensordot(a.conjugate(), ȳ, (rest, rest))  # the inner axis first
-    return ones if b.ndim == 1 else np.moveaxis(ones, 0, -2)
+    inner_first = np.tensordot(a.conjugate(), ȳ, (rest, rest))
+    return inner_first if b.ndim == 1 else np.moveaxis(inner_first, 0, -2)
 
 
 @rrule(np.dot)
@@ -114,7 +190,7 @@ def _(a: np.ndarray, b: Scalar):
 
 @rrule(np.dot)
 def _(a: Scalar, b: Numeric):
-    b_shape = np.shape(b)
+    b_shape = shape_of(b)
 
     def dot_pullback(ȳ):
         return total(ȳ * b.conjugate()), match(ȳ * a.conjugate(), b_shape)
@@ -124,8 +200,8 @@ def _(a: Scalar, b: Numeric):
 
 @rrule(np.vdot)
 def _(a: Numeric, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
 
     def vdot_pullback(ȳ):
         return (
@@ -162,8 +238,8 @@ def inner_right(ȳ, a, b):
 
 @rrule(np.outer)
 def _(a: Numeric, b: Numeric):
-    a_shape = np.shape(a)
-    b_shape = np.shape(b)
+    a_shape = shape_of(a)
+    b_shape = shape_of(b)
 
     def outer_pullback(ȳ):
         return (

@@ -16,7 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
-from morula.rules.arrays.broadcasting import quotient, reduced_size, restore, total, unbroadcast
+from morula.rules.arrays.broadcasting import (
+    quotient,
+    reduced_size,
+    restore,
+    shape_of,
+    spread,
+    total,
+    unbroadcast,
+)
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.types import NO_VALUE
 
@@ -43,7 +51,7 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
 def restored_where(ȳ, shape, axis, keepdims, where):
     """`restore`, for the entries that were asked for."""
     if where is True:
-        return restore(ȳ, shape, axis, keepdims)
+        return spread(ȳ, shape) if axis is None else restore(ȳ, shape, axis, keepdims)
     return masked(restore(ȳ, shape, axis, keepdims), where)
 
 
@@ -58,9 +66,10 @@ def count(shape, axis, keepdims, where):
 @rrule(np.ndarray.mean)
 def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False, where=True):
     shape = a.shape
+    size = a.size
 
     def mean_pullback(ȳ):
-        n = count(shape, axis, keepdims, where)
+        n = (size or 1) if axis is None and where is True else count(shape, axis, keepdims, where)
         return restored_where(ȳ / n, shape, axis, keepdims, where), NoTangent(), NoTangent()
 
     return a.mean(axis, dtype, keepdims=keepdims, where=where), mean_pullback
@@ -77,7 +86,7 @@ def deviations(a, axis, where, mean):
 
 def mean_cotangent(ā, mean):
     """The cotangent of the keyword `mean` of var and std; nothing, if the mean was not given."""
-    return NoTangent() if mean is NO_VALUE else -unbroadcast(ā, np.shape(mean))
+    return NoTangent() if mean is NO_VALUE else -unbroadcast(ā, shape_of(mean))
 
 
 def _asked(where, mean):
@@ -393,9 +402,10 @@ def _(a: np.ndarray, axis=None, *, keepdims=False):
     return y, nanmin_pullback
 
 
-non_differentiable(count, attains, attaining, reduced_size)
+non_differentiable(count, attains, attaining)
 type_stable(
-    np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.var, np.ndarray.var, np.std,
+    count, attains, attaining, np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.var,
+    np.ndarray.var, np.std,
     np.ndarray.std, np.trace, np.ndarray.trace, np.diagonal, np.ndarray.diagonal, np.prod,
     np.ndarray.prod, np.cumsum, np.ndarray.cumsum, np.cumprod, np.ndarray.cumprod, np.max,
     np.ndarray.max, np.min, np.ndarray.min, np.amax, np.amin, np.ptp, np.nansum, np.nanmean,

@@ -8,12 +8,17 @@ Tests: tests/rules/arrays/test_traits.py
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from morula.core.extend import (
+    coarse_detail,
+    constant_attribute,
+    detail_tests,
     NONE,
     AbstractZero,
     CotangentError,
@@ -47,15 +52,49 @@ def tangent_dtype(dtype: np.dtype) -> np.dtype | None:
 
 @detail_of.register(np.ndarray)
 def _(x):
-    return x.dtype.str, x.ndim
+    return x.dtype.str, x.ndim, x.shape if x.size <= MOST_ENTRIES else None
+
+
+MOST_ENTRIES = 30_000  # of larger arrays the shape is not looked at: to check it costs little there
 
 
 @sample_of(np.ndarray)
 def _(detail):
-    dtype, ndim = detail
+    """Ones; where the shape is known, a view of a single one."""
+    dtype, ndim, shape = detail
     if dtype[1] not in "biufc":
         raise KeyError(dtype)  # structured dtypes, strings, objects: nothing can be said
-    return np.ones((1,) * ndim, dtype)
+    if shape is None:
+        return np.ones((1,) * ndim, dtype)
+    return np.broadcast_to(np.ones((), dtype), shape)
+
+
+coarse_detail[np.ndarray] = lambda detail: (*detail[:2], None)
+
+
+def _attribute(detail, name):
+    """The attributes of an array that its dtype and shape decide."""
+    dtype, ndim, shape = detail
+    if name == "ndim":
+        return ndim
+    if name == "dtype":
+        return np.dtype(dtype)
+    if name == "shape":
+        return shape
+    return math.prod(shape) if name == "size" and shape is not None else None
+
+
+constant_attribute[np.ndarray] = _attribute
+
+
+def _tests(detail):
+    """What to ask an array for to know that it has this detail."""
+    dtype, ndim, shape = detail
+    extent = ("ndim", ndim) if shape is None else ("shape", shape)
+    return [("dtype", np.dtype(dtype), operator.is_), (*extent, operator.eq)]
+
+
+detail_tests[np.ndarray] = _tests
 
 
 def _sample_scalar(t: type) -> None:
@@ -158,7 +197,7 @@ def _(x):
 
 @unit.register(np.floating)
 def _(y):
-    return type(y)(1)
+    return 1.0 if isinstance(y, float) else type(y)(1)  # products with 1.0 are left out
 
 
 @unit.register(np.integer)
