@@ -104,7 +104,6 @@ class Gradient:
         self.set_seed()
         self.inline_rules()
         self.clean_adjoint()
-        self.fold_types()
         self.return_gradients()
         if self.needs_context:
             self.keep_context()
@@ -388,6 +387,8 @@ class Gradient:
         while changed:
             changed = self.simplify()
             changed |= remove_empty_control(self.ir, self.reversal)
+            merge_blocks(self.ir)
+            changed |= self.fold_types()
 
     def mark_pure_calls(self) -> None:
         """Type-stable functions of values of known types have no effect but their result."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container
-from types import FunctionType, MethodDescriptorType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent, accumulate
@@ -38,6 +38,7 @@ from morula.core.primitives import (
 )
 from morula.core.registry import registry
 from morula.core.ssa import prune_params
+from morula.core.traits import gives_new
 
 # Primitives without an effect: a call of one may be removed, or repeated.
 PURE = {
@@ -68,6 +69,8 @@ class Folding:
         self.known = known
         self.trusted = trusted
         self.definitions = {c.out: c for c in ir.calls()}
+        self.block: Block | None = None  # that of the call that is folded
+        self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
         self.cells = _single_values(ir)
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
         self._uses: dict[Var, int] | None = None
@@ -94,6 +97,17 @@ class Folding:
         new = Call(call.out, Const(fn), args, (), call.position)
         new.removable = call.removable
         return new
+
+    def may_overwrite(self, x: Operand) -> bool:
+        """Is it a fresh value of the same run of the adjoint's block, that nothing else reads?"""
+        call = self.definitions.get(x) if type(x) is Var else None
+        return (
+            self.in_adjoint
+            and call is not None
+            and self.block_of.get(x) is self.block  # type: ignore[arg-type]
+            and gives_new(call.primitive)
+            and self.used_once(x)
+        )
 
     def used_once(self, x: Operand) -> bool:
         """Is a variable read at one place only?"""
@@ -255,10 +269,6 @@ def _(f: Folding, call: Call) -> Operand | None:
         return None
     if isinstance(owner.value, ModuleType):
         return Const(getattr(owner.value, name.value))
-    # Of the objects that rules work with, the methods: `np.add.reduce`.
-    method = getattr(type(owner.value), name.value, None)
-    if call.removable and type(method) is MethodDescriptorType:
-        return Const(getattr(owner.value, name.value))
     return None
 
 
@@ -347,6 +357,7 @@ def fold_calls(
     for block in ir.blocks:
         kept: list[Call] = []
         folding.in_adjoint = block in adjoint
+        folding.block = block
         for call in block.calls:
             call.fn = _find(mapping, call.fn)
             call.args = tuple([_find(mapping, a) for a in call.args])
@@ -361,6 +372,7 @@ def fold_calls(
             elif type(value) is list:
                 kept += value
                 folding.definitions.update((c.out, c) for c in value)
+                folding.block_of.update((c.out, block) for c in value)
                 rewritten = True
             else:
                 mapping[call.out] = _find(mapping, value)

@@ -112,22 +112,36 @@ def drain(xs: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         return xs[:], lambda bars: scatter(xs, bars)
     if type(xs) is tuple:
         return list(xs), tuple
+    items, back = visit(xs, ignore)
+    return items, lambda bars: back(bars.__getitem__)
+
+
+def ignore(item: Any) -> None:
+    """What `visit` does with an item that is only collected."""
+
+
+def visit(xs: Any, each: Callable[[Any], None]) -> tuple[list[Any], Callable[..., Any]]:
+    """All items, with `each` called for one before the next is fetched.
+
+    The pullback asks for the cotangent of the i-th item by number, the last one first.
+    """
     iterator, iter_back = call(iter, xs)
     items, backs = [], []
     item, back = call(primitives.advance, iterator)
     while item is not primitives.DONE:
         items.append(item)
+        each(item)
         backs.append(back)
         item, back = call(primitives.advance, iterator)
     last = back
 
-    def drain_pullback(bars: list[Any]) -> Any:
+    def visit_pullback(cotangent_of: Callable[[int], Any]) -> Any:
         last(ZERO)
         for i in reversed(range(len(backs))):
-            backs[i](bars[i])
+            backs[i](cotangent_of(i))
         return iter_back(ZERO)[1]
 
-    return items, drain_pullback
+    return items, visit_pullback
 
 
 def scatter(xs: list[Any], bars: list[Any]) -> Any:

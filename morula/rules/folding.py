@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import folds, fresh_results, result_on_samples, transfers, type_stable
+from morula.rules.arrays.broadcasting import spread
+from morula.rules.arrays.indexing import scatter
 
 
 def constant(x: Any) -> Any:
@@ -47,6 +49,9 @@ def _(f: Any, call: Any) -> Any:
             return y
         if factor == -1 and type(factor) is float and f.types(y) is float:
             return [f.same_call(call, operator.neg, y)]
+    for x, y in ((a, b), (b, a)):
+        if (scalar := spread_from(f, x, y)) is not None:
+            return [f.same_call(call, operator.mul, scalar, y)]
     if alike(f, a, b):
         if (x := negated(f, a)) is not None:
             return negative_of(f, call, operator.mul, x, b)
@@ -75,10 +80,64 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
+def spread_from(f: Any, x: Any, other: Any) -> Any:
+    """The scalar that `x` is spread from, if the shape is that of the array `other`."""
+    call = f.definition(x, spread)
+    if call is None or f.types(other) is not np.ndarray:
+        return None
+    scalar, shape = call.args
+    known_shape = f.details(other)[2]
+    if getattr(shape, "value", None) != known_shape or known_shape is None:
+        return None
+    return scalar if f.types(scalar) in SCALARS else None
+
+
+SCALARS = (float, np.float64)
+
+
+def is_plain_index(f: Any, x: Any) -> bool:
+    """Is it a slice, an int, or a tuple of those, which meets no entry twice?"""
+    if f.types(x) in (int, slice):
+        return True
+    items = f.details(x) if f.types(x) is tuple else None
+    return items is not None and all(_type_of(i) in (int, slice) for i in items)
+
+
+def _type_of(value: Any) -> Any:
+    return type(value.value) if hasattr(value, "value") else getattr(value, "type", None)
+
+
+def add_at(total: Any, c: Any, index: Any) -> Any:
+    """`c` added to the entries of a fresh array that a plain index meets, in place."""
+    total[index] += c
+    return total
+
+
+def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """Sums of arrays in an adjoint are added up in the first one's memory."""
+    for x, y in ((a, b), (b, a)):
+        part = f.definition(y, scatter)
+        if (
+            part is not None
+            and f.may_overwrite(x)
+            and f.used_once(y)
+            and is_plain_index(f, part.args[1])
+        ):
+            return [f.same_call(call, add_at, x, part.args[0], part.args[1])]
+    for x, y in ((a, b), (b, a)):
+        if f.may_overwrite(x):
+            return [f.same_call(call, operator.iadd, x, y)]
+    return None
+
+
 @folds(operator.add)
 def _(f: Any, call: Any) -> Any:
-    """x + -y is x - y."""
+    """x + -y is x - y; sums of arrays are made in place where that is safe."""
     a, b = call.args
+    if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
+        found = in_place(f, call, a, b)
+        if found is not None:
+            return found
     if alike(f, a, b):
         if (x := negated(f, b)) is not None:
             return [f.same_call(call, operator.sub, a, x)]
@@ -98,7 +157,12 @@ def _(f: Any, call: Any) -> Any:
 
 @folds(operator.neg)
 def _(f: Any, call: Any) -> Any:
-    """--x is x, for floats."""
+    """--x is x, for floats; -(c * x) is (-c) * x."""
+    product = f.definition(call.args[0], operator.mul)
+    if product is not None and f.used_once(call.args[0]):
+        c = constant(product.args[0])
+        if type(c) is float and f.types(product.args[1]) is np.ndarray:
+            return [f.same_call(call, operator.mul, type(product.args[0])(-c), product.args[1])]
     x = negated(f, call.args[0])
     return x if x is not None and f.types(x) is float else None
 
@@ -140,11 +204,27 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 
 type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter, add_at)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
 fresh_results(
+    scatter, add_at, operator.iadd, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative, np.exp, np.log,
     np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
 )  # fmt: skip
+
+
+DEFAULTS = (0, None, None, False, np._NoValue, True)  # of ufunc.reduce: axis, dtype, out, ...
+
+
+@folds(np.ufunc.reduce)
+def _(f: Any, call: Any) -> Any:
+    """Arguments that say what is so anyway only cost time."""
+    args = list(call.args)
+    while len(args) > 3 and getattr(args[-1], "value", f) is DEFAULTS[len(args) - 3]:
+        del args[-1]
+    if len(args) == len(call.args):
+        return None
+    return [f.same_call(call, np.ufunc.reduce, *args)]

@@ -58,6 +58,7 @@ from morula.rules import builtins as of_builtins
 from morula.rules import operators
 from morula.rules.arrays import attributes as of_arrays
 from morula.rules.calls import (
+    CONTAINERS,
     MISSING,
     Back,
     compiled,
@@ -136,9 +137,16 @@ def move(source: dict[Any, Any], target: dict[Any, Any]) -> None:
 _exposed: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
+def table_of(x: Any) -> Any:
+    """The table of an object's attributes; a container has one beside the adjoint of its items."""
+    return adjoint_of(x.__dict__ if isinstance(x, CONTAINERS) else x)
+
+
 def expose(x: Any) -> Any:
     """The `__dict__` of an object, known as its own from now on."""
     d = x.__dict__
+    if isinstance(x, CONTAINERS):
+        return d
     try:
         _exposed[id(d)] = x
     except TypeError:  # an object without weak references
@@ -152,7 +160,7 @@ def owner_of(d: dict[Any, Any]) -> Any:
     return x if x is not None and x.__dict__ is d else None
 
 
-non_differentiable(expose, owner_of)
+non_differentiable(table_of, expose, owner_of)
 
 # -- attributes that are set of classes and modules -----------------------------------------------------
 
@@ -190,7 +198,7 @@ def field(x: Any, name: str) -> Callable[[Any], Any]:
     """Where the cotangent of an attribute goes that the object itself holds."""
 
     def field_pullback(ȳ: Any) -> Any:
-        give(adjoint_of(x), name, ȳ)
+        give(table_of(x), name, ȳ)
         return ZERO
 
     return field_pullback
@@ -401,7 +409,7 @@ def cached_attribute(x: Any, name: str, found: Any) -> Attribute:
     x.__dict__[name] = y
 
     def cached_attribute_pullback(ȳ: Any) -> Any:
-        return back(accumulate(take(adjoint_of(x), name), ȳ))[1]
+        return back(accumulate(take(table_of(x), name), ȳ))[1]
 
     return y, cached_attribute_pullback
 
@@ -487,7 +495,7 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     store(x, name, value)
 
     def setattr_pullback(ȳ: Any) -> tuple[Any, ...]:
-        return NONE, ZERO, NONE, take(adjoint_of(x), name) if is_by_identity(x) else ZERO
+        return NONE, ZERO, NONE, take(table_of(x), name) if is_by_identity(x) else ZERO
 
     return None, setattr_pullback
 
@@ -522,7 +530,7 @@ def delete_attribute(x: Any, name: str, delete: Any) -> Any:
 
     def delattr_pullback(ȳ: Any) -> tuple[Any, ...]:
         if is_by_identity(x):
-            take(adjoint_of(x), name)
+            take(table_of(x), name)
         return NONE, ZERO, NONE
 
     return None, delattr_pullback
@@ -674,7 +682,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     fn(*args, **kwargs)
 
     def init_pullback(ȳ: Any) -> tuple[Any, ...]:
-        values = take(adjoint_of(x), "args")
+        values = take(table_of(x), "args")
         bars = [ZERO if is_zero(values) else values[i] for i in range(len(rest))]
         return (NONE, ZERO, *bars)
 

@@ -1,0 +1,167 @@
+"""Rules of sum, min, max, sorted and reduce over any iterable.
+
+sum and reduce are folds: each step is a call of the operator or of the function. min and max give
+ȳ to the item that was chosen, the first among equals; sorted gives each item the cotangent from
+the place where it went. Functions given as `key` are called once per item, in order.
+Tests: tests/rules/test_functional.py
+"""
+
+import functools
+import operator
+from typing import Any
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    accumulate,
+    adjoint_of,
+    call,
+    project_to,
+)
+from morula.rules.calls import MISSING, entry, serves
+from morula.rules.containers import drain, drop_from, order_of, visit
+
+NUMBERS = (int, float, bool)
+
+
+@serves(sum)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    start = args[1] if len(args) > 1 else kwargs.get("start", 0)
+    if isinstance(start, (str, bytes, bytearray)):
+        return sum([], start), None  # raises
+    plain: list[Any] = [start]  # Python's own numbers, which sum adds in a way of its own
+    steps: list[Any] = []
+    total = start
+
+    def each(item: Any) -> None:
+        nonlocal total
+        if not steps and type(item) in NUMBERS and type(start) in NUMBERS:
+            plain.append(item)
+            return
+        if not steps:
+            total = sum(plain[1:], start)
+        total, step = call(operator.add, total, item)
+        steps.append(step)
+
+    items, back = visit(args[0], each)
+    if not steps:
+        total = sum(plain[1:], start)
+
+    def sum_pullback(ȳ: Any) -> tuple[Any, ...]:
+        n = len(plain) - 1
+
+        def cotangent_of(i: int) -> Any:
+            nonlocal ȳ
+            if i >= n:
+                _, ȳ, c = steps[i - n](ȳ)
+                return c
+            return projected(plain[i + 1], ȳ)
+
+        x̄ = back(cotangent_of)
+        rest = [projected(start, ȳ)] * (len(args) + len(kwargs) - 1)
+        return (NONE, x̄, *rest)
+
+    return total, sum_pullback
+
+
+def projected(x: Any, x̄: Any) -> Any:
+    """A cotangent in the space of `x`."""
+    return project_to(x)(x̄)
+
+
+def extreme(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`max` or `min` of an iterable, or with a key."""
+    key = kwargs.get("key")
+    single = len(args) == 1
+    keys: list[Any] = []
+    key_backs: list[Any] = []
+
+    def each(item: Any) -> None:
+        if key is None:
+            keys.append(item)
+        else:
+            k, key_back = call(key, item)
+            keys.append(k)
+            key_backs.append(key_back)
+
+    items, back = visit(args[0] if single else args, each)
+    if not single and "default" in kwargs:
+        return fn(*args, **kwargs), None  # raises
+    if not items:
+        if "default" not in kwargs:
+            return fn(items), None  # raises
+        return kwargs["default"], lambda ȳ: (NONE, back(None), *by_name(kwargs, "default", ȳ))
+    place = fn(range(len(items)), key=keys.__getitem__)
+
+    def extreme_pullback(ȳ: Any) -> tuple[Any, ...]:
+        def cotangent_of(i: int) -> Any:
+            c = ȳ if i == place else ZERO
+            return c if key is None else accumulate(key_backs[i](ZERO)[1], c)
+
+        x̄ = back(cotangent_of)
+        bars = [x̄] if single else [entry(x̄, i) for i in range(len(args))]
+        return (NONE, *bars, *[NONE] * len(kwargs))
+
+    return items[place], extreme_pullback
+
+
+def by_name(kwargs: dict[str, Any], name: str, c: Any) -> list[Any]:
+    """Cotangents of keyword arguments, of which one has some."""
+    return [c if k == name else NONE for k in kwargs]
+
+
+serves(max, min)(extreme)
+
+
+@serves(sorted)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    items, back = drain(args[0])
+    order, key_backs = order_of(items, kwargs.get("key"), kwargs.get("reverse", False))
+    y = [items[i] for i in order]
+
+    def sorted_pullback(ȳ: Any) -> tuple[Any, ...]:
+        parts = drop_from(adjoint_of(y), 0, len(y))
+        bars: list[Any] = [ZERO] * len(items)
+        for j, i in enumerate(order):
+            bars[i] = parts[j]
+        for i in reversed(range(len(key_backs))):
+            key_backs[i](ZERO)
+        return (NONE, back(bars), *[NONE] * len(kwargs))
+
+    return y, sorted_pullback
+
+
+@serves(functools.reduce)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    f, xs, *initial = args
+    y = initial[0] if initial else MISSING
+    steps: list[Any] = []
+
+    def each(item: Any) -> None:
+        nonlocal y
+        if y is MISSING:
+            y = item
+        else:
+            y, step = call(f, y, item)
+            steps.append(step)
+
+    items, back = visit(xs, each)
+    if y is MISSING:
+        return functools.reduce(f, items), None  # raises
+
+    def reduce_pullback(ȳ: Any) -> tuple[Any, ...]:
+        f̄: Any = ZERO
+        begin = len(items) - len(steps)
+
+        def cotangent_of(i: int) -> Any:
+            nonlocal ȳ, f̄
+            if i < begin:
+                return ȳ
+            c, ȳ, x̄ = steps[i - begin](ȳ)
+            f̄ = accumulate(c, f̄)
+            return x̄
+
+        x̄ = back(cotangent_of)
+        return NONE, f̄, x̄, *[ȳ] * len(initial)
+
+    return y, reduce_pullback

@@ -1,0 +1,612 @@
+"""Rules of iteration: iter, next, for loops, zip, enumerate, map, filter, reversed.
+
+The iterators stay Python's own, lazy as they are. After each step, `origin` says where the item
+came from: a place in a list, a key of a dict, an item of another iterator, the value of a function.
+There its cotangent goes. What comes from a mutable container goes to the adjoint object at once;
+what comes from a tuple or an array is kept in the adjoint object of the iterator, and handed over
+where the iterator was made. The functions of map and filter are wrapped, so that what they do is
+recorded by whoever takes the step; taken by a compiled function, they just run.
+Tests: tests/rules/test_iteration.py
+"""
+
+import functools
+import gc
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import FunctionType, MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    NoTangent,
+    Tangent,
+    accumulate,
+    adjoint_object,
+    adjoint_of,
+    call,
+    no_rule,
+    no_tangent,
+    non_differentiable,
+    on_entry,
+    primitives,
+    projector,
+    rrule,
+    unthunk,
+)
+from morula.rules.boxes import Box, take
+from morula.rules.calls import MISSING, Back, compiled, entry, is_zero, lookup, serves
+from morula.rules.containers import Key, give_at, is_native
+from morula.rules.objects import give
+
+# -- where an item came from ------------------------------------------------------------------------------
+
+
+class Origin:
+    """Where the cotangent of an item goes; this one has no use for it."""
+
+    __slots__ = ()
+
+    def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
+
+
+class Unknown(Origin):
+    """An iterator that nothing is known of."""
+
+    __slots__ = ("iterator",)
+
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
+
+    def deliver(self, c: Any) -> None:
+        if not is_zero(unthunk(c)):
+            raise no_rule(next, (self.iterator,))
+
+
+class ListItem(Origin):
+    """An item of a list."""
+
+    __slots__ = ("i", "xs")
+
+    def __init__(self, xs: list[Any], i: int) -> None:
+        self.xs = xs
+        self.i = i
+
+    def deliver(self, c: Any) -> None:
+        give_at(adjoint_of(self.xs), self.i, c)
+
+
+class Entry(Origin):
+    """An entry of the adjoint table of a dict, a set, or an iterator over an immutable sequence."""
+
+    __slots__ = ("key", "owner")
+
+    def __init__(self, owner: Any, key: Any) -> None:
+        self.owner = owner
+        self.key = key
+
+    def deliver(self, c: Any) -> None:
+        give(adjoint_of(self.owner), self.key, c)
+
+
+class Pieces(Origin):
+    """The items of a tuple, each with an origin of its own."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[Origin]) -> None:
+        self.parts = parts
+
+    def deliver(self, c: Any) -> None:
+        for i in reversed(range(len(self.parts))):
+            self.parts[i].deliver(entry(c, i))
+
+
+class Value(Origin):
+    """The value of a recorded call."""
+
+    __slots__ = ("step",)
+
+    def __init__(self, step: Any) -> None:
+        self.step = step
+
+    def deliver(self, c: Any) -> None:
+        box = adjoint_of(self.step)
+        box.cotangent = accumulate(box.cotangent, c)
+
+
+CONSTANT = Origin()
+
+# -- calls that iterators make -----------------------------------------------------------------------------
+
+
+class Recording(threading.local):
+    """The steps recorded for the item that is being fetched in this thread, if any is."""
+
+    def __init__(self) -> None:
+        self.steps: list[Any] | None = None
+
+
+_recording = Recording()
+
+
+def record(steps: list[Any] | None) -> list[Any] | None:
+    """Record steps here from now on; gives where they were recorded before."""
+    before = _recording.steps
+    _recording.steps = steps
+    return before
+
+
+non_differentiable(record)
+
+
+class Step:
+    """A call that was made to fetch an item."""
+
+    __slots__ = ("back", "origins", "recorder")
+
+    def __init__(self, back: Back, origins: list[Origin], recorder: Any) -> None:
+        self.back = back
+        self.origins = origins
+        self.recorder = recorder
+
+    def pull_back(self) -> None:
+        """From the cotangent of the value to those of what it was made from."""
+        f̄, *cotangents = self.back(take(adjoint_of(self)))
+        box = adjoint_of(self.recorder)
+        box.cotangent = accumulate(box.cotangent, f̄)
+        for i in reversed(range(len(self.origins))):
+            self.origins[i].deliver(cotangents[i])
+
+
+class Recorder:
+    """A function as map, filter and their like call it: what it does is recorded."""
+
+    __slots__ = ("fn", "iterators", "origins")
+
+    def __init__(self, fn: Any, iterators: tuple[Any, ...]) -> None:
+        self.fn = fn
+        self.iterators = iterators
+        self.origins: list[Origin] = []  # of the latest values
+
+    def __call__(self, *items: Any) -> Any:
+        steps = record(None)
+        if steps is None:
+            return self.fn(*items)
+        y, back = call(self.fn, *items)
+        record(steps)
+        step = Step(back, origins_of(self.iterators, items), self)
+        steps.append(step)
+        self.keep(y, items, step)
+        return y
+
+    def keep(self, y: Any, items: tuple[Any, ...], step: Step) -> None:
+        """Remember where the value came from."""
+        self.origins.append(Value(step))
+
+
+class Predicate(Recorder):
+    """A function as filter calls it: the items that it accepts come from where they came from."""
+
+    __slots__ = ()
+
+    def keep(self, y: Any, items: tuple[Any, ...], step: Step) -> None:
+        if y:
+            self.origins.append(step.origins[0])
+
+
+class Second:
+    """The value of a pair of key and value; remembers the keys."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self) -> None:
+        self.keys: list[Any] = []
+
+    def __call__(self, pair: tuple[Any, Any]) -> Any:
+        self.keys.append(pair[0])
+        return pair[1]
+
+
+@adjoint_object.register(Step)
+@adjoint_object.register(Recorder)
+def _(x: Any) -> Box:
+    return Box()
+
+
+class Indexed:
+    """A sequence of a user's class as iter and reversed see it: what they call is recorded."""
+
+    __slots__ = ("recorder", "xs")
+
+    def __init__(self, xs: Any) -> None:
+        self.xs = xs
+        self.recorder = Recorder(get_item(xs), ())
+
+    def __getitem__(self, i: int) -> Any:
+        return self.recorder(i)
+
+    def __len__(self) -> int:
+        return len(self.xs)
+
+
+def get_item(xs: Any) -> Any:
+    """The bound `__getitem__` of a sequence."""
+    return xs.__getitem__
+
+
+non_differentiable(get_item)
+
+# -- the origin of the item that an iterator has just given ----------------------------------------------------
+
+ORIGINS: dict[type, Callable[[Any, Any, int], Origin]] = {}
+
+
+def origin(iterator: Any, item: Any, skip: int = 0) -> Origin:
+    """Where the item came from that the iterator gave `skip` items before its last one."""
+    of = ORIGINS.get(type(iterator))
+    return Unknown(iterator) if of is None else of(iterator, item, skip)
+
+
+def origins_of(iterators: tuple[Any, ...], items: tuple[Any, ...], skip: int = 0) -> list[Origin]:
+    """The origins of items that iterators have just given, one each, in this order.
+
+    An iterator may stand there more than once, as in `zip(it, it)`.
+    """
+    found = []
+    for k, iterator in enumerate(iterators):
+        times = sum(other is iterator for other in iterators)
+        later = sum(other is iterator for other in iterators[k + 1 :])
+        found.append(origin(iterator, items[k], skip * times + later))
+    return found
+
+
+non_differentiable(origin, origins_of)
+
+
+def originates(*types: type) -> Any:
+    """Register how the origin of the last item of an iterator is found."""
+
+    def register(of: Any) -> Any:
+        for t in types:
+            ORIGINS[t] = of
+        return of
+
+    return register
+
+
+@originates(
+    type(iter("")), type(iter(b"")), type(iter(range(0))), type(iter(range(1 << 100))),
+    type(iter(bytearray())), type(iter("é")),
+)  # fmt: skip
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    return CONSTANT
+
+
+@originates(type(iter([])))
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    _, (xs,), i = iterator.__reduce__()
+    return ListItem(xs, i - 1 - skip)
+
+
+@originates(type(reversed([])))
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    (xs,) = gc.get_referents(iterator)
+    return ListItem(xs, iterator.__length_hint__() + skip)
+
+
+@originates(type(iter(())), type(iter(np.zeros(1))))
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    _, (xs,), i = iterator.__reduce__()
+    if isinstance(xs, Indexed):
+        return xs.recorder.origins[-1 - skip]
+    return Entry(iterator, i - 1 - skip)
+
+
+@originates(reversed)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    _, (xs,), i = iterator.__reduce__()
+    if isinstance(xs, Indexed):
+        return xs.recorder.origins[-1 - skip]
+    return Entry(iterator, i + 1 + skip)
+
+
+def container_of(iterator: Any, kind: type) -> Any:
+    """The container that a compiled iterator runs over."""
+    return next(x for x in gc.get_referents(iterator) if isinstance(x, kind))
+
+
+@originates(type(iter({})), type(reversed({})))
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    return Entry(container_of(iterator, dict), Key(item))
+
+
+@originates(type(iter({}.items())), type(reversed({}.items())))
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    d = container_of(iterator, dict)
+    return Pieces([Entry(d, Key(item[0])), Entry(d, item[0])])
+
+
+@originates(type(iter(set())))
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    return Entry(container_of(iterator, (set, frozenset)), item)
+
+
+@originates(zip)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    return Pieces(origins_of(iterator.__reduce__()[1], item, skip))
+
+
+@originates(enumerate)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    return Pieces([CONSTANT, origin(iterator.__reduce__()[1][0], item[1], skip)])
+
+
+@originates(map)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    fn, source, *_ = iterator.__reduce__()[1]
+    if type(fn) is Second:
+        return Entry(container_of(source, dict), fn.keys[-1 - skip])
+    return fn.origins[-1 - skip] if isinstance(fn, Recorder) and fn.origins else Unknown(iterator)
+
+
+@originates(filter)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    fn = iterator.__reduce__()[1][0]
+    return fn.origins[-1 - skip] if isinstance(fn, Recorder) and fn.origins else Unknown(iterator)
+
+
+@originates(type(iter(int, 1)))
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    recorders = [x for x in gc.get_referents(iterator) if isinstance(x, Recorder)]
+    return recorders[0].origins[-1 - skip] if recorders else Unknown(iterator)
+
+
+for _type in (*ORIGINS, type(iter({}.values())), type(reversed({}.values()))):
+    adjoint_object.register(_type, lambda x: {})
+    projector.register(_type, lambda x: lambda x̄: ZERO)
+    on_entry.register(_type, lambda x, known: x)
+    no_tangent(_type)
+
+# -- iter ---------------------------------------------------------------------------------------------------------
+
+
+@serves(iter)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 2:
+        recorder = Recorder(args[0], ())
+        return iter(recorder, args[1]), lambda ȳ: (NONE, take(adjoint_of(recorder)), NONE)
+    (xs,) = args
+    y, back = iterator_of(xs)
+    return y, lambda ȳ: (NONE, back())
+
+
+def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
+    """`iter(xs)`, and what gives the cotangent of `xs` by value, when all items have theirs."""
+    cls = type(xs)
+    method = lookup(cls, "__iter__")
+    if type(method) is FunctionType:
+        y, back = call(method, xs)
+        return y, lambda: back(ZERO)[1]
+    if cls in ORIGINS:
+        return xs, nothing
+    if isinstance(xs, tuple):
+        y = iter(xs)
+        return y, lambda: gathered(y)
+    if isinstance(xs, np.ndarray):
+        y = iter(xs)
+        return y, lambda: stacked(y, xs)
+    if cls is VALUES:
+        return map(Second(), iter(xs.mapping.items())), nothing
+    if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
+        indexed = Indexed(xs)
+        return iter(indexed), lambda: take(adjoint_of(indexed.recorder))
+    return iter(xs), nothing
+
+
+VALUES = type({}.values())
+
+
+def nothing() -> Any:
+    """No cotangent by value."""
+    return ZERO
+
+
+def gathered(iterator: Any) -> Any:
+    """The cotangent of the tuple that an iterator ran over."""
+    bars = adjoint_of(iterator)
+    found = {i: bars[i] for i in list(bars)}
+    bars.clear()
+    return Tangent[tuple](found) if found else ZERO
+
+
+def stacked(iterator: Any, xs: Any) -> Any:
+    """The cotangent of the array that an iterator ran over."""
+    bars = adjoint_of(iterator)
+    if not bars:
+        return ZERO
+    rows = [bars.get(i, ZERO) for i in range(len(xs))]
+    bars.clear()
+    shape = np.shape(xs)[1:]
+    return np.stack([np.zeros(shape) if is_zero(row) else unthunk(row) for row in rows])
+
+
+# -- the next item --------------------------------------------------------------------------------------------------
+
+
+@rrule(primitives.advance, by_identity=True)
+def _(iterator: object):
+    method = lookup(type(iterator), "__next__")
+    if type(method) is FunctionType:
+        return advance_by_method(method, iterator)
+    item, steps = fetch(iterator)
+    source = CONSTANT if item is primitives.DONE else origin(iterator, item)
+
+    def advance_pullback(ȳ):
+        source.deliver(ȳ)
+        for i in reversed(range(len(steps))):
+            steps[i].pull_back()
+        return (NoTangent(),)
+
+    return item, advance_pullback
+
+
+@rrule(primitives.pull, by_identity=True)
+def _(iterator: object):
+    item, back = call(primitives.advance, iterator)
+    return item, lambda ȳ: back(ȳ)[1:]
+
+
+def fetch(iterator: Any) -> tuple[Any, list[Any]]:
+    """The next item or DONE, and the calls that were made to get it."""
+    steps: list[Any] = []
+    before = record(steps)
+    item = next(iterator, primitives.DONE)
+    record(before)
+    return item, steps
+
+
+def advance_by_method(method: Any, iterator: Any) -> Any:
+    """The next item of an iterator of a user's class."""
+    found = next_or_none(method, iterator)
+    if found is None:
+        return primitives.DONE, lambda ȳ: (NoTangent(),)
+    y, back = found
+    return y, lambda ȳ: back(ȳ)[1:]
+
+
+def next_or_none(method: Any, iterator: Any) -> Any:
+    """The value and the pullback of `__next__`, or None at the end."""
+    try:
+        return call(method, iterator)
+    except StopIteration:
+        return None
+
+
+@serves(next)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    iterator, *default = args
+    if lookup(type(iterator), "__next__") is MISSING:
+        return next(*args), None  # raises
+    if not default and type(lookup(type(iterator), "__next__")) is FunctionType:
+        return call(lookup(type(iterator), "__next__"), iterator)
+    y, back = call(primitives.advance, iterator)
+    if y is not primitives.DONE:
+        return y, lambda ȳ: (NONE, back(ȳ)[1], *[ZERO] * len(default))
+    if not default:
+        raise StopIteration
+    return default[0], lambda ȳ: (NONE, back(ZERO)[1], ȳ)
+
+
+# -- iterators made of others ------------------------------------------------------------------------------------------
+
+
+def sources_of(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Callable[[], list[Any]]]:
+    """Iterators over several sources, and what gives the cotangents of the sources."""
+    pairs = [call(iter, x) for x in xs]
+
+    def sources_pullback() -> list[Any]:
+        bars: list[Any] = [ZERO] * len(pairs)
+        for i in reversed(range(len(pairs))):
+            bars[i] = pairs[i][1](ZERO)[1]
+        return bars
+
+    return tuple([compiled_iterator(y) for y, _ in pairs]), sources_pullback
+
+
+def compiled_iterator(iterator: Any) -> Any:
+    """An iterator whose steps are recorded also if a compiled function takes them."""
+    if type(lookup(type(iterator), "__next__")) is FunctionType:
+        return map(Recorder(next, ()), Repeated(iterator))
+    return iterator
+
+
+class Repeated:
+    """An iterator over an iterator again and again, for `map(next, …)` to end with it."""
+
+    __slots__ = ("iterator",)
+
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        return self.iterator
+
+
+@serves(zip)
+def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    iterators, back = sources_of(args)
+    y = zip(*iterators, **kwargs)
+    return y, lambda ȳ: (NONE, *back(), *[NONE] * len(kwargs))
+
+
+@serves(enumerate)
+def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    named = {"iterable": args[0] if args else None, **kwargs}
+    iterators, back = sources_of((named.pop("iterable"),))
+    y = enumerate(iterators[0], *args[1:], **named)
+
+    def enumerate_pullback(ȳ: Any) -> tuple[Any, ...]:
+        x̄ = back()[0]
+        if args:
+            return (NONE, x̄, *[NONE] * (len(args) - 1 + len(kwargs)))
+        return (NONE, *[x̄ if k == "iterable" else NONE for k in kwargs])
+
+    return y, enumerate_pullback
+
+
+@serves(map)
+def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    iterators, back = sources_of(args[1:])
+    recorder = Recorder(args[0], iterators)
+    y = map(recorder, *iterators, **kwargs)
+
+    def map_pullback(ȳ: Any) -> tuple[Any, ...]:
+        bars = back()
+        return (NONE, take(adjoint_of(recorder)), *bars, *[NONE] * len(kwargs))
+
+    return y, map_pullback
+
+
+@serves(filter)
+def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    fn, xs = args
+    iterators, back = sources_of((xs,))
+    recorder = Predicate(bool if fn is None else fn, iterators)
+    y = filter(recorder, *iterators)
+    return y, lambda ȳ: (NONE, take(adjoint_of(recorder)), *back())
+
+
+@serves(reversed)
+def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (xs,) = args
+    method = lookup(type(xs), "__reversed__")
+    if type(method) is FunctionType:
+        y, back = call(method, xs)
+        return y, lambda ȳ: (NONE, back(ȳ)[1])
+    if isinstance(xs, list) or type(xs) is range:
+        return reversed(xs), lambda ȳ: (NONE, ZERO)
+    if isinstance(xs, tuple):
+        y = reversed(xs)
+        return y, lambda ȳ: (NONE, gathered(y))
+    if isinstance(xs, np.ndarray):
+        y = reversed(xs)
+        return y, lambda ȳ: (NONE, stacked(y, xs))
+    if type(xs) is VALUES:
+        return map(Second(), reversed(xs.mapping.items())), lambda ȳ: (NONE, ZERO)
+    if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
+        indexed = Indexed(xs)
+        y = reversed(indexed)
+        return y, lambda ȳ: (NONE, take(adjoint_of(indexed.recorder)))
+    return reversed(xs), lambda ȳ: (NONE, ZERO)
+
+
+_ = (functools, deque, MappingProxyType, compiled, is_native)
+del _type
