@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import (
     BuiltinFunctionType,
+    BuiltinMethodType,
     FunctionType,
     MethodDescriptorType,
     ModuleType,
@@ -213,6 +214,13 @@ class Inference:
         reads = {c.out: c for c in self.ir.calls() if c.primitive is getattr and len(c.args) == 2}
         changed = False
         for call in self.ir.calls():
+            bound = call.primitive
+            if type(bound) is BuiltinMethodType and not isinstance(bound.__self__, ModuleType):
+                method = method_of(describe(bound.__self__), bound.__name__)
+                if method is not None:
+                    call.fn, call.args = Const(method), (Const(bound.__self__), *call.args)
+                    changed = True
+                continue
             read = reads.get(call.fn) if type(call.fn) is Var else None
             if read is None or type(read.args[1]) is not Const:
                 continue
@@ -232,7 +240,7 @@ class Inference:
             kept = []
             for call in block.calls:
                 value = self.types.get(call.out)
-                resolvable = call.primitive in (load_global, getattr, isinstance, type)
+                resolvable = call.primitive in (load_global, getattr, isinstance, type, len)
                 if type(value) is Const and resolvable:
                     mapping[call.out] = value
                 else:
@@ -757,7 +765,13 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 @transfers(len)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     x = known(args[0])
-    return Known(int) if x is not None and _is_builtin(x.type) else None
+    if x is None or not _is_builtin(x.type):
+        return None
+    decided = constant_attribute.get(x.type)
+    n = None if decided is None else decided(x.detail, "__len__")
+    if x.type is tuple and x.detail is not None:
+        n = len(x.detail)
+    return Known(int) if n is None else Const(n)
 
 
 def _is_builtin(t: type) -> bool:

@@ -272,6 +272,13 @@ def _(f: Folding, call: Call) -> Operand | None:
     return None
 
 
+@folds(slice)
+def _(f: Folding, call: Call) -> Operand | None:
+    if all(type(a) is Const and is_simple(a.value) for a in call.args):
+        return Const(slice(*[a.value for a in call.args]))  # type: ignore[union-attr]
+    return None
+
+
 @folds(check_bound)
 def _(f: Folding, call: Call) -> Operand | None:
     x = call.args[0]

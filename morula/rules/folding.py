@@ -52,6 +52,10 @@ def _(f: Any, call: Any) -> Any:
     for x, y in ((a, b), (b, a)):
         if (scalar := spread_from(f, x, y)) is not None:
             return [f.same_call(call, operator.mul, scalar, y)]
+        if f.in_adjoint and type(constant(x)) in (int, float):
+            found = times_constant(f, call, x, y)
+            if found is not None:
+                return found
     if alike(f, a, b):
         if (x := negated(f, a)) is not None:
             return negative_of(f, call, operator.mul, x, b)
@@ -60,6 +64,21 @@ def _(f: Any, call: Any) -> Any:
         if f.in_adjoint:
             return times_reciprocal(f, call)
     return None
+
+
+def times_constant(f: Any, call: Any, x: Any, y: Any) -> Any:
+    """In an adjoint, constant factors of an array are multiplied first."""
+    whole = f.definition(y, spread)
+    if whole is not None and type(constant(whole.args[0])) is float:
+        factor = type(x)(constant(whole.args[0]) * constant(x))
+        return [f.same_call(call, spread, factor, whole.args[1])]
+    product = f.definition(y, operator.mul)
+    if product is None or not f.used_once(y) or f.types(y) is not np.ndarray:
+        return None
+    c = constant(product.args[0])
+    if c is None or float not in (type(c), type(constant(x))):
+        return None
+    return [f.same_call(call, operator.mul, type(x)(float(c * constant(x))), product.args[1])]
 
 
 def times_reciprocal(f: Any, call: Any) -> Any:
@@ -81,7 +100,7 @@ def _(f: Any, call: Any) -> Any:
 
 
 def spread_from(f: Any, x: Any, other: Any) -> Any:
-    """The scalar that `x` is spread from, if the shape is that of the array `other`."""
+    """What `x` is spread from, if the shape is that of the array `other`, which does the same."""
     call = f.definition(x, spread)
     if call is None or f.types(other) is not np.ndarray:
         return None
@@ -89,10 +108,10 @@ def spread_from(f: Any, x: Any, other: Any) -> Any:
     known_shape = f.details(other)[2]
     if getattr(shape, "value", None) != known_shape or known_shape is None:
         return None
-    return scalar if f.types(scalar) in SCALARS else None
+    return scalar if f.types(scalar) in SPREADABLE else None
 
 
-SCALARS = (float, np.float64)
+SPREADABLE = (float, np.float64, np.ndarray)
 
 
 def is_plain_index(f: Any, x: Any) -> bool:
@@ -186,6 +205,17 @@ def _(f: Any, call: Any) -> Any:
     return call.args[0] if known is not None and known[0][1] == "f" else None
 
 
+@transfers(add_at)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return args[0]
+
+
+@transfers(operator.iadd)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """In place or not, the type of a sum is the same."""
+    return result_on_samples(operator.add, args)
+
+
 @transfers(operator.pow, operator.ipow)
 def _(s: Any, call: Any, args: Any) -> Any:
     """a ** n: a float or an array stays one for an int n, an int for a constant n >= 0."""
@@ -204,7 +234,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 
 type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
-type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter, add_at)
+type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 

@@ -18,7 +18,7 @@ import operator
 
 import numpy as np
 
-from morula.core.extend import non_differentiable, rrule, type_stable
+from morula.core.extend import ZeroTangent, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, match_part, part, shape_of, total
 from morula.rules.arrays.structural import masked
 from morula.rules.arrays.types import Numeric, Real, Scalar
@@ -231,15 +231,30 @@ def _(a: Scalar, b: Scalar):
 # -- powers ----------------------------------------------------------------------------------------
 
 
-def slope(y, x, p):
-    """∂(x**p)/∂x for a real number p, without NaN at x = 0 where p is 0 or a natural number."""
+def slope(x, n):
+    """∂(x**n)/∂x of a natural number n, without NaN at x = 0."""
+    return n * x ** (n - 1) if n != 0 else 0
+
+
+def real_slope(y, x, p):
+    """∂(x**p)/∂x of a real number p, where y = x**p."""
     if p == 2:
-        return 2 * x
-    if p == 0:
-        return 0
+        return p * x
     if p == 0.5:
-        return 0.5 / y
-    return p * x ** (p - 1)
+        return p / y
+    return p * x ** (p - 1) if p != 0 else x * 0.0
+
+
+@rrule(real_slope)
+def _(y: object, x: object, p: Real):
+    """The derivative by p needs its own rule: what is written for one p holds for that p only."""
+
+    def real_slope_pullback(s̄):
+        second = (p * real_slope(y / x, x, p - 1)).conjugate()
+        by_p = (x ** (p - 1) * (1 + p * log_or_zero(x))).conjugate()
+        return ZeroTangent(), s̄ * second, total(s̄ * by_p)
+
+    return real_slope(y, x, p), real_slope_pullback
 
 
 def by_base(a, b):
@@ -270,11 +285,22 @@ def by_exponent(y, a):
 
 @rrule(operator.pow)
 @rrule(builtins.pow)
-def _(x: np.ndarray, p: Real):
+def _(x: np.ndarray, n: int):
+    y = x**n
+
+    def pow_pullback(ȳ):
+        return ȳ * slope(x, n).conjugate(), total(ȳ * by_exponent(y, x).conjugate())
+
+    return y, pow_pullback
+
+
+@rrule(operator.pow)
+@rrule(builtins.pow)
+def _(x: np.ndarray, p: float):
     y = x**p
 
     def pow_pullback(ȳ):
-        return ȳ * slope(y, x, p).conjugate(), total(ȳ * by_exponent(y, x).conjugate())
+        return ȳ * real_slope(y, x, p).conjugate(), total(ȳ * by_exponent(y, x).conjugate())
 
     return y, pow_pullback
 
@@ -284,7 +310,7 @@ def _(x: np.ndarray, p: Real):
     y = np.power(x, p)
 
     def power_pullback(ȳ):
-        return ȳ * slope(y, x, p).conjugate(), total(ȳ * by_exponent(y, x).conjugate())
+        return ȳ * real_slope(y, x, p).conjugate(), total(ȳ * by_exponent(y, x).conjugate())
 
     return y, power_pullback
 

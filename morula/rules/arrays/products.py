@@ -13,7 +13,7 @@ Tests: tests/rules/arrays/test_products.py
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import dot
@@ -391,45 +391,64 @@ def einsum_cotangent(ȳ, i, inputs, output, operands, optimize):
 
     A letter that the operand has twice is put on its diagonal.
     """
-    operand = operands[i]
-    shape = np.shape(operand)
-    sizes = {}
-    for letters, x in zip(inputs, operands, strict=True):
-        for c, n in zip(letters, np.shape(x), strict=True):
-            sizes[c] = max(sizes.get(c, 1), n)
-    letters = "".join(dict.fromkeys(inputs[i]))
-    others = [x for j, x in enumerate(operands) if j != i]
-    terms = [t for j, t in enumerate(inputs) if j != i]
-    found = [c for c in letters if c in output or any(c in t for t in terms)]
-    expression = ",".join([output, *terms]) + "->" + "".join(found)
-    others = [np.conjugate(x) for x in others]
-    x̄ = np.einsum(expression, ȳ, *others, optimize=optimize)
-    full = [sizes[c] for c in letters]
-    x̄ = np.reshape(x̄, [x̄.shape[found.index(c)] if c in found else 1 for c in letters])
-    x̄ = np.broadcast_to(x̄, full)
-    own = dict(zip(inputs[i], shape, strict=True))
-    x̄ = unbroadcast(x̄, tuple(own[c] for c in letters))
-    if letters == inputs[i]:
+    plan = einsum_plan(i, inputs, output, [np.shape(x) for x in operands])
+    others = [np.conjugate(x) for x in (*operands[:i], *operands[i + 1 :])]
+    x̄ = np.einsum(plan.expression, ȳ, *others, optimize=optimize)
+    x̄ = np.broadcast_to(np.reshape(x̄, einsum_shape(plan, x̄.shape)), plan.full)
+    x̄ = unbroadcast(x̄, plan.own)
+    if plan.diagonal is None:
         return x̄
-    return einsum_diagonal(x̄, letters, inputs[i], own)
+    return np.einsum(plan.diagonal, x̄, *[np.eye(n, dtype=x̄.dtype) for n in plan.repeated])
 
 
-def einsum_diagonal(x̄, letters, wanted, sizes):
-    """x̄ on the diagonals of zeros, where a letter is wanted twice."""
+class EinsumPlan(NamedTuple):
+    """How the cotangent of an operand is found."""
+
+    expression: str  # of ȳ and the other operands: gives the letters that these have
+    letters: str  # of the operand, each once
+    found: str  # those that the expression gives
+    full: tuple[int, ...]  # the sizes of the letters, where operands broadcast
+    own: tuple[int, ...]  # those that the operand has
+    diagonal: str | None  # puts the result on diagonals
+    repeated: tuple[int, ...]  # the sizes of the letters that the operand has again
+
+
+def einsum_plan(i, inputs, output, shapes):
+    """The plan for operand i; all of it is letters and sizes."""
+    sizes: dict = {}
+    for letters, shape in zip(inputs, shapes, strict=True):
+        for c, n in zip(letters, shape, strict=True):
+            sizes[c] = max(sizes.get(c, 1), n)
+    wanted = inputs[i]
+    own = dict(zip(wanted, shapes[i], strict=True))
+    letters = "".join(dict.fromkeys(wanted))
+    terms = [*inputs[:i], *inputs[i + 1 :]]
+    found = "".join([c for c in letters if c in output or any(c in t for t in terms)])
+    expression = ",".join([output, *terms]) + "->" + found
     fresh = [c for c in "zyxwvutsrqponmlkjihgfedcba" if c not in wanted]
-    spelled = ""
-    terms = [letters]
-    units = []
+    spelled, again = "", []
     for c in wanted:
-        name = c
         if c in spelled:
-            name = fresh.pop()
-            terms.append(c + name)
-            units.append(np.eye(sizes[c], dtype=x̄.dtype))
-        spelled += name
-    return np.einsum(f"{','.join(terms)}->{spelled}", x̄, *units)
+            again.append((c, fresh.pop()))
+        spelled += again[-1][1] if c in spelled else c
+    diagonal = ",".join([letters, *[a + b for a, b in again]]) + "->" + spelled if again else None
+    return EinsumPlan(
+        expression,
+        letters,
+        found,
+        tuple([sizes[c] for c in letters]),
+        tuple([own[c] for c in letters]),
+        diagonal,
+        tuple([own[a] for a, _ in again]),
+    )
 
 
+def einsum_shape(plan, shape):
+    """The shape of what was found with an axis of length 1 for each letter that was not."""
+    return tuple([shape[plan.found.index(c)] if c in plan.found else 1 for c in plan.letters])
+
+
+non_differentiable(einsum_plan, einsum_shape, einsum_subscripts)
 type_stable(
     operator.matmul, np.matmul, np.dot, np.ndarray.dot, np.vdot, np.inner, np.outer, np.tensordot,
     np.vecdot, np.matvec, np.vecmat, np.einsum,

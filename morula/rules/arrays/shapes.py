@@ -27,13 +27,13 @@ def _(a: np.ndarray, shape: object, order="C"):
 
 
 @rrule(np.ndarray.reshape)
-def _(a: np.ndarray, shape: object):
+def _(a: np.ndarray, shape: object, *, order="C"):
     old = a.shape
 
     def reshape_pullback(ȳ):
-        return ȳ.reshape(old), NoTangent()
+        return ȳ.reshape(old, order=order), NoTangent()
 
-    return a.reshape(shape), reshape_pullback
+    return a.reshape(shape, order=order), reshape_pullback
 
 
 @rrule(np.ndarray.reshape)

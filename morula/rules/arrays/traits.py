@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
-    coarse_detail,
-    constant_attribute,
-    detail_tests,
     NONE,
     AbstractZero,
     CotangentError,
+    coarse_detail,
+    constant_attribute,
     detail_of,
+    detail_tests,
     materialise,
     no_tangent,
     projector,
@@ -81,6 +81,8 @@ def _attribute(detail, name):
         return np.dtype(dtype)
     if name == "shape":
         return shape
+    if name == "__len__":
+        return shape[0] if shape else None
     return math.prod(shape) if name == "size" and shape is not None else None
 
 

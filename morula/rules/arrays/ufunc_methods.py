@@ -99,9 +99,11 @@ def _selected_argument(x, where, shape):
 
 @rrule(np.ufunc.reduce)
 def _(
-    ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None, *,
-    initial=NO_VALUE, keepdims=False, where=True,
+    ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None, out=None, keepdims=False,
+    initial=NO_VALUE, where=True,
 ):  # fmt: skip
+    if out is not None:
+        raise refuse(f"np.{ufunc.__name__}.reduce with out=")
     keywords: dict[str, Any] = {"keepdims": keepdims}
     if initial is not NO_VALUE:
         keywords["initial"] = initial
@@ -117,14 +119,14 @@ def _(
         def reduce_pullback(ȳ):
             ā, *rest = back(ȳ)
             last = rest[n - 1] if len(rest) >= n else NoTangent()
-            return NoTangent(), ā, NoTangent(), NoTangent(), last
+            return NoTangent(), ā, *_N2, *_N2, last, NoTangent()
 
         return y, reduce_pullback
     y = ufunc.reduce(array, axis, dtype, **keywords)
 
     def other_reduce_pullback(ȳ):
         if ufunc in CONSTANT:
-            return (ZeroTangent(),) * 4
+            return (ZeroTangent(),) * 8
         if ufunc not in (np.logaddexp, np.hypot, np.fmax, np.fmin):
             raise _no_rule(ufunc, "reduce")
         wide_y = restore(y, array.shape, axis, keepdims)
@@ -136,8 +138,8 @@ def _(
         else:
             mask = attains(array, y, axis, keepdims, where)
             n = attaining(mask, axis, keepdims, initial, y)
-            return NoTangent(), selected(restore(ȳ / n, array.shape, axis, keepdims), mask), *_N2
-        return NoTangent(), ā if where is True else selected(ā, where), *_N2
+            ā = selected(restore(ȳ / n, array.shape, axis, keepdims), mask)
+        return NoTangent(), ā if where is True else selected(ā, where), *_N2, *_N2, *_N2
 
     return y, other_reduce_pullback
 

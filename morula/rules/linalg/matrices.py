@@ -135,11 +135,10 @@ def _(a: np.ndarray, n: int):
 
     def matrix_power_pullback(ȳ):
         base = ctranspose(a if n >= 0 else np.linalg.inv(a))
-        powers = [np.linalg.matrix_power(base, k) for k in range(max(abs(n), 1))]
-        ā = sum(
-            (np.matmul(np.matmul(powers[k], ȳ), powers[abs(n) - 1 - k]) for k in range(abs(n))),
-            np.zeros_like(ȳ),
-        )
+        ā = np.zeros_like(ȳ)
+        for k in range(abs(n)):
+            left = np.matmul(np.linalg.matrix_power(base, k), ȳ)
+            ā = ā + np.matmul(left, np.linalg.matrix_power(base, abs(n) - 1 - k))
         return ā if n >= 0 else -np.matmul(np.matmul(base, ā), base), NoTangent()
 
     return y, matrix_power_pullback
