@@ -647,7 +647,7 @@ class Slots:
     def colour(self) -> dict[Var, str]:
         """Slots for the classes, the first that is free over the whole range."""
         taken: list[tuple[str, int]] = []
-        names: set[str] = set()
+        names: set[str] = set(self.free.values())
         slot_of: dict[Var, str] = {}
         for i, param in enumerate(self.ir.params):
             name = self.like.co_varnames[i] if i < self.argument_count() else f"arg{i}"

@@ -1,6 +1,6 @@
 """The one door for rules: all that a rule may import from the core."""
 
-from morula.core import primitives
+from morula.core import context, general, interface, primitives, registry, traits
 from morula.core.context import adjoint_if_any, adjoint_of, isolated, results_of
 from morula.core.cotangents import (
     NONE,
@@ -65,14 +65,17 @@ __all__ = [
     "call",
     "coarse_detail",
     "constant_attribute",
+    "context",
     "describe",
-    "detail_tests",
     "detail_of",
+    "detail_tests",
     "find_rrule",
     "folds",
     "fresh_results",
     "frule",
+    "general",
     "gradient_for",
+    "interface",
     "isolated",
     "materialise",
     "multiply",
@@ -85,13 +88,15 @@ __all__ = [
     "project_to",
     "projector",
     "python_function",
+    "registry",
     "resolves",
-    "results_of",
     "result_on_samples",
+    "results_of",
     "rrule",
     "sample_of",
     "scalar_rule",
     "scale",
+    "traits",
     "transfers",
     "type_stable",
     "unit",

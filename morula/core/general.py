@@ -156,12 +156,16 @@ def transform(code: CodeType, namespace: dict[str, Any]) -> CodeType:
     return split(reversal, code, namespace)
 
 
-_CONSTANT_CALLEES = {id(load_global), id(make_function)}
+def _is_plain(c: Call) -> bool:
+    """Is it a global variable, or a function without default values?"""
+    if c.primitive is make_function:
+        return all(type(x) is Const and x.value is None for x in c.args[2:4])
+    return c.primitive is load_global
 
 
 def general_plan(c: Call) -> Pair | None:
     """Every call whose callee is not known to be constant is looked up when it happens."""
-    if type(c.fn) is Const and (is_constant(c.fn.value) or id(c.fn.value) in _CONSTANT_CALLEES):
+    if type(c.fn) is Const and (is_constant(c.fn.value) or _is_plain(c)):
         return None
     operands = c.operands()
     return Pair(Const(call), operands, c.keywords, tuple(enumerate(operands)))

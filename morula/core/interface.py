@@ -9,10 +9,10 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.compiled import Family, family_of
-from morula.core.context import adjoint_if_any, enter, leave
+from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import call
-from morula.core.traits import has_tangent, materialise, unit
+from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, unit
 
 
 def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -28,31 +28,43 @@ def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     >>> back(1.0)
     (Tangent[function](a=2.0), 3.0)
     """
+    known: dict[int, Any] = {}
+    inputs = [on_entry(x, known) for x in (f, *args)]
     y, back = call(f, *args, **kwargs)
-
-    def J_pullback(ȳ: Any) -> tuple[Any, ...]:
-        outer = enter()
-        try:
-            return _pull(back, y, ȳ, (f, *args))
-        finally:
-            leave(outer)
-
-    return y, J_pullback
+    return y, functools.partial(pull, back, y, inputs)
 
 
-def _pull(
-    back: Callable[[Any], tuple[Any, ...]], y: Any, ȳ: Any, inputs: tuple[Any, ...]
+def pull(back: Callable[[Any], tuple[Any, ...]], y: Any, inputs: list[Any], ȳ: Any) -> Any:
+    """One reverse pass: what a user gets for each input, for a cotangent that mirrors y."""
+    outer = enter()
+    try:
+        return gradients_of(back, y, inputs, ȳ)
+    finally:
+        leave(outer)
+
+
+def straight_pull(
+    back: Callable[[Any], tuple[Any, ...]], y: Any, inputs: list[Any], ȳ: Any
+) -> Any:
+    """The same, as differentiated code sees it."""
+    outer = enter()
+    found = gradients_of(back, y, inputs, ȳ)
+    leave(outer)
+    return found
+
+
+def gradients_of(
+    back: Callable[[Any], tuple[Any, ...]], y: Any, inputs: list[Any], ȳ: Any
 ) -> tuple[Any, ...]:
-    """One reverse pass: the gradient for each input, for a cotangent that mirrors y."""
+    """The cotangent of the callable, which may be none, and the gradients for its arguments."""
     cotangents = back(project_to(y)(ȳ))
-    return tuple([gradient_for(x, x̄) for x, x̄ in zip(inputs, cotangents, strict=False)])
-
-
-def gradient_for(x: Any, x̄: Any) -> Any:
-    """What a user gets for the argument x with the cotangent x̄; None: it has no tangent space."""
-    if not has_tangent(type(x)):
-        return None
-    return materialise(x, x̄, adjoint_if_any)
+    of = Reached()
+    f, *args = inputs
+    f̄ = materialise(f, cotangents[0], of) if has_tangent(type(f)) else NONE
+    gradients = [
+        gradient_for(x, x̄, of) for x, x̄ in zip(args, cotangents[1 : len(inputs)], strict=True)
+    ]
+    return (NONE if f̄ is None else f̄, *gradients)
 
 
 def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:

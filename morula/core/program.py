@@ -49,7 +49,7 @@ from morula.core.reverse import (
     more_iterations,
     reachable_from,
 )
-from morula.core.simplify import simplify
+from morula.core.simplify import share, simplify
 from morula.core.ssa import prune_params
 from morula.core.traits import (
     Known,
@@ -225,7 +225,7 @@ class Gradient:
     def simplify(self) -> bool:
         """Simplify primal and adjoint."""
         adjoint = reachable_from(self.reversal.start)
-        return simplify(self.ir, trusted, self.known_of, adjoint)
+        return simplify(self.ir, trusted, self.known_of, adjoint, self.with_value)
 
     def known_of(self, x: Operand) -> Known | None:
         """Type and detail of an operand, where they are known."""
@@ -383,12 +383,19 @@ class Gradient:
                 if call.primitive is accumulate:
                     self.lower_sum(call, definite, opaque)
         self.mark_pure_calls()
+        self.share_values()
         changed = True
         while changed:
             changed = self.simplify()
             changed |= remove_empty_control(self.ir, self.reversal)
             merge_blocks(self.ir)
             changed |= self.fold_types()
+
+    def share_values(self) -> None:
+        """Common values are computed once; between primal and adjoint only where neither loops."""
+        adjoint = reachable_from(self.reversal.start)
+        loops = any(c.primitive is enter_loop for c in self.ir.calls())
+        share(self.ir, lambda block: loops and block in adjoint)
 
     def mark_pure_calls(self) -> None:
         """Type-stable functions of values of known types have no effect but their result."""

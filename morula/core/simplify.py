@@ -8,10 +8,11 @@ meaning: what may be computed ahead is said by `FOLDS`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Hashable
 from types import FunctionType, ModuleType
 from typing import Any
 
+from morula.core.cfg import dominators
 from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent, accumulate
 from morula.core.ir import (
     IR,
@@ -68,6 +69,7 @@ class Folding:
         self.ir = ir
         self.known = known
         self.trusted = trusted
+        self.exact = False  # must the primal's value be that of the plain call, bit for bit?
         self.definitions = {c.out: c for c in ir.calls()}
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
@@ -85,6 +87,11 @@ class Folding:
         """The detail of an operand, where it is known."""
         k = self.known(x)
         return None if k is None else k.detail
+
+    @staticmethod
+    def const(value: Any) -> Const:
+        """A constant operand."""
+        return Const(value)
 
     def new_call(self, call: Call, fn: Any, *args: Operand) -> Call:
         """A call of a function without effects, in the place of another."""
@@ -338,12 +345,13 @@ def simplify(
     trusted: Callable[[dict[str, Any]], bool],
     known: Callable[[Operand], Any] = lambda x: None,
     adjoint: Container[Block] = (),
+    exact: bool = True,
 ) -> bool:
     """Fold until nothing changes; was anything changed?"""
     changed_at_all = False
     changed = True
     while changed:
-        changed = fold_calls(ir, trusted, known, adjoint)
+        changed = fold_calls(ir, trusted, known, adjoint, exact)
         changed |= fold_branches(ir)
         changed |= remove_unused(ir)
         changed_at_all |= changed
@@ -356,6 +364,7 @@ def fold_calls(
     trusted: Callable[[dict[str, Any]], bool],
     known: Callable[[Operand], Any],
     adjoint: Container[Block],
+    exact: bool,
 ) -> bool:
     """Replace calls by what they are known to give."""
     folding = Folding(ir, trusted, known)
@@ -364,6 +373,7 @@ def fold_calls(
     for block in ir.blocks:
         kept: list[Call] = []
         folding.in_adjoint = block in adjoint
+        folding.exact = exact and not folding.in_adjoint
         folding.block = block
         for call in block.calls:
             call.fn = _find(mapping, call.fn)
@@ -430,6 +440,54 @@ def fold_branches(ir: IR) -> bool:
     if changed:
         ir.blocks = reachable(ir)
     return changed
+
+
+def share(ir: IR, side: Callable[[Block], Hashable]) -> bool:
+    """Compute what is computed twice once: calls without effects of the same operands.
+
+    A value is shared where its block dominates, among blocks of the same `side`: residuals of a
+    loop's iterations are not worth more than a cheap operation.
+    """
+    children: dict[Block, list[Block]] = {}
+    for block, parent in dominators(ir).items():
+        if parent is not None:
+            children.setdefault(parent, []).append(block)
+    mapping: dict[Var, Operand] = {}
+    work: list[tuple[Block, dict[Any, Var]]] = [(ir.entry, {})]
+    while work:
+        block, known = work.pop()
+        known = dict(known)
+        kept = []
+        for call in block.calls:
+            call.fn = _find(mapping, call.fn)
+            call.args = tuple([_find(mapping, a) for a in call.args])
+            key = _key_of(call, side(block))
+            if key is None:
+                kept.append(call)
+            elif key in known:
+                mapping[call.out] = known[key]
+            else:
+                known[key] = call.out
+                kept.append(call)
+        block.calls = kept
+        work += [(child, known) for child in children.get(block, ())]
+    substitute(ir, mapping)
+    return bool(mapping)
+
+
+def _key_of(call: Call, side: Hashable) -> Any:
+    """What two calls that give the same have in common; None: the call stands for itself."""
+    if not call.removable or call.primitive is None or id(call.primitive) in PURE:
+        return None
+    return side, id(call.primitive), call.keywords, tuple([_operand_key(a) for a in call.args])
+
+
+def _operand_key(x: Operand) -> Any:
+    if type(x) is Var:
+        return x
+    if is_simple(x.value) or type(x.value) is slice:
+        return type(x.value), repr(x.value)
+    return id(x.value)
 
 
 def is_removable(call: Call) -> bool:

@@ -5,9 +5,10 @@ of a function is that of the variables it captured, which sits in their boxes.
 Tests: tests/rules/test_boxes.py
 """
 
-from collections.abc import Callable
-from types import CellType, FunctionType
+from collections.abc import Callable, Iterable
+from types import CellType, CodeType, FunctionType
 from typing import Any
+from weakref import WeakSet
 
 from morula.core.extend import (
     ZERO,
@@ -16,10 +17,17 @@ from morula.core.extend import (
     accumulate,
     adjoint_object,
     adjoint_of,
+    gradient_for,
     materialise,
+    non_differentiable,
+    on_entry,
+    primitives,
+    results_of,
     rrule,
 )
-from morula.core.primitives import delete_cell, get_cell, make_cell, set_cell
+
+make_cell, get_cell = primitives.make_cell, primitives.get_cell
+set_cell, delete_cell = primitives.set_cell, primitives.delete_cell
 
 
 class Box:
@@ -82,11 +90,128 @@ def _(cell: CellType, name: str):
     return None, delete_cell_pullback
 
 
-@materialise.register
+# -- default values: the adjoint object of a function has them, by position or by name -----------------
+
+_with_defaults: WeakSet[FunctionType] = WeakSet()
+
+
+@rrule(primitives.make_function, by_identity=True)
+def _(
+    namespace: dict,
+    code: CodeType,
+    defaults: object,
+    kwdefaults: object,
+    annotations: object,
+    *cells: CellType,
+):
+    fn = primitives.make_function(namespace, code, defaults, kwdefaults, annotations, *cells)
+    remember(fn)
+    n = len(defaults) if defaults else 0
+
+    def make_function_pullback(ȳ):
+        bars = adjoint_of(fn)
+        found = tuple([bars.pop(("default", i), ZERO) for i in range(n)])
+        if kwdefaults:
+            named = adjoint_of(kwdefaults)
+            for name in kwdefaults:
+                c = bars.pop(("default", name), ZERO)
+                named[name] = accumulate(named.get(name, ZERO), c)
+        return (NoTangent(), NoTangent(), found, *[NoTangent()] * (2 + len(cells)))
+
+    return fn, make_function_pullback
+
+
+def remember(fn: FunctionType) -> None:
+    """Note that the default values of a function carry cotangents."""
+    _with_defaults.add(fn)
+
+
+def missing_arguments(fn: FunctionType, n: int, keywords: Iterable[str]) -> dict[str, Any]:
+    """The parameters that a call with n arguments and these keywords leaves to default values.
+
+    Gives their keys in the adjoint object of the function; empty if nothing depends on them.
+    """
+    if fn not in _with_defaults:
+        return {}
+    code, defaults = fn.__code__, fn.__defaults__ or ()
+    first = code.co_argcount - len(defaults)
+    missing: dict[str, Any] = {}
+    for i in range(max(n, first), code.co_argcount):
+        missing[code.co_varnames[i]] = i - first
+    for name in fn.__kwdefaults__ or ():
+        missing[name] = name
+    return {name: key for name, key in missing.items() if name not in keywords}
+
+
+def default_value(fn: FunctionType, key: Any) -> Any:
+    """The default value that a key of the adjoint object stands for."""
+    if isinstance(key, str):
+        return (fn.__kwdefaults__ or {})[key]
+    return (fn.__defaults__ or ())[key]
+
+
+non_differentiable(remember, missing_arguments, default_value)
+
+# -- what the user gets for a function -------------------------------------------------------------------
+
+
+class FunctionOnEntry:
+    """A function, with the values that its closure held when it was called."""
+
+    __slots__ = ("captured", "primal")
+
+    def __init__(self, primal: FunctionType, captured: dict[str, Any]) -> None:
+        self.primal = primal
+        self.captured = captured
+
+
+@on_entry.register(FunctionType)
+def _(fn: FunctionType, known: dict[int, Any]) -> Any:
+    if not fn.__closure__:
+        return fn
+    found = known.get(id(fn))
+    if found is None:
+        found = known[id(fn)] = FunctionOnEntry(fn, {})
+        for name, cell in captured_by(fn):
+            found.captured[name] = cell, on_entry(cell.cell_contents, known)
+    return found
+
+
+def captured_by(fn: FunctionType) -> list[tuple[str, CellType]]:
+    """The variables that a function closes over and that hold a value."""
+    pairs = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    return [(name, cell) for name, cell in pairs if cell != CellType()]
+
+
+non_differentiable(captured_by)
+
+
+@materialise.register(FunctionOnEntry)
+def _(fn: FunctionOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    made = results_of(of)
+    if id(fn) not in made:
+        made[id(fn)] = NoTangent()  # for a function that captures itself
+        captured = {}
+        for name, (cell, value) in fn.captured.items():
+            box = of(cell)
+            c = ZERO if box is None else box.cotangent
+            if c is not ZERO or is_reached(value, of):
+                captured[name] = gradient_for(value, c, of)
+        captured = {name: c for name, c in captured.items() if c is not None}
+        made[id(fn)] = Tangent[FunctionType](captured) if captured else NoTangent()
+    return made[id(fn)]
+
+
+def is_reached(picture: Any, of: Callable[[Any], Any]) -> bool:
+    """Has a cotangent reached a captured value that is mutable, or a function?"""
+    primal = getattr(picture, "primal", None)
+    return isinstance(primal, FunctionType) or bool(of(primal))
+
+
+non_differentiable(is_reached)
+
+
+@materialise.register(FunctionType)
 def _(fn: FunctionType, x̄: Any, of: Callable[[Any], Any]) -> Any:
-    boxes = {
-        name: box.cotangent
-        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
-        if (box := of(cell)) is not None and box.cotangent is not ZERO
-    }
-    return Tangent[FunctionType](boxes) if boxes else NoTangent()
+    picture = on_entry(fn, {})
+    return NoTangent() if picture is fn else materialise(picture, x̄, of)

@@ -36,6 +36,7 @@ from morula.core.extend import (
     add,
     adjoint_if_any,
     adjoint_object,
+    adjoint_of,
     call,
     multiply,
     no_rule,
@@ -47,6 +48,7 @@ from morula.core.extend import (
     scale,
     unthunk,
 )
+from morula.rules.boxes import default_value, missing_arguments
 
 Back = Callable[[Any], tuple[Any, ...]]
 Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
@@ -228,9 +230,46 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
+    family = fn.__dict__.get("__morula__")
+    if family is not None:
+        return gradient_function(fn, family, args, kwargs)
     if fn.__code__ is _SINGLE_DISPATCH and args:
         return call(implementation(fn, type(args[0])), *args, **kwargs)
-    return python_function(fn, args, kwargs)
+    missing = missing_arguments(fn, len(args), kwargs)
+    if not missing:
+        return python_function(fn, args, kwargs)
+    defaults = {name: default_value(fn, key) for name, key in missing.items()}
+    y, back = python_function(fn, args, {**kwargs, **defaults})
+    n = 1 + len(args) + len(kwargs)
+
+    def function_pullback(ȳ: Any) -> tuple[Any, ...]:
+        cotangents = back(ȳ)
+        bars = adjoint_of(fn)
+        for key, c in zip(missing.values(), cotangents[n:], strict=True):
+            bars["default", key] = accumulate(bars.get(("default", key), ZERO), c)
+        return cotangents[:n]
+
+    return y, function_pullback
+
+
+def gradient_function(
+    fn: Any, family: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What `grad` or `value_and_grad` gave: by the general path, whatever was compiled for it."""
+    f = fn.__wrapped__
+    names = f.__code__.co_varnames[len(args) : f.__code__.co_argcount]
+    by_name = [name for name in names if name in kwargs]
+    if by_name != list(names[: len(by_name)]) or len(by_name) != len(kwargs):
+        return compiled(fn, args, kwargs)  # only a signature can tell what the arguments mean
+    y, back = call(family.general, f, (*args, *[kwargs[name] for name in by_name]))
+    n = len(args)
+
+    def gradient_function_pullback(ȳ: Any) -> tuple[Any, ...]:
+        _, f̄, bars = back(ȳ)
+        named = {name: entry(bars, n + i) for i, name in enumerate(by_name)}
+        return (f̄, *[entry(bars, i) for i in range(n)], *[named[k] for k in kwargs])
+
+    return y, gradient_function_pullback
 
 
 def implementation(fn: Any, cls: type) -> Any:
@@ -482,21 +521,44 @@ def getters(get: Any, x: Any, keys: tuple[Any, ...]) -> Any:
     return values[0] if single else values, getters_pullback
 
 
+@serves(operator.methodcaller)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y = operator.methodcaller(*args, **kwargs)
+
+    def methodcaller_pullback(ȳ: Any) -> tuple[Any, ...]:
+        bars = [part(ȳ, i) for i in range(len(args) - 1)]
+        return (NONE, NONE, *bars, *[part(ȳ, k) for k in kwargs])
+
+    return y, methodcaller_pullback
+
+
 @resolves(operator.methodcaller)
 def method_caller(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`methodcaller(name, …)(x)` is `x.name(…)`."""
     (x,) = args
-    made = fn.__reduce__()
-    keywords = made[0].keywords if type(made[0]) is partial else {}
-    name, *arguments = (*made[0].args, *made[1]) if keywords else made[1]
-    y, back = call(call_method, x, name, arguments, keywords)
-    return y, lambda ȳ: (NONE, back(ȳ)[1])
+    name, given, keywords = parts_of(fn)
+    method, method_back = call(getattr, x, name)
+    y, back = call(method, *given, **keywords)
+
+    def method_caller_pullback(ȳ: Any) -> tuple[Any, ...]:
+        method_bar, *bars = back(ȳ)
+        fields = dict(zip([*range(len(given)), *keywords], bars, strict=True))
+        return Tangent[operator.methodcaller](fields), method_back(method_bar)[1]
+
+    return y, method_caller_pullback
 
 
-def call_method(x: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`x.name(*args, **kwargs)`."""
-    return getattr(x, name)(*args, **kwargs)
+def parts_of(fn: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """The name and the arguments that a methodcaller calls a method with."""
+    make, arguments = fn.__reduce__()
+    if type(make) is partial:
+        name, *_ = make.args
+        return name, arguments, make.keywords
+    name, *given = arguments
+    return name, tuple(given), {}
 
+
+non_differentiable(parts_of)
 
 # -- cotangents of tuples, that calls pass about ---------------------------------------------------------
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import folds, fresh_results, result_on_samples, transfers, type_stable
-from morula.rules.arrays.broadcasting import spread
+from morula.rules.arrays.broadcasting import spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.structural import selected
 
 
 def constant(x: Any) -> Any:
@@ -178,9 +179,11 @@ def _(f: Any, call: Any) -> Any:
 def _(f: Any, call: Any) -> Any:
     """--x is x, for floats; -(c * x) is (-c) * x."""
     product = f.definition(call.args[0], operator.mul)
-    if product is not None and f.used_once(call.args[0]):
+    if product is not None:
         c = constant(product.args[0])
-        if type(c) is float and f.types(product.args[1]) is np.ndarray:
+        if c == -1 and type(c) is float and f.types(product.args[1]) is np.ndarray:
+            return product.args[1]
+        if type(c) is float and f.types(product.args[1]) is np.ndarray and f.used_once(product.out):
             return [f.same_call(call, operator.mul, type(product.args[0])(-c), product.args[1])]
     x = negated(f, call.args[0])
     return x if x is not None and f.types(x) is float else None
@@ -188,9 +191,52 @@ def _(f: Any, call: Any) -> Any:
 
 @folds(operator.pow)
 def _(f: Any, call: Any) -> Any:
-    """x ** 1 is x, for floats."""
+    """x ** 1 is x, for floats, and in an adjoint for arrays."""
     x, n = call.args
-    return x if constant(n) == 1 and type(constant(n)) is int and f.types(x) is float else None
+    if constant(n) != 1 or type(constant(n)) is not int:
+        return None
+    if f.types(x) is float or (f.in_adjoint and f.types(x) is np.ndarray):
+        return x
+    return None
+
+
+@folds(unbroadcast)
+def _(f: Any, call: Any) -> Any:
+    """Between known shapes the sum over broadcast axes is one reduction."""
+    x̄, target = call.args
+    shape = getattr(target, "value", None)
+    have = f.details(x̄)[2] if f.types(x̄) is np.ndarray else None
+    if have is None or shape is None:
+        return None
+    if have == shape:
+        return x̄
+    extra = len(have) - len(shape)
+    if extra == 0:
+        axes = tuple([i for i, n in enumerate(shape) if n == 1 and have[i] != 1])
+        return [reduction(f, call, x̄, axes[0] if len(axes) == 1 else axes, True)]
+    if extra == 1 and have[1:] == shape:
+        return [reduction(f, call, x̄, 0, False)]
+    return None
+
+
+def reduction(f: Any, call: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """A sum over an axis as the cheapest call there is."""
+    args = [f.const(np.add), x, f.const(axis)]
+    if keepdims:
+        args += [f.const(None), f.const(None), f.const(True)]
+    return f.same_call(call, np.ufunc.reduce, *args)
+
+
+@folds(operator.matmul)
+def _(f: Any, call: Any) -> Any:
+    """np.dot is the cheaper spelling, where its bits are not compared with those of @."""
+    a, b = call.args
+    if f.exact or f.types(a) is not np.ndarray or f.types(b) is not np.ndarray:
+        return None
+    x, y = f.details(a), f.details(b)
+    if x[0] == y[0] and x[0][1] == "f" and {x[1], y[1]} <= {1, 2}:
+        return [f.same_call(call, np.dot, a, b)]
+    return None
 
 
 @folds(float.conjugate, int.conjugate)
@@ -203,6 +249,12 @@ def _(f: Any, call: Any) -> Any:
     """The conjugate of a real array is the array."""
     known = f.details(call.args[0])
     return call.args[0] if known is not None and known[0][1] == "f" else None
+
+
+@transfers(selected)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """What is marked as selected is an array all the same."""
+    return args[0] if getattr(args[0], "type", None) is np.ndarray else None
 
 
 @transfers(add_at)

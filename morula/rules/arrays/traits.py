@@ -66,6 +66,8 @@ def _(detail):
         raise KeyError(dtype)  # structured dtypes, strings, objects: nothing can be said
     if shape is None:
         return np.ones((1,) * ndim, dtype)
+    if dtype[1] == "b":
+        raise KeyError(dtype)  # the values of a mask may decide the shape of what it selects
     return np.broadcast_to(np.ones((), dtype), shape)
 
 
