@@ -125,6 +125,16 @@ def unthunk(x̄: Any) -> Any:
     return x̄.force() if type(x̄) is Thunk else x̄
 
 
+def is_zero(x̄: Any) -> bool:
+    """Is a cotangent structurally zero, as a whole or in all of its parts?"""
+    x̄ = unthunk(x̄)
+    if type(x̄) is tuple:
+        return all(map(is_zero, x̄))
+    if type(x̄) is Tangent:
+        return all(map(is_zero, x̄._fields.values()))
+    return isinstance(x̄, AbstractZero)
+
+
 class Tangent:
     """The cotangent of a structured primal of type `P`: `Tangent[P](field=cotangent, ...)`.
 
@@ -150,14 +160,13 @@ class Tangent:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        try:
+        if name in self._fields:
             return self._fields[name]
-        except KeyError:
-            if hasattr(self._primal, name) or not self._fields:
-                return ZERO
-            raise AttributeError(
-                f"{self!r} has no field {name!r}; its fields are {', '.join(map(str, self._fields))}"
-            ) from None
+        if hasattr(self._primal, name) or not self._fields:
+            return ZERO
+        raise AttributeError(
+            f"{self!r} has no field {name!r}; its fields are {', '.join(map(str, self._fields))}"
+        )
 
     def __getitem__(self, key: Any) -> Any:
         return self._fields.get(key, ZERO)

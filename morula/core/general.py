@@ -15,7 +15,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.bytecode.lower import lower
-from morula.core.cotangents import NONE, ZERO, AbstractZero, unthunk
+from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
@@ -69,7 +69,7 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
     n = 1 + len(args) + len(kwargs)
 
     def opaque_pullback(ȳ: Any) -> tuple[Any, ...]:
-        if isinstance(unthunk(ȳ), AbstractZero):
+        if is_zero(ȳ):
             return (ZERO,) * n
         raise errors.no_rule(fn, args, reason=reason)
 

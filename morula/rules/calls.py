@@ -30,7 +30,6 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
-    AbstractZero,
     Tangent,
     accumulate,
     add,
@@ -38,6 +37,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    is_zero,
     multiply,
     no_rule,
     non_differentiable,
@@ -90,9 +90,9 @@ def lookup(cls: type, name: str) -> Any:
 non_differentiable(served, lookup)
 
 
-def is_zero(x̄: Any) -> bool:
-    """Is a cotangent structurally zero?"""
-    return isinstance(x̄, AbstractZero)
+def together(bars: Any) -> Any:
+    """The cotangent of a tuple from those of its items."""
+    return ZERO if all(map(is_zero, bars)) else tuple(bars)
 
 
 def without_callee(back: Back, ȳ: Any) -> tuple[Any, ...]:

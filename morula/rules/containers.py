@@ -8,7 +8,6 @@ primal; what is not there is zero. A subclass that redefines an operation in Pyt
 Tests: tests/rules/test_containers.py
 """
 
-import builtins
 import operator
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -39,10 +38,9 @@ from morula.core.extend import (
     results_of,
     rrule,
     scale,
-    unthunk,
 )
-from morula.rules.calls import compiled, entry, is_zero, lookup, served, serves
-from morula.rules.objects import give, own_fields, owner_of, take
+from morula.rules.calls import entry, is_zero, lookup, served, serves, together
+from morula.rules.objects import give, owner_of, take
 
 # -- adjoint lists --------------------------------------------------------------------------------------
 
@@ -111,7 +109,7 @@ def drain(xs: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     if type(xs) is list:
         return xs[:], lambda bars: scatter(xs, bars)
     if type(xs) is tuple:
-        return list(xs), tuple
+        return list(xs), together
     items, back = visit(xs, ignore)
     return items, lambda bars: back(bars.__getitem__)
 
@@ -191,10 +189,16 @@ def _(xs: tuple, i: object):
     def getitem_pullback(ȳ):
         if isinstance(positions, int):
             return Tangent[tuple]({positions: ȳ}), NoTangent()
-        pieces = {k: entry(ȳ, j) for j, k in enumerate(positions)}
-        return Tangent[tuple](pieces), NoTangent()
+        return pieces(positions, ȳ), NoTangent()
 
     return xs[i], getitem_pullback
+
+
+def pieces(positions: Any, ȳ: Any) -> Any:
+    """The cotangent of a tuple from that of a slice of it."""
+    found = {k: entry(ȳ, j) for j, k in enumerate(positions)}
+    found = {k: c for k, c in found.items() if not is_zero(c)}
+    return Tangent[tuple](found) if found else ZERO
 
 
 @rrule(tuple.__getitem__)
@@ -204,8 +208,7 @@ def _(xs: tuple, i: object):
     def getitem_pullback(ȳ):
         if isinstance(positions, int):
             return Tangent[tuple]({positions: ȳ}), NoTangent()
-        pieces = {k: entry(ȳ, j) for j, k in enumerate(positions)}
-        return Tangent[tuple](pieces), NoTangent()
+        return pieces(positions, ȳ), NoTangent()
 
     return tuple.__getitem__(xs, i), getitem_pullback
 
@@ -215,7 +218,7 @@ def concatenated(a: tuple, b: tuple):
 
     def add_pullback(ȳ):
         bars = entries(ȳ, n + m)
-        return tuple(bars[:n]), tuple(bars[n:])
+        return together(bars[:n]), together(bars[n:])
 
     return tuple.__add__(a, b), add_pullback
 
@@ -225,7 +228,7 @@ def repeated(xs: tuple, k: int):
 
     def mul_pullback(ȳ):
         bars = entries(ȳ, n * max(k, 0))
-        return tuple([sum_of(bars[i::n]) for i in range(n)]), NoTangent()
+        return together([sum_of(bars[i::n]) for i in range(n)]), NoTangent()
 
     return tuple.__mul__(xs, k), mul_pullback
 
@@ -369,7 +372,7 @@ def _(fn: object, args: tuple, kwargs: object):
         named = adjoint_of(kwargs)
         for key, c in zip(keys, bars[n:], strict=True):
             give(named, key, c)
-        return bars[0], tuple(bars[1:n]), NoTangent()
+        return bars[0], together(bars[1:n]), NoTangent()
 
     return y, apply_pullback
 
@@ -532,11 +535,11 @@ def _(xs: list):
 
 @rrule(list.copy, by_identity=True)
 def _(xs: list):
-    items, back = xs[:], None
+    n = len(xs)
     y = list.copy(xs)
 
     def copy_pullback(ȳ):
-        scatter(xs, drop_from(adjoint_of(y), 0, len(items)))
+        scatter(xs, drop_from(adjoint_of(y), 0, n))
         return (NoTangent(),)
 
     return y, copy_pullback
@@ -1556,5 +1559,4 @@ def _(x̄: dict, factor: Any) -> Any:
     return {key: scale(c, factor) for key, c in x̄.items()}
 
 
-_ = (builtins, compiled, own_fields, unthunk)
 del _cls, _name, _op

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import folds, fresh_results, result_on_samples, transfers, type_stable
-from morula.rules.arrays.broadcasting import spread, unbroadcast
+from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
+from morula.rules.arrays.elementwise import infinite_less
 from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.reductions import attaining, attains
 from morula.rules.arrays.structural import selected
 
 
@@ -133,17 +135,31 @@ def add_at(total: Any, c: Any, index: Any) -> Any:
     return total
 
 
+def set_at(zeros: Any, c: Any, index: Any) -> Any:
+    """`c` as the entries of fresh zeros that a plain index meets, in place."""
+    zeros[index] = c
+    return zeros
+
+
+@folds(scatter)
+def _(f: Any, call: Any) -> Any:
+    """Into zeros of known shape, by a plain index."""
+    ȳ, index, shape, dtype = call.args
+    known = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
+    if known is None or not hasattr(shape, "value") or not hasattr(dtype, "value"):
+        return None
+    if known[0] != "<f8" or dtype.value != np.float64 or not is_plain_index(f, index):
+        return None
+    zeros = f.new_call(call, np.zeros, shape)
+    return [zeros, f.same_call(call, set_at, zeros.out, ȳ, index)]
+
+
 def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
     """Sums of arrays in an adjoint are added up in the first one's memory."""
     for x, y in ((a, b), (b, a)):
-        part = f.definition(y, scatter)
-        if (
-            part is not None
-            and f.may_overwrite(x)
-            and f.used_once(y)
-            and is_plain_index(f, part.args[1])
-        ):
-            return [f.same_call(call, add_at, x, part.args[0], part.args[1])]
+        part = f.definition(y, set_at)
+        if part is not None and f.may_overwrite(x) and f.used_once(y):
+            return [f.same_call(call, add_at, x, part.args[1], part.args[2])]
     for x, y in ((a, b), (b, a)):
         if f.may_overwrite(x):
             return [f.same_call(call, operator.iadd, x, y)]
@@ -155,7 +171,7 @@ def _(f: Any, call: Any) -> Any:
     """x + -y is x - y; sums of arrays are made in place where that is safe."""
     a, b = call.args
     if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
-        found = in_place(f, call, a, b)
+        found = unmarked(f, call, a, b) or in_place(f, call, a, b)
         if found is not None:
             return found
     if alike(f, a, b):
@@ -219,6 +235,54 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
+@folds(restore)
+def _(f: Any, call: Any) -> Any:
+    """Where no axis has gone, to restore is to spread."""
+    ȳ, shape, axis, keepdims = (*call.args, f.const(None), f.const(False))[:4]
+    if value_of(axis, 0) is None or value_of(keepdims) is True:
+        return [f.same_call(call, spread, ȳ, shape)]
+    return None
+
+
+def value_of(x: Any, otherwise: Any = None) -> Any:
+    """The value of a constant operand."""
+    return x.value if hasattr(x, "value") else otherwise
+
+
+@folds(attains)
+def _(f: Any, call: Any) -> Any:
+    """Where no axis has gone, the comparison broadcasts by itself."""
+    a, y, axis, keepdims, where = call.args
+    if value_of(where) is not True:
+        return None
+    if value_of(axis, 0) is None or value_of(keepdims) is True:
+        return [f.same_call(call, np.equal, a, y)]
+    return None
+
+
+@folds(np.where)
+def _(f: Any, call: Any) -> Any:
+    """np.where broadcasts by itself."""
+    if len(call.args) != 3:
+        return None
+    mask, x, y = call.args
+    if (inner := spread_from(f, x, mask)) is not None:
+        return [f.same_call(call, np.where, mask, inner, y)]
+    return None
+
+
+def unmarked(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """In a sum with a full array it does not matter that entries are structurally zero."""
+    for x, y in ((a, b), (b, a)):
+        part = f.definition(y, selected)
+        if part is not None and f.used_once(y) and f.definition(x, selected) is None:
+            if f.details(part.args[1]) is None:
+                continue
+            plain = f.new_call(call, np.where, part.args[1], part.args[0], f.const(0.0))
+            return [plain, f.same_call(call, operator.add, x, plain.out)]
+    return None
+
+
 def reduction(f: Any, call: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A sum over an axis as the cheapest call there is."""
     args = [f.const(np.add), x, f.const(axis)]
@@ -251,13 +315,25 @@ def _(f: Any, call: Any) -> Any:
     return call.args[0] if known is not None and known[0][1] == "f" else None
 
 
+@transfers(infinite_less)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return result_on_samples(operator.sub, args[:2])
+
+
+@transfers(attaining)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """How many entries attain an extreme value: an array like that of the values."""
+    y = args[4]
+    return y if getattr(y, "type", None) is np.ndarray else None
+
+
 @transfers(selected)
 def _(s: Any, call: Any, args: Any) -> Any:
     """What is marked as selected is an array all the same."""
     return args[0] if getattr(args[0], "type", None) is np.ndarray else None
 
 
-@transfers(add_at)
+@transfers(add_at, set_at)
 def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
@@ -291,7 +367,7 @@ type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
 fresh_results(
-    scatter, add_at, operator.iadd, np.ufunc.reduce, np.where,
+    scatter, add_at, set_at, np.zeros, operator.iadd, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative, np.exp, np.log,
     np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,

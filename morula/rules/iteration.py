@@ -63,7 +63,7 @@ class Unknown(Origin):
         self.iterator = iterator
 
     def deliver(self, c: Any) -> None:
-        if not is_zero(unthunk(c)):
+        if not is_zero(c):
             raise no_rule(next, (self.iterator,))
 
 

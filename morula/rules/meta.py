@@ -7,10 +7,12 @@ which is compiled for the types at hand, means the general path.
 Tests: tests/rules/test_meta.py
 """
 
+from functools import cached_property
 from types import FunctionType
 from typing import Any
 
 from morula.core.extend import (
+    NoTangent,
     accumulate,
     add,
     call,
@@ -28,7 +30,7 @@ from morula.core.extend import (
     traits,
     unit,
 )
-from morula.rules.calls import serves, without_callee
+from morula.rules.calls import serves
 from morula.rules.numbers import Numeric
 
 non_differentiable(
@@ -43,6 +45,7 @@ non_differentiable(
     registry.find_rrule,
     registry.is_constant,
     registry.Rule.position_of,
+    *[p.func for p in vars(registry.Rule).values() if isinstance(p, cached_property)],
     traits.has_tangent,
     traits.adjoint_object,
     interface.check_argnums,
@@ -58,6 +61,14 @@ def _(a: Numeric, b: Numeric):
         return ȳ, ȳ
 
     return accumulate(a, b), accumulate_pullback
+
+
+@rrule(registry.Rule.checked)
+def _(rule: registry.Rule, cotangents: object, n_args: int):
+    def checked_pullback(ȳ):
+        return NoTangent(), ȳ, NoTangent()
+
+    return rule.checked(cotangents, n_args), checked_pullback
 
 
 @serves(interface.pull)
@@ -93,5 +104,3 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return fn(*args, **kwargs), lambda ȳ: (ȳ,) * n
     return python_function(fn, args, kwargs)
 
-
-_ = without_callee

@@ -208,7 +208,7 @@ def unknown(x: Any, name: str) -> Callable[[Any], Any]:
     """The cotangent of an attribute of a compiled object: an error."""
 
     def unknown_pullback(ȳ: Any) -> Any:
-        if is_zero(unthunk(ȳ)):
+        if is_zero(ȳ):
             return ZERO
         raise no_rule(getattr, (x, name), reason=f"for the attribute {name!r}")
 
@@ -263,7 +263,7 @@ def attribute(x: Any, name: str) -> Attribute:
     if rule is not None:
         y, back = rule(x)
         project = project_to(x)
-        return y, lambda ȳ: ZERO if is_zero(unthunk(ȳ)) else project(back(unthunk(ȳ))[0])
+        return y, lambda ȳ: ZERO if is_zero(ȳ) else project(back(unthunk(ȳ))[0])
     if isinstance(x, type):
         return class_attribute(x, name)
     if isinstance(x, ModuleType):

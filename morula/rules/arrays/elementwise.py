@@ -378,16 +378,18 @@ def _(y, a, b):
 
 @broadcasting(np.logaddexp)
 def _(y, a, b):
-    return np.exp(_less(a, y, b)), np.exp(_less(b, y, a))
+    return np.exp(infinite_less(a, y, b)), np.exp(infinite_less(b, y, a))
 
 
 @broadcasting(np.logaddexp2)
 def _(y, a, b):
-    return np.exp2(_less(a, y, b, 1.0)), np.exp2(_less(b, y, a, 1.0))
+    return np.exp2(infinite_less(a, y, b, 1.0)), np.exp2(infinite_less(b, y, a, 1.0))
 
 
-def _less(a, y, b, half=LOG2):
+def infinite_less(a, y, b, half=LOG2):
     """a - y, also where a = b is infinite and they share ȳ, and where a is the infinite one."""
+    if np.isfinite(np.add.reduce(y, axis=None)):  # a sum of finite numbers: nothing of the kind
+        return a - y
     return np.where(a == b, -half, np.where(a == y, 0.0, a - np.where(a == y, 0.0, y)))
 
 
