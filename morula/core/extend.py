@@ -45,6 +45,7 @@ from morula.core.traits import (
     on_entry,
     sample_of,
     unit,
+    written_results,
     zero_of,
 )
 
@@ -103,5 +104,6 @@ __all__ = [
     "type_stable",
     "unit",
     "unthunk",
+    "written_results",
     "zero_of",
 ]

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
+from morula.core import primitives
+from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.ir import IR, Block, Branch, Call, Operand, Position, Var
+
+# What changes an object that others may hold: never removed for want of a use of its result.
+EFFECTS = {
+    id(f)
+    for f in (
+        operator.setitem,
+        operator.delitem,
+        setattr,
+        delattr,
+        primitives.list_append,
+        primitives.list_extend,
+        primitives.set_add,
+        primitives.set_update,
+        primitives.map_add,
+        primitives.dict_update,
+        primitives.dict_merge,
+        primitives.set_cell,
+        primitives.delete_cell,
+        primitives.store_global,
+        primitives.raise_exception,
+        *(getattr(operator, name) for name in IN_PLACE.values()),
+    )
+}
 
 
 def inline(
@@ -71,7 +97,7 @@ def _copy_blocks(
             out = renamed[call.out]
             assert type(out) is Var
             twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, position)
-            twin.removable = removable or call.removable
+            twin.removable = (removable or call.removable) and id(call.primitive) not in EFFECTS
             new.calls.append(twin)
         new.branches = [
             Branch(

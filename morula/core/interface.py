@@ -11,7 +11,7 @@ from morula.core import errors
 from morula.core.compiled import Family, family_of
 from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
-from morula.core.general import call
+from morula.core.general import Back, call
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, unit
 
 
@@ -31,33 +31,31 @@ def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     known: dict[int, Any] = {}
     inputs = [on_entry(x, known) for x in (f, *args)]
     y, back = call(f, *args, **kwargs)
-    return y, functools.partial(pull, back, y, inputs)
+    return y, functools.partial(pull, back, project_to(y), inputs)
 
 
-def pull(back: Callable[[Any], tuple[Any, ...]], y: Any, inputs: list[Any], ȳ: Any) -> Any:
-    """One reverse pass: what a user gets for each input, for a cotangent that mirrors y."""
+def pull(back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any) -> Any:
+    """One reverse pass: what a user gets for each input, for a cotangent that mirrors the value."""
     outer = enter()
     try:
-        return gradients_of(back, y, inputs, ȳ)
+        return gradients_of(back, project, inputs, ȳ)
     finally:
         leave(outer)
 
 
-def straight_pull(
-    back: Callable[[Any], tuple[Any, ...]], y: Any, inputs: list[Any], ȳ: Any
-) -> Any:
+def straight_pull(back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any) -> Any:
     """The same, as differentiated code sees it."""
     outer = enter()
-    found = gradients_of(back, y, inputs, ȳ)
+    found = gradients_of(back, project, inputs, ȳ)
     leave(outer)
     return found
 
 
 def gradients_of(
-    back: Callable[[Any], tuple[Any, ...]], y: Any, inputs: list[Any], ȳ: Any
+    back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any
 ) -> tuple[Any, ...]:
     """The cotangent of the callable, which may be none, and the gradients for its arguments."""
-    cotangents = back(project_to(y)(ȳ))
+    cotangents = back(project(ȳ))
     of = Reached()
     f, *args = inputs
     f̄ = materialise(f, cotangents[0], of) if has_tangent(type(f)) else NONE

@@ -55,6 +55,7 @@ from morula.core.traits import (
     Known,
     gives_new,
     has_tangent,
+    is_written,
     materialise,
     sample,
     typed_zero,
@@ -288,7 +289,7 @@ class Gradient:
     def may_inline(self, f: FunctionType) -> bool:
         if id(f) in self.rules:
             return True
-        return is_helper(f) and is_small(f)
+        return is_helper(f) and is_small(f) and not is_written(f)
 
     def is_pure_rule(self, f: FunctionType) -> bool:
         """May calls that the rule makes go where their results are not needed?"""

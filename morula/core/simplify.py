@@ -39,7 +39,7 @@ from morula.core.primitives import (
 )
 from morula.core.registry import registry
 from morula.core.ssa import prune_params
-from morula.core.traits import gives_new
+from morula.core.traits import gives_new, is_written
 
 # Primitives without an effect: a call of one may be removed, or repeated.
 PURE = {
@@ -478,6 +478,8 @@ def share(ir: IR, side: Callable[[Block], Hashable]) -> bool:
 def _key_of(call: Call, side: Hashable) -> Any:
     """What two calls that give the same have in common; None: the call stands for itself."""
     if not call.removable or call.primitive is None or id(call.primitive) in PURE:
+        return None
+    if is_written(call.primitive):
         return None
     return side, id(call.primitive), call.keywords, tuple([_operand_key(a) for a in call.args])
 

@@ -126,6 +126,19 @@ def fresh_results(*fns: Any) -> None:
     _new.update(map(id, fns))
 
 
+_written: set[int] = set()
+
+
+def written_results(*fns: Any) -> None:
+    """Declare callables whose results are written to: two calls must give two objects."""
+    _written.update(map(id, fns))
+
+
+def is_written(fn: Any) -> bool:
+    """Must each call of this callable give an object of its own?"""
+    return id(fn) in _written
+
+
 def gives_new(fn: Any) -> bool:
     """Does the result of this callable share memory with nothing?"""
     return id(fn) in _new

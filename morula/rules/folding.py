@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import folds, fresh_results, result_on_samples, transfers, type_stable
+from morula.core.extend import (
+    folds,
+    fresh_results,
+    result_on_samples,
+    transfers,
+    type_stable,
+    written_results,
+)
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.elementwise import infinite_less
 from morula.rules.arrays.indexing import scatter
@@ -135,6 +142,11 @@ def add_at(total: Any, c: Any, index: Any) -> Any:
     return total
 
 
+def fresh_zeros(shape: Any) -> Any:
+    """Zeros to be written to."""
+    return np.zeros(shape)
+
+
 def set_at(zeros: Any, c: Any, index: Any) -> Any:
     """`c` as the entries of fresh zeros that a plain index meets, in place."""
     zeros[index] = c
@@ -150,7 +162,7 @@ def _(f: Any, call: Any) -> Any:
         return None
     if known[0] != "<f8" or dtype.value != np.float64 or not is_plain_index(f, index):
         return None
-    zeros = f.new_call(call, np.zeros, shape)
+    zeros = f.new_call(call, fresh_zeros, shape)
     return [zeros, f.same_call(call, set_at, zeros.out, ȳ, index)]
 
 
@@ -366,8 +378,10 @@ type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
+written_results(fresh_zeros, set_at, add_at, operator.iadd)
+type_stable(fresh_zeros)
 fresh_results(
-    scatter, add_at, set_at, np.zeros, operator.iadd, np.ufunc.reduce, np.where,
+    scatter, add_at, set_at, fresh_zeros, operator.iadd, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative, np.exp, np.log,
     np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,

@@ -9,12 +9,10 @@ recorded by whoever takes the step; taken by a compiled function, they just run.
 Tests: tests/rules/test_iteration.py
 """
 
-import functools
 import gc
 import threading
-from collections import deque
 from collections.abc import Callable
-from types import FunctionType, MappingProxyType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,8 +26,8 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    materialise,
     no_rule,
-    no_tangent,
     non_differentiable,
     on_entry,
     primitives,
@@ -38,8 +36,8 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.boxes import Box, take
-from morula.rules.calls import MISSING, Back, compiled, entry, is_zero, lookup, serves
-from morula.rules.containers import Key, give_at, is_native
+from morula.rules.calls import MISSING, Back, entry, is_zero, lookup, serves
+from morula.rules.containers import Key, give_at
 from morula.rules.objects import give
 
 # -- where an item came from ------------------------------------------------------------------------------
@@ -370,7 +368,7 @@ for _type in (*ORIGINS, type(iter({}.values())), type(reversed({}.values()))):
     adjoint_object.register(_type, lambda x: {})
     projector.register(_type, lambda x: lambda x̄: ZERO)
     on_entry.register(_type, lambda x, known: x)
-    no_tangent(_type)
+    materialise.register(_type, lambda x, x̄, of: None)
 
 # -- iter ---------------------------------------------------------------------------------------------------------
 
@@ -608,5 +606,4 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return reversed(xs), lambda ȳ: (NONE, ZERO)
 
 
-_ = (functools, deque, MappingProxyType, compiled, is_native)
 del _type

@@ -271,6 +271,8 @@ def attribute(x: Any, name: str) -> Attribute:
         return y, field(x, name) if is_assigned(x, name) else to_nobody
     if cls is super:
         return super_attribute(x, name)
+    if isinstance(x, Enum) and type(lookup(cls, name)) is not FunctionType:
+        return getattr(x, name), to_nobody
     custom = lookup(cls, "__getattribute__")
     hook = lookup(cls, "__getattr__")
     if hook is MISSING:
