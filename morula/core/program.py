@@ -49,10 +49,11 @@ from morula.core.reverse import (
     more_iterations,
     reachable_from,
 )
-from morula.core.simplify import share, simplify
+from morula.core.simplify import PURE, share, simplify
 from morula.core.ssa import prune_params
 from morula.core.traits import (
     Known,
+    coarse_detail,
     gives_new,
     has_tangent,
     is_written,
@@ -687,33 +688,75 @@ def final_gradient(x: Any, x̄: Any) -> Any:
 
 
 def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
-    """The variables that depend on the arguments by way of differentiable calls."""
-    ir = s.ir
+    """The variables that depend on the arguments by way of differentiable calls.
+
+    Where a value that does may have been stored in an object, all objects count.
+    """
     varied: set[Operand] = set(leaves)
+    _spread_varied(s, varied)
+    if _may_store(s, varied):
+        variables = [c.out for c in s.ir.calls()]
+        variables += [p for block in s.ir.blocks for p in block.params]
+        varied.update(v for v in variables if _may_hold(s.types.get(v)))
+        _spread_varied(s, varied)
+    return varied
+
+
+def _carries(value: Value) -> bool:
+    """May a value of which this is known carry a derivative?"""
+    return value is None or any(has_tangent(k.type) for k in possibilities(value))
+
+
+def _spread_varied(s: Specialiser, varied: set[Operand]) -> None:
     changed = True
-
-    def carries(v: Var) -> bool:
-        value = s.types.get(v)
-        return value is None or any(has_tangent(k.type) for k in possibilities(value))
-
     while changed:
         changed = False
-        for block in ir.blocks:
+        for block in s.ir.blocks:
             for call in block.calls:
                 if call.out in varied or not any(x in varied for x in call.operands()):
                     continue
                 constant = type(call.fn) is Const and is_constant(call.fn.value)
-                if not constant and carries(call.out):
+                if not constant and _carries(s.types.get(call.out)):
                     varied.add(call.out)
                     changed = True
             for branch in block.branches:
                 if branch.block is None:
                     continue
                 for p, a in zip(branch.block.params, branch.args, strict=True):
-                    if a in varied and p not in varied and carries(p):
+                    if a in varied and p not in varied and _carries(s.types.get(p)):
                         varied.add(p)
                         changed = True
-    return varied
+
+
+def _may_store(s: Specialiser, varied: set[Operand]) -> bool:
+    """Is there a call that may put a value that depends on the arguments into an object?"""
+    for call in s.ir.calls():
+        if not any(x in varied for x in call.operands()):
+            continue
+        if type(call.fn) is not Const:
+            return True
+        entry = registry.get(call.fn.value)
+        if id(call.fn.value) in PURE or (entry is not None and (entry.stable or entry.constant)):
+            continue
+        k = known(s.types.get(call.out))
+        if k is None or not _is_immutable(k.type):
+            return True
+    return False
+
+
+def _may_hold(value: Value) -> bool:
+    """May it be an object that others write to?"""
+    return value is None or any(not _is_immutable(k.type) for k in possibilities(value))
+
+
+def _is_immutable(t: type) -> bool:
+    """Is it a type whose values are what they are: numbers, arrays, tuples, strings?"""
+    return (
+        typed_zero(t) is not None
+        or not has_tangent(t)
+        or t in coarse_detail
+        or t in (tuple, slice, range)
+    )
 
 
 def remove_empty_control(ir: IR, reversal: Reversal) -> bool:
