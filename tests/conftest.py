@@ -1,10 +1,29 @@
 """Fixtures of all tests."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+from morula.core import compiled
+
+# So that `tests.random_programs` and its like are found, however pytest is started.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 
 @pytest.fixture
 def rng():
     """Random numbers, the same in every run."""
     return np.random.default_rng(0)
+
+
+@pytest.fixture(params=["specialised", "general"])
+def path(request, monkeypatch):
+    """Each of the two ways that lead to a gradient; nothing compiled before is used."""
+    compiled.forget_programs()
+    compiled._families.clear()
+    monkeypatch.setattr(compiled, "specialising", request.param == "specialised")
+    yield request.param
+    compiled.forget_programs()
+    compiled._families.clear()

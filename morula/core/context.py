@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from morula.core.cotangents import ZERO, is_zero
 from morula.core.traits import adjoint_object
 
 
@@ -39,6 +40,16 @@ def adjoint_if_any(x: Any) -> Any:
     """The adjoint object of `x` if something has reached it, else None."""
     found = (_adjoints.current or {}).get(id(x))
     return None if found is None else found[1]
+
+
+def is_reached(x: Any) -> bool:
+    """Has a cotangent that is not zero reached the mutable value `x`?"""
+    adjoint = adjoint_if_any(x)
+    if isinstance(adjoint, dict):
+        adjoint = list(adjoint.values())
+    if isinstance(adjoint, list):
+        return not all(map(is_zero, adjoint))
+    return adjoint is not None and not is_zero(getattr(adjoint, "cotangent", ZERO))
 
 
 @contextmanager

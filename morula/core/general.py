@@ -15,6 +15,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.bytecode.lower import lower
+from morula.core.context import is_reached
 from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
@@ -69,7 +70,7 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
     n = 1 + len(args) + len(kwargs)
 
     def opaque_pullback(ȳ: Any) -> tuple[Any, ...]:
-        if is_zero(ȳ):
+        if is_zero(ȳ) and not (n > 1 and is_reached(y) and not any(y is a for a in args)):
             return (ZERO,) * n
         raise errors.no_rule(fn, args, reason=reason)
 

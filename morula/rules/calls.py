@@ -8,6 +8,7 @@ means where rules cannot say it: for any types of arguments and any keywords.
 Tests: tests/rules/test_calls.py
 """
 
+import contextlib
 import functools
 import operator
 from collections import deque
@@ -17,13 +18,14 @@ from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
     FunctionType,
+    GenericAlias,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -33,10 +35,10 @@ from morula.core.extend import (
     Tangent,
     accumulate,
     add,
-    adjoint_if_any,
     adjoint_object,
     adjoint_of,
     call,
+    is_reached,
     is_zero,
     multiply,
     no_rule,
@@ -50,6 +52,7 @@ from morula.core.extend import (
 )
 from morula.rules.boxes import default_value, missing_arguments
 
+_T = TypeVar("_T")
 Back = Callable[[Any], tuple[Any, ...]]
 Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
 
@@ -135,22 +138,65 @@ non_differentiable(copies, changes)
 
 
 def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
-    """A callable that cannot be looked into; what it does to containers is an error, if it matters."""
+    """A callable that cannot be looked into; what it does to containers is an error, if it matters.
+
+    What only moves the items of a list, as heapq does, is followed by their identity.
+    """
     before = copies(args)
     y, back = opaque(fn, args, kwargs, reason)
     changed = changes(before) if before else []
     if not changed:
         return y, back
+    moved = None if kwargs else moves(before, changed, args, y)
+    if moved is not None:
+        return y, partial(put_back_items, *moved, len(args))
 
     def compiled_pullback(ȳ: Any) -> tuple[Any, ...]:
         for x in changed:
-            if adjoint_if_any(x):
+            if is_reached(x):
                 raise no_rule(
                     fn, args, reason=f"it changes a {type(x).__name__} that the gradient runs through"
                 )
         return back(ȳ)
 
     return y, compiled_pullback
+
+
+def moves(before: Any, changed: list[Any], args: tuple[Any, ...], y: Any) -> Any:
+    """Where the items of the one changed list, and the value, come from.
+
+    That is a list, the places its items had (a negative one: of an argument), and that of the
+    value; None if it cannot be told.
+    """
+    if len(changed) > 1 or not isinstance(changed[0], list):
+        return None
+    (xs,) = changed
+    old = next(items for x, items in before if x is xs)
+    places = {id(a): i - len(args) for i, a in enumerate(args)}
+    places.update({id(item): i for i, item in enumerate(old)})
+    if len({*map(id, old)}) < len(old) or not all(id(item) in places for item in xs):
+        return None
+    if y is not None and id(y) not in places:
+        return None
+    return xs, [places[id(item)] for item in xs], len(old), places.get(id(y))
+
+
+def put_back_items(
+    xs: list[Any], places: list[int], n: int, place: int | None, n_args: int, ȳ: Any
+) -> tuple[Any, ...]:
+    """The cotangents of the items of a list go back to where the items were."""
+    bars = adjoint_of(xs)
+    found = [bars[i] if i < len(bars) else ZERO for i in range(len(places))]
+    of_args: list[Any] = [ZERO] * n_args
+    bars[:] = [ZERO] * n
+    for i, c in [*zip(places, found, strict=True), (place, ȳ)]:
+        if i is not None:
+            target = of_args if i < 0 else bars
+            target[i] = accumulate(target[i], c)
+    return (NONE, *of_args)
+
+
+non_differentiable(moves)
 
 
 @resolves(BuiltinFunctionType)
@@ -365,6 +411,23 @@ def instance(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return obj, instance_pullback
 
 
+@resolves(type(Generic[_T]))  # type: ignore[index]
+@resolves(GenericAlias)
+def generic_alias(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`Box[float](…)`: an instance of the class."""
+    y, back = call(fn.__origin__, *args, **kwargs)
+    remember_class(y, fn)
+    return y, back
+
+
+def remember_class(x: Any, alias: Any) -> None:
+    """What `typing` notes on an instance."""
+    with contextlib.suppress(Exception):
+        x.__orig_class__ = alias
+
+
+non_differentiable(remember_class)
+
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are written in Python
 
 # What these make does not depend on their arguments: `__init__` reads them.
@@ -373,6 +436,22 @@ non_differentiable(
     object.__init__,
 )  # fmt: skip
 
+
+
+
+def new_number(kind: Any) -> Any:
+    """The rule of `float.__new__(cls, x)`: the value is that of `float(x)`."""
+
+    def resolver(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        _, back = call(kind, *args[1:], **kwargs)
+        return fn(*args, **kwargs), lambda ȳ: (NONE, *back(ȳ))
+
+    return resolver
+
+
+for _kind in (float, complex):
+    serves(_kind.__new__)(new_number(_kind))
+non_differentiable(int.__new__, str.__new__, bytes.__new__)
 
 # -- functools ------------------------------------------------------------------------------------------
 
@@ -455,7 +534,7 @@ def cached(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     n = 1 + len(args) + len(kwargs)
 
     def cached_pullback(ȳ: Any) -> tuple[Any, ...]:
-        if adjoint_if_any(y) and n > 1:
+        if is_reached(y) and n > 1:
             raise no_rule(fn, args, reason="it keeps a mutable result for later calls")
         if is_zero(unthunk(ȳ)):
             return (ZERO,) * n
@@ -603,4 +682,4 @@ for _type in (
 ):
     projector.register(_type, lambda x: None)
     adjoint_object.register(_type, lambda x: None)
-del _type
+del _type, _kind

@@ -8,6 +8,7 @@ primal; what is not there is zero. A subclass that redefines an operation in Pyt
 Tests: tests/rules/test_containers.py
 """
 
+import collections
 import operator
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -754,6 +755,16 @@ def _(xs: list, k: int):
     return list_imul(xs, k) if is_native(xs, "__imul__") else by_operator(operator.imul, xs, k)
 
 
+@serves(operator.concat)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(operator.add, *args)
+
+
+@serves(operator.iconcat)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(operator.iadd, *args)
+
+
 rrule(list.__add__, by_identity=True)(list_add)
 rrule(list.__mul__, by_identity=True)(list_mul)
 rrule(list.__imul__, by_identity=True)(list_imul)
@@ -1409,6 +1420,7 @@ non_differentiable(
     primitives.import_name,
     primitives.import_from,
     primitives.globals_of,
+    collections._count_elements,  # type: ignore[attr-defined]
     *[
         getattr(cls, name)
         for cls in (list, tuple, dict, set, frozenset)

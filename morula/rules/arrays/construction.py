@@ -27,26 +27,32 @@ def like_sequence(ȳ, items):
     return project_to(items)(ȳ)
 
 
-@rrule(np.array)
-@rrule(np.asarray)
-@rrule(np.asanyarray)
-def _(a: Numeric, dtype=None):
-    old = np.shape(a)
-
-    def array_pullback(ȳ):
-        return np.reshape(ȳ, old), NoTangent()
-
-    return np.array(a, dtype), array_pullback
+def back_to_argument(ȳ, a):
+    """The cotangent of an array made of `a`, in the form of `a`."""
+    if isinstance(a, list | tuple):
+        return like_sequence(ȳ, a)
+    return np.reshape(ȳ, np.shape(a))
 
 
 @rrule(np.array)
-@rrule(np.asanyarray)
-@rrule(np.asarray)
-def _(a: list | tuple, dtype=None):
+def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
     def array_pullback(ȳ):
-        return like_sequence(ȳ, a), NoTangent()
+        return back_to_argument(ȳ, a), NoTangent()
 
-    return np.array(a, dtype), array_pullback
+    return np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin), array_pullback
+
+
+def _as_array(primal):
+    @rrule(primal)
+    def _(a: Numeric | list | tuple, dtype=None, order=None, *, copy=None):
+        def asarray_pullback(ȳ):
+            return back_to_argument(ȳ, a), NoTangent(), NoTangent()
+
+        return primal(a, dtype, order, copy=copy), asarray_pullback
+
+
+_as_array(np.asarray)
+_as_array(np.asanyarray)
 
 
 def _contiguous(primal):

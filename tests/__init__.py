@@ -1,0 +1,1 @@
+"""Tests, and the modules that they share."""

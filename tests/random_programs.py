@@ -1,0 +1,308 @@
+"""Random programs: how Hypothesis draws them, and what is asked of each.
+
+A program is the source of a few functions, the last of which, `f`, takes numbers and gives one.
+`check` compares the gradient of `f` on both paths with finite differences and with a forward mode
+by operator overloading, which is exact and knows nothing of Morula.
+
+The long run, outside of the test-suite:
+
+    python -m tests.random_programs --examples 10000 --seed 0
+
+It goes on after a failure and prints at the end the shortest program of each kind of failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import linecache
+import math
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+import morula
+from morula.core import compiled, general, infer
+from tests.dual_numbers import DUAL_MATH, Dual, plain
+from tests.program_writer import FEATURES, Program, Writer
+
+
+@st.composite
+def programs(draw: Any, without: frozenset[str] = frozenset()) -> Program:
+    """Programs, without the features that are named."""
+    return Writer(draw, without).program()
+
+
+def forward_gradient(program: Program) -> tuple[Any, tuple[float, ...]]:
+    """The value and the gradient by dual numbers."""
+    f, _ = program.load(DUAL_MATH)
+    n = len(program.args)
+    y = f(*[Dual(x, tuple(float(i == j) for j in range(n))) for i, x in enumerate(program.args)])
+    return plain(y), y.dx if type(y) is Dual else (0.0,) * n
+
+
+# -- finite differences ----------------------------------------------------------------------------
+
+
+def difference(f: Any, args: tuple[Any, ...], i: int) -> tuple[float, float] | None:
+    """∂f/∂args[i] and a bound of its error; None where differences say nothing."""
+    h = 1e-4 * (1 + abs(args[i]))
+
+    def at(step: float) -> float:
+        return float(f(*args[:i], args[i] + step, *args[i + 1 :]))
+
+    try:
+        y = at(0.0)
+        slopes = [(at(h * s) - at(-h * s)) / (2 * h * s) for s in (1, 0.5, 0.25)]
+        sides = [(at(h / 4) - y) / (h / 4), (y - at(-h / 4)) / (h / 4)]
+    except (ArithmeticError, ValueError):
+        return None
+    best = (4 * slopes[2] - slopes[1]) / 3
+    size = 1 + abs(best)
+    error = abs(slopes[1] - slopes[2]) + 1e-15 * abs(y) / h
+    smooth = abs(slopes[0] - slopes[1]) < 1e-3 * size and abs(sides[0] - sides[1]) < 1e-2 * size
+    if not (math.isfinite(best) and smooth and error < 1e-4 * size):
+        return None
+    return best, 4 * error + 1e-7 * size
+
+
+# -- what is asked of a program --------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def on_path(name: str) -> Iterator[None]:
+    """Gradients by the specialised or the general path, nothing compiled before being used."""
+    before = compiled.specialising
+    compiled.specialising = name == "specialised"
+    compiled._families.clear()
+    try:
+        yield
+    finally:
+        compiled.specialising = before
+        compiled._families.clear()
+
+
+def outcome(f: Any, args: tuple[Any, ...]) -> tuple[Any, type | None]:
+    """What a call gives: a value or the type of an exception."""
+    try:
+        return f(*args), None
+    except Exception as error:
+        return None, type(error)
+
+
+def bits(x: Any) -> Any:
+    """Something that is equal for values that agree bit for bit, types included."""
+    if isinstance(x, float):
+        return type(x), struct.pack("d", x)
+    return (type(x), [bits(y) for y in x]) if isinstance(x, (tuple, list)) else (type(x), x)
+
+
+def close(a: Any, b: Any, rtol: float, atol: float) -> bool:
+    return bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True))
+
+
+@dataclass
+class Report:
+    """What could be compared."""
+
+    raised: bool = False
+    differences: int = 0  # gradients compared with finite differences
+    skipped: int = 0  # at kinks, or where the program is ill-conditioned
+    integers: int = 0  # arguments that are integers to the program
+
+
+def check(program: Program) -> Report:
+    """Compare everything; AssertionError says what is wrong and shows the program."""
+    report = Report()
+    f, log = program.load()
+    args = program.args
+    value, error = outcome(f, args)
+    effects = list(log)
+    if error is not None or not math.isfinite(value):
+        report.raised = True
+    gradients = {}
+    for path in ("specialised", "general"):
+        with on_path(path):
+            gradients[path] = check_path(program, path, value, error, effects)
+    if error is not None or isinstance(value, bool):
+        return report
+    a, b = gradients["specialised"], gradients["general"]
+    scale = max([1.0, *[abs(x) for x in b if math.isfinite(x)]])
+    expect(close(a, b, 1e-9, 1e-12 * scale), program, f"specialised {a}, general {b}")
+    if report.raised:
+        return report
+    try:
+        y, exact = forward_gradient(program)
+    except ArithmeticError:
+        report.skipped += 1
+        return report
+    assert bits(y) == bits(value), f"dual numbers give {y}, the plain call {value}{program}"
+    if all(map(math.isfinite, exact)):
+        scale = max([1.0, *map(abs, exact)])
+        expect(close(b, exact, 1e-7, 1e-9 * scale), program, f"gradient {b}, dual numbers {exact}")
+    for i in range(len(args)):
+        if type(args[i]) is int and outcome(f, (*args[:i], args[i] + 0.5, *args[i + 1 :]))[1]:
+            report.integers += 1
+            continue
+        found = difference(f, args, i)
+        if found is None:
+            report.skipped += 1
+            continue
+        report.differences += 1
+        slope, bound = found
+        good = abs(b[i] - slope) <= bound
+        expect(good, program, f"gradient {b}, finite difference {slope} by argument {i}")
+    return report
+
+
+def check_path(
+    program: Program, path: str, value: Any, error: type | None, effects: list[Any]
+) -> Any:
+    """The gradient on one path, after all that the interface promises about it."""
+    f, log = program.load()
+    args = program.args
+    both, raised = outcome(lambda *xs: morula.withgradient(f, *xs), args)
+    if error is not None:
+        expect(raised is error, program, f"{path}: raised {raised}, the plain call {error}")
+        expect(bits(log) == bits(effects), program, f"{path}: effects {log}, expected {effects}")
+        return None
+    if isinstance(value, bool):
+        expect(raised is not None, program, f"{path}: a truth value was differentiated")
+        return None
+    if raised is not None:
+        log.clear()
+        try:
+            morula.withgradient(f, *args)
+        except Exception as reason:
+            text = f"{path}: {type(reason).__name__}: {reason}"
+            raise AssertionError(f"{text}{program}") from reason
+    y, gradient = both
+    expect(bits(y) == bits(value), program, f"{path}: value {y!r}, the plain call {value!r}")
+    expect(bits(log) == bits(effects), program, f"{path}: effects {log}, expected {effects}")
+    expect(
+        type(gradient) is tuple and [type(g) for g in gradient] == [float] * len(args),
+        program,
+        f"{path}: gradient {gradient!r} for {len(args)} numbers",
+    )
+    wanted = bits(gradient)
+
+    def agrees(what: str, other: Any) -> None:
+        expect(bits(other) == wanted, program, f"{path}: {what} {other}, withgradient {gradient}")
+
+    agrees("the second call of withgradient", morula.withgradient(f, *args)[1])
+    agrees("gradient", morula.gradient(f, *args))
+    y, back = morula.pullback(f, *args)
+    first, second = back(1.0), back(1.0)
+    expect(bits(y) == bits(value), program, f"{path}: pullback's value {y!r}, plain {value!r}")
+    expect(bits(first) == bits(second), program, f"{path}: back gave {first}, then {second}")
+    scale = max([1.0, *[abs(x) for x in gradient if math.isfinite(x)]])
+    expect(close(first, gradient, 1e-9, 1e-12 * scale), program, f"{path}: {first}, {gradient}")
+    for argnums in (len(args) - 1, (-1, 0)):
+        g = morula.grad(f, argnums)(*args)
+        picked = [gradient[i] for i in ((argnums,) if type(argnums) is int else argnums)]
+        good = close(g, picked[0] if type(argnums) is int else picked, 1e-9, 1e-12 * scale)
+        expect(good, program, f"{path}: grad with argnums {argnums} gave {g}, gradient {gradient}")
+    return gradient
+
+
+def expect(good: bool, program: Program, message: str) -> None:
+    if not good:
+        raise AssertionError(f"{message}{program}")
+
+
+def forget() -> None:
+    """Drop what the core and linecache keep for programs that are done with."""
+    compiled._families.clear()
+    general._forward_codes.clear()
+    infer._inline_forms.clear()
+    for name in [n for n in linecache.cache if n.startswith("<program ")]:
+        del linecache.cache[name]
+
+
+# -- the long run ----------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tests.random_programs", description=__doc__)
+    parser.add_argument("--examples", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--without", nargs="*", default=[], choices=FEATURES)
+    parser.add_argument("--show", action="store_true", help="print the programs, check nothing")
+    options = parser.parse_args()
+    without = frozenset(options.without)
+    counts: Counter[str] = Counter()
+    failures: dict[str, tuple[Program, str]] = {}
+    seen: set[int] = set()
+    began = time.perf_counter()
+
+    def attempt(program: Program) -> None:
+        try:
+            report = check(program)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}".split("\nimport math")[0]
+            kind = signature(message)
+            counts["failures"] += 1
+            counts[f"failure: {kind}"] += 1
+            if kind not in failures or len(program.source) < len(failures[kind][0].source):
+                failures[kind] = (program, message)
+        else:
+            for name, n in vars(report).items():
+                counts[name] += int(n)
+
+    def session(number: int, examples: int) -> None:
+        """One run of Hypothesis; it likes to vary a program that it has made."""
+
+        @seed(number)
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(programs(without))
+        def run(program: Program) -> None:
+            key = hash((program.source, program.args))
+            if key in seen or counts["programs"] == options.examples:
+                return
+            seen.add(key)
+            counts["programs"] += 1
+            if options.show:
+                print(program, "-" * 60)
+            else:
+                attempt(program)
+
+        run()
+        forget()
+
+    for number in itertools.count(options.seed * 1000):
+        session(number, 200)
+        rate = counts["programs"] / (time.perf_counter() - began)
+        progress = f"{counts['programs']} programs, {rate:.1f}/s, {counts['failures']} failures"
+        print(progress, file=sys.stderr, flush=True)
+        if counts["programs"] == options.examples:
+            break
+    for kind, (program, message) in failures.items():
+        print("=" * 80, f"\n{counts[f'failure: {kind}']} × {message}{program}")
+    for name in sorted(counts):
+        print(f"{counts[name]:8} {name}")
+    return int(bool(failures))
+
+
+def signature(message: str) -> str:
+    """A message without its numbers."""
+    text = "".join("#" if c.isdigit() or c in ".-+e" else c for c in message)
+    return " ".join(dict.fromkeys(text.split()))[:80]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
