@@ -28,7 +28,7 @@ def promote_cells(ir: IR) -> bool:
             elif call.primitive is set_cell and call.args[0] in cells:
                 variables.write(block, call.args[0], call.args[1])
             elif call.primitive is get_cell and call.args[0] in cells:
-                cell, name = call.args
+                cell, name = call.args[:2]
                 value = variables.read(block, cell, call.out.name)
                 kept.append(Call(call.out, Const(check_bound), (value, name), (), call.position))
             else:

@@ -84,15 +84,20 @@ class Family:
                 tries = 0 if found is None else found.tries + 1
                 if len(self.programs) >= self.most_programs:
                     self.programs.clear()
-                found = self.programs[key] = self.compile(f, key, tries)
+                found = self.programs[key] = self.compile(f, key, tries, args)
                 self.kinds[tuple(map(coarsened, key))] += 1
         return found
 
-    def compile(self, f: FunctionType, key: tuple[Any, ...], tries: int) -> Program:
+    def compile(
+        self, f: FunctionType, key: tuple[Any, ...], tries: int, args: tuple[Any, ...]
+    ) -> Program:
         program = Program(tries)
         if not specialising or tries > Program.most_tries:
             return program
-        gradient = Gradient(f, list(key), self.wanted, self.with_value, self.single, False)
+        gradient = Gradient(
+            f, list(key), self.wanted, self.with_value, self.single, False,
+            examples=() if tries else args,  # what was assumed once and did not hold is not again
+        )
         try:
             program.code = gradient.compile(slow_path, program)
         except (NotSpecialised, errors.UnsupportedError) as reason:

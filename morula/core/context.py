@@ -88,6 +88,11 @@ class Reached:
         return adjoint_if_any(x)
 
 
+def reaching(of: Any) -> Reached:
+    """`of`, with a memory of the results."""
+    return of if type(of) is Reached else Reached()
+
+
 def results_of(of: Any) -> dict[int, Any]:
     """The gradients of mutable values that were made in this pass."""
     return of.results if type(of) is Reached else {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import singledispatch
+from reprlib import recursive_repr
 from typing import Any, ClassVar, final
 
 
@@ -218,6 +219,7 @@ class Tangent:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @recursive_repr()
     def __repr__(self) -> str:
         if all(isinstance(k, str) and k.isidentifier() for k in self._fields):
             inside = ", ".join(f"{k}={v!r}" for k, v in self._fields.items())

@@ -777,6 +777,26 @@ def _emit_getattr(e: _Emitter, node: Node) -> None:
 
 
 SELECTIONS[id(getattr)] = Selection(_attribute(2, (0, 1)), _emit_getattr, False)
+SELECTIONS[id(primitives.actual_attribute)] = SELECTIONS[id(getattr)]
+SELECTIONS[id(primitives.actual_item)] = SELECTIONS[id(operator.getitem)]
+
+
+def _calls(builtin: Any) -> Selection:
+    """A call of the builtin that a primitive is another name of."""
+
+    def emit_call(e: _Emitter, node: Node) -> None:
+        e.asm.before_callable()
+        e.asm.const(builtin)
+        e.asm.after_callable()
+        e.operand(node.operands[0])
+        e.asm.at(node.call.position)
+        e.asm.call(1, ())
+
+    return Selection(_takes(1), emit_call, False)
+
+
+SELECTIONS[id(primitives.actual_type)] = _calls(type)
+SELECTIONS[id(primitives.actual_length)] = _calls(len)
 select(
     setattr,
     lambda asm, node: asm.op("STORE_ATTR", _constant(node.call.args[1])),
@@ -857,6 +877,12 @@ select(
     primitives.store_global,
     lambda asm, node: asm.op("STORE_GLOBAL", _constant(node.call.args[1])),
     _own(lambda c: [c.args[2]]),
+    statement=True,
+)
+select(
+    primitives.delete_global,
+    lambda asm, node: asm.op("DELETE_GLOBAL", _constant(node.call.args[1])),
+    _own(lambda c: []),
     statement=True,
 )
 select(

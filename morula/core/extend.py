@@ -1,7 +1,7 @@
 """The one door for rules: all that a rule may import from the core."""
 
 from morula.core import context, general, interface, primitives, registry, traits
-from morula.core.context import adjoint_if_any, adjoint_of, is_reached, isolated, results_of
+from morula.core.context import adjoint_if_any, adjoint_of, is_reached, isolated, reaching, results_of
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -92,6 +92,7 @@ __all__ = [
     "project_to",
     "projector",
     "python_function",
+    "reaching",
     "registry",
     "resolves",
     "result_on_samples",

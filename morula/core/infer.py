@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import (
     BuiltinFunctionType,
     BuiltinMethodType,
     FunctionType,
+    MemberDescriptorType,
     MethodDescriptorType,
     ModuleType,
     WrapperDescriptorType,
@@ -29,8 +30,12 @@ from morula.core.cells import promote_cells
 from morula.core.cotangents import AbstractZero, accumulate
 from morula.core.emit import tidy
 from morula.core.inline import inline
-from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
+    actual_attribute,
+    actual_item,
+    actual_length,
+    actual_type,
     sum_if_any,
     advance,
     build_tuple,
@@ -49,6 +54,8 @@ from morula.core.traits import (
     coarse_detail,
     constant_attribute,
     describe,
+    detail_matches,
+    detail_tests,
     sample,
 )
 
@@ -255,10 +262,14 @@ class Specialiser(Inference):
 
     max_calls = 4000
 
-    def __init__(self, fn: FunctionType, knowns: list[Known]) -> None:
+    def __init__(
+        self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any] = ()
+    ) -> None:
         ir = lower(fn.__code__, fn.__globals__).copy()
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
         self.fn = fn
+        self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
+        self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.chain_starts: list[tuple[int, int, tuple[Any, ...]]] = []
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
@@ -274,11 +285,129 @@ class Specialiser(Inference):
             changed = self.resolve_constants()
             changed |= self.resolve_methods()
             changed |= simplify(self.ir, no_namespace)
-            if not changed and not promote_cells(self.ir) and not self.inline_calls():
-                break
-            if sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
-                raise NotSpecialised("too large")
+            if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
+                continue
+            break
         self.infer()
+        if self.bail is not None and not all(map(may_run_twice, self.ir.calls())):
+            raise AssumptionsUnsafe
+
+    def assume(self) -> bool:
+        """Take values of unknown type to be like the examples; the program asks whether they are.
+
+        Where one is not, the program begins anew on the general path. So nothing may have happened
+        before that must not happen twice.
+        """
+        if not self.examples.given or sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
+            return False
+        self.examples.follow(self.ir, self.value)
+        found = self.resolve_objects()
+        for block in list(self.ir.blocks):
+            found |= self.assume_in(block)
+        return found
+
+    def resolve_objects(self) -> bool:
+        """Calls of objects, and of their methods, become calls of the functions of their class."""
+        reads = {c.out: (b, c) for b in self.ir.blocks for c in b.calls if c.primitive is getattr}
+        for call in self.ir.calls():
+            if type(call.fn) is not Var:
+                continue
+            owner, name = call.fn, "__call__"
+            if call.fn in reads:
+                block, read = reads[call.fn]
+                if len(read.args) != 2 or type(read.args[1]) is not Const:
+                    continue
+                if type(read.args[0]) is not Var:
+                    continue
+                owner, name = read.args[0], read.args[1].value
+            k = known(self.types.get(owner))
+            function = None if k is None else function_of_class(k.type, name)
+            if function is None or k is None:
+                continue
+            if call.fn in reads and not self.is_not_shadowed(block, read, owner, name):
+                continue
+            self.guards.attributes[id(k.type), name] = (k.type, name, function)
+            call.fn, call.args = Const(function), (owner, *call.args)
+            return True
+        return False
+
+    def is_not_shadowed(self, block: Block, read: Call, owner: Var, name: str) -> bool:
+        """Let the program ask that the object has no attribute in the place of the method."""
+        if known(self.types.get(owner)).type.__dictoffset__ == 0:  # type: ignore[union-attr]
+            return True
+        example = self.examples.given.get(owner)
+        if example is None or name in example.__dict__:
+            return False
+        fields, shadowed, free = self.ir.var(), self.ir.var(), self.ir.var()
+        i = block.calls.index(read)
+        block.calls[i : i + 1] = [
+            Call(fields, Const(actual_attribute), (owner, Const("__dict__")), (), read.position),
+            Call(shadowed, Const(operator.contains), (fields, Const(name)), (), read.position),
+            Call(free, Const(operator.not_), (shadowed,), (), read.position),
+        ]
+        self.guard_test(block, i + 3, free)
+        return True
+
+    def guard_test(self, block: Block, index: int, test: Var) -> None:
+        """Go on behind `index` only if the test holds."""
+        ir = self.ir
+        if self.bail is None:
+            self.bail = ir.block()
+            self.bail.calls = [Call(ir.var(), Const(bail_out), ())]
+        rest = ir.block()
+        rest.calls, rest.branches = block.calls[index:], block.branches
+        block.calls = block.calls[:index]
+        block.branches = [Branch(rest, (), test), Branch(self.bail)]
+        ir.blocks = reachable(ir)
+
+    def assume_in(self, block: Block) -> bool:
+        for i, call in enumerate(block.calls):
+            x = call.out
+            if self.types.get(x) is not None or x in self.given or x not in self.examples.given:
+                continue
+            example = self.examples.given[x]
+            if call.primitive is advance:
+                after = self.behind_loop_test(block, call)
+                if after is None:
+                    continue
+                block, i = after, -1
+            self.given[x] = known_value(example, 1)
+            self.guard(block, i + 1, x, self.given[x])  # type: ignore[arg-type]
+            return True
+        return False
+
+    @staticmethod
+    def behind_loop_test(block: Block, call: Call) -> Block | None:
+        """The block that control goes to with an item."""
+        if len(block.branches) != 2 or block.calls[-2:][0] is not call:
+            return None
+        return block.branches[1].block
+
+    def guard(self, block: Block, index: int, x: Var, k: Known) -> None:
+        """Go on behind `index` only if x is of the type that is assumed."""
+        ir = self.ir
+        if self.bail is None:
+            self.bail = ir.block()
+            self.bail.calls = [Call(ir.var(), Const(bail_out), ())]
+        rest = ir.block()
+        rest.calls, rest.branches = block.calls[index:], block.branches
+        block.calls = block.calls[:index]
+
+        def check(test: Var) -> None:
+            nonlocal block
+            after = ir.block()
+            assert self.bail is not None
+            block.branches = [Branch(after, (), test), Branch(self.bail)]
+            block = after
+
+        def append(fn: Any, *args: Operand) -> Var:
+            out = ir.var()
+            block.calls.append(Call(out, Const(fn), args))
+            return out
+
+        check_type(x, k, append, check)
+        block.branches = [Branch(rest)]
+        ir.blocks = reachable(ir)
 
     def take_apart_arguments(self) -> None:
         """A tuple that is an argument is put together anew from its items, which are then known."""
@@ -413,6 +542,204 @@ class Specialiser(Inference):
         return None if bound is None else (callee, bound, free, code)
 
 
+class AssumptionsUnsafe(Exception):
+    """The program does what must not happen twice, so it cannot begin anew."""
+
+
+def bail_out() -> Any:
+    """Stands where the program begins anew on the general path."""
+
+
+def check_type(
+    x: Operand, k: Known, append: Callable[..., Var], check: Callable[[Var], None]
+) -> None:
+    """Append tests of the type and the detail of x; of a tuple also of its items."""
+    check(append(operator.is_, append(actual_type, x), Const(k.type)))
+    if k.type is tuple:
+        if k.detail is None:
+            return
+        check(append(operator.eq, append(actual_length, x), Const(len(k.detail))))
+        for i, inside in enumerate(k.detail):
+            if inside is not None:
+                check_type(append(actual_item, x, Const(i)), inside, append, check)
+    elif k.detail is not None:
+        test = detail_tests.get(k.type)
+        if test is None:
+            check(append(detail_matches, x, Const(k.detail)))
+            return
+        for attribute, expected, how in test(k.detail):
+            check(append(how, append(actual_attribute, x, Const(attribute)), Const(expected)))
+
+
+class Examples:
+    """Values that variables may have, from the arguments of the call for which one compiles."""
+
+    def __init__(self, given: dict[Var, Any]) -> None:
+        self.given = given
+
+    def follow(self, ir: IR, value: Callable[[Operand], Value]) -> None:
+        """Examples of what is read from the examples: items, attributes, what loops run over."""
+        self.value = value
+        self.appended = {
+            c.args[0]: c.args[1] for c in ir.calls() if c.primitive is primitives.list_append
+        }
+        changed = True
+        while changed:
+            changed = False
+            for block in ir.blocks:
+                for call in block.calls:
+                    if call.out not in self.given and (found := self.read(call)) is not _NOTHING:
+                        self.given[call.out] = found
+                        changed = True
+                for branch in block.branches:
+                    if branch.block is None:
+                        continue
+                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                        if p not in self.given and type(a) is Var and a in self.given:
+                            self.given[p] = self.given[a]
+                            changed = True
+
+    def one(self, x: Operand) -> Any:
+        """An example of an operand: one that was given, or a sample of its type."""
+        if type(x) is Var and x in self.given:
+            return self.given[x]
+        try:
+            return sample_value(self.value(x))
+        except KeyError:
+            return _NOTHING
+
+    def read(self, call: Call) -> Any:
+        if call.primitive is primitives.build_list:
+            items = call.args or [a for a in [self.appended.get(call.out)] if a is not None]
+            found = [self.one(a) for a in items]
+            return _NOTHING if not found or any(x is _NOTHING for x in found) else found
+        reader = READERS.get(id(call.primitive))
+        if reader is None or call.keywords:
+            return _NOTHING
+        args = []
+        for a in call.args:
+            if type(a) is Const:
+                args.append(a.value)
+            elif a in self.given:
+                args.append(self.given[a])
+            else:
+                args.append(_NOTHING)
+        if not args or args[0] is _NOTHING:
+            return _NOTHING
+        try:
+            return reader(*args)
+        except Exception:  # there is no such item
+            return _NOTHING
+
+
+_NOTHING = object()
+
+
+def _example_item(items: Any, key: Any) -> Any:
+    if type(items) is dict:
+        return items[key] if key is not _NOTHING else next(iter(items.values()))
+    if type(items) not in (list, tuple) or type(key) is slice:
+        return _NOTHING
+    return items[key if type(key) is int else 0]
+
+
+def _example_attribute(x: Any, name: str) -> Any:
+    """An attribute that is in the object itself; nothing is run."""
+    fields = getattr(x, "__dict__", None)
+    if isinstance(fields, dict) and not isinstance(x, type | ModuleType) and name in fields:
+        return fields[name]
+    slot = getattr(type(x), name, None)
+    return slot.__get__(x) if type(slot) is MemberDescriptorType else _NOTHING
+
+
+def _example_iterator(x: Any) -> Any:
+    return x if type(x) in (list, tuple, range, dict, _Example) else _NOTHING
+
+
+@dataclass
+class _Example:
+    """What a loop over zip, enumerate, … gives first."""
+
+    first: Any
+
+
+def _first_of(x: Any) -> Any:
+    return x.first if type(x) is _Example else next(iter(x))
+
+
+def _example_zip(*xs: Any) -> Any:
+    firsts = [_first_of(x) if type(x) in (list, tuple, range, _Example) else _NOTHING for x in xs]
+    return _NOTHING if any(x is _NOTHING for x in firsts) else _Example(tuple(firsts))
+
+
+READERS: dict[int, Callable[..., Any]] = {
+    id(operator.getitem): _example_item,
+    id(getattr): _example_attribute,
+    id(iter): _example_iterator,
+    id(advance): _first_of,
+    id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else _NOTHING,
+    id(zip): _example_zip,
+    id(enumerate): lambda x: _Example((0, _first_of(x))),
+    id(reversed): lambda x: _Example(x[-1]),
+}
+
+# What may be done again if the program begins anew: nothing is left behind by it.
+REPEATABLE = {
+    id(f)
+    for f in (
+        *(getattr(operator, n) for n in operator.__all__ if n not in ("setitem", "delitem")),
+        build_tuple,
+        primitives.build_list,
+        primitives.build_map,
+        primitives.build_set,
+        primitives.list_append,
+        primitives.list_extend,
+        primitives.map_add,
+        primitives.make_cell,
+        primitives.make_function,
+        primitives.check_bound,
+        primitives.unpack,
+        primitives.as_tuple,
+        primitives.format_value,
+        primitives.build_string,
+        actual_type,
+        actual_attribute,
+        actual_length,
+        actual_item,
+        get_cell,
+        set_cell,
+        load_global,
+        advance,
+        bail_out,
+        iter,
+        len,
+        range,
+        zip,
+        enumerate,
+        reversed,
+        slice,
+        isinstance,
+        type,
+        getattr,
+        sum,
+        min,
+        max,
+        abs,
+        float,
+        int,
+        detail_matches,
+    )
+}
+
+
+def may_run_twice(call: Call) -> bool:
+    """Does a call leave nothing behind, so that the program may begin anew after it?"""
+    if type(call.fn) is not Const:
+        return False
+    entry = registry.get(call.fn.value)
+    return id(call.fn.value) in REPEATABLE or (entry is not None and entry.stable)
+
+
 def has_rule(fn: Any) -> bool:
     """Is there any rule for this callable?"""
     entry = registry.get(fn)
@@ -425,6 +752,17 @@ def method_of(owner: Known | None, name: str) -> Any:
         return None
     method = getattr(owner.type, name, None)
     return method if type(method) in (MethodDescriptorType, WrapperDescriptorType) else None
+
+
+def function_of_class(t: type, name: str) -> FunctionType | None:
+    """The plain function that a class, written in Python, has under a name."""
+    if _is_builtin(t) or type(t) is not type:
+        return None
+    for base in t.__mro__:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            return found if type(found) is FunctionType else None
+    return None
 
 
 def is_ours(fn: FunctionType) -> bool:
@@ -748,6 +1086,11 @@ def item_of(over: Any) -> Value:
     if registry.entry(operator.getitem).stable:
         return result_on_samples(operator.getitem, [over, Const(0)])
     return None
+
+
+@transfers(operator.is_, operator.is_not, operator.not_, operator.truth)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return Known(bool)
 
 
 @transfers(zip, enumerate, reversed)

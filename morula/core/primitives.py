@@ -150,15 +150,18 @@ def make_cell(value: Any) -> CellType:
     return CellType() if value is UNDEFINED else CellType(value)
 
 
-def get_cell(cell: CellType, name: str) -> Any:
-    """Read a closure variable."""
+def get_cell(cell: CellType, name: str, own: bool = False) -> Any:
+    """Read a closure variable: one of the function's own, or one that it closes over."""
     try:
         return cell.cell_contents
     except ValueError:
-        raise NameError(
-            f"cannot access free variable {name!r} where it is not associated with a value in "
-            "enclosing scope"
-        ) from None
+        pass
+    if own:
+        check_bound(UNDEFINED, name)
+    raise NameError(
+        f"cannot access free variable {name!r} where it is not associated with a value in "
+        "enclosing scope"
+    )
 
 
 def set_cell(cell: CellType, value: Any) -> None:
@@ -166,9 +169,9 @@ def set_cell(cell: CellType, value: Any) -> None:
     cell.cell_contents = value
 
 
-def delete_cell(cell: CellType, name: str) -> None:
+def delete_cell(cell: CellType, name: str, own: bool = False) -> None:
     """`del` of a closure variable."""
-    get_cell(cell, name)
+    get_cell(cell, name, own)
     del cell.cell_contents
 
 
@@ -198,6 +201,14 @@ def load_global(namespace: dict[str, Any], name: str) -> Any:
 def store_global(namespace: dict[str, Any], name: str, value: Any) -> None:
     """Rebind a global variable."""
     namespace[name] = value
+
+
+def delete_global(namespace: dict[str, Any], name: str) -> None:
+    """`del` of a global variable."""
+    try:
+        del namespace[name]
+    except KeyError:
+        raise NameError(f"name {name!r} is not defined") from None
 
 
 def import_name(
@@ -231,16 +242,17 @@ def make_function(
     annotations: Any,
     *cells: CellType,
 ) -> FunctionType:
-    """`lambda` and `def`: a function of the code that closes over the cells."""
+    """`lambda` and `def`: a function of the code that closes over the cells.
+
+    The annotations are names and values in turn, or (since CPython 3.14) the function that gives them.
+    """
     fn = FunctionType(code, namespace, code.co_name, defaults, cells or None)
     fn.__kwdefaults__ = kwdefaults
-    if annotations:
+    if isinstance(annotations, tuple):
         pairs = zip(annotations[::2], annotations[1::2], strict=True)
         fn.__annotations__ = dict(pairs)
-    fn.__qualname__ = code.co_qualname
-    fn.__module__ = namespace.get("__name__", fn.__module__)
-    if code.co_consts and isinstance(code.co_consts[0], str):
-        fn.__doc__ = code.co_consts[0]
+    elif annotations is not None:
+        fn.__annotate__ = annotations  # type: ignore[attr-defined]
     return fn
 
 
@@ -269,3 +281,27 @@ def sum_if_any(x̄: Any, c: Any) -> Any:
 def alias(x: Any) -> Any:
     """x itself, under a name of its own: the instance of a variable that stands here."""
     return x
+
+
+# The same as `type`, `getattr`, `len` and `x[i]`, for tests of what type inference takes for granted:
+# inference does not look at them, so they are not folded away.
+
+
+def actual_type(x: Any) -> type:
+    """`type(x)`."""
+    return type(x)
+
+
+def actual_attribute(x: Any, name: str) -> Any:
+    """`getattr(x, name)`."""
+    return getattr(x, name)
+
+
+def actual_length(x: Any) -> int:
+    """`len(x)`."""
+    return len(x)
+
+
+def actual_item(x: Any, key: Any) -> Any:
+    """`x[key]`."""
+    return x[key]

@@ -19,6 +19,9 @@ from morula.core.cotangents import NONE, ZERO, AbstractZero, Thunk, accumulate, 
 from morula.core.emit import emit, merge_blocks
 from morula.core.general import call as general_call
 from morula.core.infer import (
+    AssumptionsUnsafe,
+    bail_out,
+    check_type,
     Inference,
     NotSpecialised,
     Specialiser,
@@ -75,6 +78,7 @@ class Gradient:
         with_value: bool,
         single: bool,
         has_aux: bool,
+        examples: Sequence[Any] = (),
     ) -> None:
         self.fn = fn
         self.knowns = knowns
@@ -82,6 +86,7 @@ class Gradient:
         self.with_value = with_value
         self.single = single
         self.has_aux = has_aux
+        self.examples = examples
         self.rules: dict[int, Rule] = {}
         self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
         self.needs_context = False
@@ -92,8 +97,12 @@ class Gradient:
 
         Where its guards do not hold, it calls `otherwise(function, this, *arguments)`.
         """
-        self.specialiser = s = Specialiser(self.fn, self.knowns)
-        s.run()
+        self.specialiser = s = Specialiser(self.fn, self.knowns, self.examples)
+        try:
+            s.run()
+        except AssumptionsUnsafe:
+            self.specialiser = s = Specialiser(self.fn, self.knowns)
+            s.run()
         self.leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
         self.varied = varied_variables(s, self.leaves)
         self.reversal = r = Reversal(s.ir, self.plan, [v for v in self.leaves])
@@ -154,10 +163,10 @@ class Gradient:
 
     def pair_of(self, rule: Rule, call: Call) -> Pair:
         n = len(call.args) - len(call.keywords)
-        slots = list(enumerate(call.args[:n]))
+        slots = list(enumerate(call.args if not rule.trusted else call.args[:n]))
         for name, x in zip(call.keywords, call.args[n:], strict=True):
             position = rule.position_of(name)
-            if position is not None:
+            if rule.trusted and position is not None:
                 slots.append((position, x))
         active = tuple((i, x) for i, x in slots if x in self.varied)
         self.rules[id(rule.function)] = rule
@@ -567,36 +576,17 @@ class Gradient:
         for v, value in guards.identities:
             if any(c.out is v for c in reads):
                 check(self.append(block, operator.is_, v, Const(value)))
+
+        def append(fn: Any, *args: Operand) -> Var:
+            return self.append(block, fn, *args)
+
         for v, k in [*zip(ir.params, self.knowns, strict=True), *guards.types]:
-            self.check_type(block, v, k, check, lambda: block)
+            check_type(v, k, append, check)
         block.branches = [Branch(body)]
-
-    def check_type(
-        self, block: Block, x: Operand, k: Known, check: Callable[[Var], None], now: Any
-    ) -> None:
-        """Test type and detail; of a tuple also those of its items."""
-        t = self.append(now(), type, x)
-        check(self.append(now(), operator.is_, t, Const(k.type)))
-        if k.type is tuple:
-            if k.detail is None:
-                return
-            n = self.append(now(), len, x)
-            check(self.append(now(), operator.eq, n, Const(len(k.detail))))
-            for i, inside in enumerate(k.detail):
-                item = self.append(now(), operator.getitem, x, Const(i))
-                self.check_type(now(), item, inside, check, now)
-        elif k.detail is not None:
-            test = detail_tests.get(k.type)
-            if test is None:
-                d = self.append(now(), detail_matches, x, Const(k.detail))
-                check(d)
-            else:
-                for attribute, expected, how in test(k.detail):
-                    a = self.append(now(), getattr, x, Const(attribute))
-                    check(self.append(now(), how, a, Const(expected)))
-
-
-from morula.core.traits import detail_matches, detail_tests  # noqa: E402
+        for other in ir.blocks:
+            if any(c.primitive is bail_out for c in other.calls):
+                other.calls, other.branches = [], [Branch(slow)]
+                ir.cold.append(other)
 
 
 OWN = "gradient function"  # the variable by which emitted code finds the function that runs it

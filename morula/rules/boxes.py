@@ -22,6 +22,7 @@ from morula.core.extend import (
     non_differentiable,
     on_entry,
     primitives,
+    reaching,
     results_of,
     rrule,
 )
@@ -214,4 +215,4 @@ non_differentiable(is_reached)
 @materialise.register(FunctionType)
 def _(fn: FunctionType, x̄: Any, of: Callable[[Any], Any]) -> Any:
     picture = on_entry(fn, {})
-    return NoTangent() if picture is fn else materialise(picture, x̄, of)
+    return NoTangent() if picture is fn else materialise(picture, x̄, reaching(of))

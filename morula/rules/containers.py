@@ -36,6 +36,7 @@ from morula.core.extend import (
     primitives,
     project_to,
     projector,
+    reaching,
     results_of,
     rrule,
     scale,
@@ -378,18 +379,32 @@ def _(fn: object, args: tuple, kwargs: object):
     return y, apply_pullback
 
 
+LEAVES = (int, float, complex, str, np.ndarray, np.generic, type(None))
+
+
+def mutable_parts(items: Any) -> dict[int, Any]:
+    """The projections of those items of a sequence that may change before they are needed."""
+    return {i: project_to(v) for i, v in enumerate(items) if not isinstance(v, LEAVES)}
+
+
 @projector.register(tuple)
 def _(x: tuple) -> Any:
     if not x:
-        return lambda x̄: x̄
+        return None
+    parts = mutable_parts(x)
+
+    def project_item(i: int, c: Any) -> Any:
+        if c is None:  # that is how a user writes a zero
+            return ZERO
+        return parts[i](c) if i in parts else project_to(x[i])(c)
 
     def project_tuple(x̄: Any) -> Any:
         if isinstance(x̄, Tangent):
             pieces = {position(x, k): c for k, c in x̄.items()}
-            return Tangent[tuple]({i: project_to(x[i])(c) for i, c in pieces.items()})
+            return Tangent[tuple]({i: project_item(i, c) for i, c in pieces.items()})
         if not isinstance(x̄, (tuple, list, np.ndarray)) or len(x̄) != len(x):
             raise not_like(x, x̄)
-        return tuple([project_part(v, c) for v, c in zip(x, x̄, strict=True)])
+        return tuple([project_item(i, c) for i, c in enumerate(x̄)])
 
     return project_tuple
 
@@ -397,11 +412,6 @@ def _(x: tuple) -> Any:
 def position(x: Any, key: Any) -> int:
     """The position that a key of the cotangent of a (named) tuple means."""
     return type(x)._fields.index(key) if isinstance(key, str) else operator.index(key)
-
-
-def project_part(x: Any, x̄: Any) -> Any:
-    """A cotangent that a user wrote, projected; None is a zero."""
-    return ZERO if x̄ is None else project_to(x)(x̄)
 
 
 def not_like(x: Any, x̄: Any) -> CotangentError:
@@ -807,9 +817,7 @@ non_differentiable(stable_order)
 @projector.register(list)
 def _(x: list) -> Any:
     items = x[:]
-    parts = {
-        i: project_to(v) for i, v in enumerate(items) if not isinstance(v, (int, float, np.ndarray))
-    }
+    parts = mutable_parts(items)
 
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the list."""
@@ -1554,7 +1562,7 @@ def _(x: SetOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
 
 
 def _of_mutable(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
-    return materialise(on_entry(x, {}), x̄, of)
+    return materialise(on_entry(x, {}), x̄, reaching(of))
 
 
 for _cls in (list, dict, set):

@@ -11,6 +11,7 @@ Tests: tests/rules/test_iteration.py
 
 import gc
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -197,17 +198,27 @@ class Predicate(Recorder):
             self.origins.append(step.origins[0])
 
 
-class Second:
-    """The value of a pair of key and value; remembers the keys."""
+class Noted:
+    """Notes the keys of a dict as its items pass; gives the keys, the items or the values."""
 
-    __slots__ = ("keys",)
+    __slots__ = ("d", "keys", "kind")
 
-    def __init__(self) -> None:
+    def __init__(self, d: Any, kind: str) -> None:
+        self.d = d
+        self.kind = kind
         self.keys: list[Any] = []
 
-    def __call__(self, pair: tuple[Any, Any]) -> Any:
-        self.keys.append(pair[0])
-        return pair[1]
+    def __call__(self, pair: Any) -> Any:
+        self.keys.append(pair if self.kind == "keys" else pair[0])
+        return pair[1] if self.kind == "values" else pair
+
+    def origin(self, skip: int) -> Origin:
+        """Where the last value but `skip` came from."""
+        key = self.keys[-1 - skip]
+        of_key, of_value = Entry(self.d, Key(key)), Entry(self.d, key)
+        if self.kind == "items":
+            return Pieces([of_key, of_value])
+        return of_key if self.kind == "keys" else of_value
 
 
 @adjoint_object.register(Step)
@@ -346,9 +357,9 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
 
 @originates(map)
 def _(iterator: Any, item: Any, skip: int) -> Origin:
-    fn, source, *_ = iterator.__reduce__()[1]
-    if type(fn) is Second:
-        return Entry(container_of(source, dict), fn.keys[-1 - skip])
+    fn = iterator.__reduce__()[1][0]
+    if type(fn) is Noted:
+        return fn.origin(skip)
     return fn.origins[-1 - skip] if isinstance(fn, Recorder) and fn.origins else Unknown(iterator)
 
 
@@ -398,15 +409,30 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
     if isinstance(xs, np.ndarray):
         y = iter(xs)
         return y, lambda: stacked(y, xs)
-    if cls is VALUES:
-        return map(Second(), iter(xs.mapping.items())), nothing
+    if cls in NOTED:
+        return noted(xs, iter), nothing
     if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
         indexed = Indexed(xs)
         return iter(indexed), lambda: take(adjoint_of(indexed.recorder))
     return iter(xs), nothing
 
 
-VALUES = type({}.values())
+# What tells by itself neither the dict nor the key: an iterator over the items has to.
+_VIEWS = OrderedDict()
+NOTED = {
+    type({}.values()): "values",
+    OrderedDict: "keys",
+    type(_VIEWS.keys()): "keys",
+    type(_VIEWS.items()): "items",
+    type(_VIEWS.values()): "values",
+}
+
+
+def noted(xs: Any, start: Any) -> Any:
+    """An iterator over a dict or a view of it that notes the keys; `start` is iter or reversed."""
+    kind = NOTED[type(xs)]
+    d = xs if isinstance(xs, dict) else container_of(xs, dict)
+    return map(Noted(d, kind), start(d.items() if kind == "values" else xs))
 
 
 def nothing() -> Any:
@@ -597,8 +623,8 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if isinstance(xs, np.ndarray):
         y = reversed(xs)
         return y, lambda ȳ: (NONE, stacked(y, xs))
-    if type(xs) is VALUES:
-        return map(Second(), reversed(xs.mapping.items())), lambda ȳ: (NONE, ZERO)
+    if type(xs) in NOTED:
+        return noted(xs, reversed), lambda ȳ: (NONE, ZERO)
     if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
         indexed = Indexed(xs)
         y = reversed(indexed)

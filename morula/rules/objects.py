@@ -26,6 +26,7 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
+    SimpleNamespace,
 )
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -51,6 +52,7 @@ from morula.core.extend import (
     on_entry,
     project_to,
     projector,
+    reaching,
     results_of,
     unthunk,
 )
@@ -96,7 +98,7 @@ def has_fields(cls: type) -> bool:
 
 def is_by_identity(x: Any) -> bool:
     """Is the cotangent of this object found by its identity?"""
-    return adjoint_object(x) is not None
+    return isinstance(x, CONTAINERS) or adjoint_object(x) is not None
 
 
 non_differentiable(has_fields, is_by_identity)
@@ -691,6 +693,16 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return None, init_pullback
 
 
+
+
+@serves(SimpleNamespace)
+def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if args:
+        return compiled(cls, args, kwargs)
+    y = SimpleNamespace(**kwargs)
+    return y, lambda ȳ: (NONE, *[take(table_of(y), name) for name in kwargs])
+
+
 # -- copies ---------------------------------------------------------------------------------------------
 
 
@@ -870,7 +882,7 @@ def _(x: ObjectOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
 def _(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     picture = on_entry(x, {})
     if picture is not x:
-        return materialise(picture, x̄, of)
+        return materialise(picture, x̄, reaching(of))
     x̄ = unthunk(x̄)
     return None if is_zero(x̄) else x̄
 

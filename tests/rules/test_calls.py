@@ -1,5 +1,6 @@
 """Calling: methods, classes, partials, callable objects, caches."""
 
+import array
 import bisect
 import collections
 import ctypes
@@ -14,15 +15,12 @@ import numpy as np
 import pytest
 
 from morula import J, NoRuleError, Tangent, gradient, pullback, rrule
-from morula.core import compiled
 from morula.testing import check_gradient
 
 T = TypeVar("T")
 
 
-@pytest.fixture(autouse=True)
-def _general_path(monkeypatch):
-    monkeypatch.setattr(compiled, "specialising", False)
+pytestmark = pytest.mark.usefixtures("path")
 
 
 class Affine:
@@ -308,15 +306,13 @@ def test_a_compiled_function_that_changes_a_container_is_refused_only_if_it_matt
 
 
 def test_an_unknown_function_is_called_and_refused_only_if_it_matters():
-    def f(x):
-        math.prod([x])  # its result is not used
-        return x * x
+    def unused(x):
+        values = array.array("d", [x])
+        return x * x * len(values)
 
-    assert gradient(f, 2.0) == (4.0,)
-    with pytest.raises(NoRuleError, match=r"str\.count|zlib|crc32"):
-        import zlib
-
-        gradient(lambda x: zlib.crc32(b"a") * 0 + complex.__getnewargs__(x + 0j)[0], 2.0)
+    assert gradient(unused, 2.0) == (4.0,)
+    with pytest.raises(NoRuleError, match=r"getitem\(array, int\)"):
+        gradient(lambda x: array.array("d", [x])[0], 2.0)
 
 
 def test_effects_of_construction_happen_once_and_in_order():

@@ -21,7 +21,10 @@ Rewrite = Callable[[dis.Instruction, CodeType], list[tuple[str, Any]]]
 
 @dataclass(slots=True)
 class Instruction:
-    """A canonical instruction; `arg` is what it works with, for a jump the offset of its target."""
+    """A canonical instruction and what it works with.
+
+    `arg` is the offset of the target for a jump, the index of the slot for a variable of the function.
+    """
 
     op: str
     arg: Any
@@ -86,15 +89,15 @@ COMMON: dict[str, Rewrite] = {
     "SWAP": number("swap"),
     "PUSH_NULL": number("push_null"),
     "LOAD_CONST": same("const"),
-    "LOAD_FAST": same("load_local"),
-    "STORE_FAST": same("store_local"),
-    "DELETE_FAST": same("delete_local"),
-    "MAKE_CELL": same("make_cell"),
-    "LOAD_CLOSURE": same("load_cell"),
-    "LOAD_DEREF": same("load_deref"),
-    "STORE_DEREF": same("store_deref"),
-    "DELETE_DEREF": same("delete_deref"),
+    "STORE_FAST": number("store_local"),
+    "DELETE_FAST": number("delete_local"),
+    "MAKE_CELL": number("make_cell"),
+    "LOAD_CLOSURE": number("load_local"),
+    "LOAD_DEREF": number("load_deref"),
+    "STORE_DEREF": number("store_deref"),
+    "DELETE_DEREF": number("delete_deref"),
     "STORE_GLOBAL": same("store_global"),
+    "DELETE_GLOBAL": same("delete_global"),
     "STORE_ATTR": same("store_attr"),
     "DELETE_ATTR": same("delete_attr"),
     "BINARY_OP": binary,
@@ -136,6 +139,7 @@ COMMON: dict[str, Rewrite] = {
     "BEFORE_WITH": refuse("a with statement"),
     "SETUP_WITH": refuse("a with statement"),
     "PUSH_EXC_INFO": refuse("a try statement"),
+    "RERAISE": number("reraise"),
     "GET_LEN": refuse("a match statement"),
     "MATCH_CLASS": refuse("a match statement"),
     "MATCH_KEYS": refuse("a match statement"),
@@ -146,6 +150,16 @@ COMMON: dict[str, Rewrite] = {
     "GET_AWAITABLE": refuse("an await expression"),
     "BEFORE_ASYNC_WITH": refuse("an async with statement"),
 }
+
+
+def slot_names(code: CodeType) -> list[str]:
+    """The names of the slots that a function keeps its variables in.
+
+    A local variable that is also a cell has one slot; a free variable has its own, even if a
+    comprehension has a local variable of that name.
+    """
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    return [*code.co_varnames, *cells, *code.co_freevars]
 
 
 def decode(code: CodeType) -> list[Instruction]:
@@ -159,8 +173,24 @@ def decode(code: CodeType) -> list[Instruction]:
         if rewrite is not None:
             spelt = rewrite(ins, code)
         position = Position(*ins.positions) if ins.positions else Position()
+        if ins.opname == "PUSH_EXC_INFO":
+            position = Position(_line_of_try(code, ins.offset))
         # An instruction without meaning may be the target of a jump.
         decoded += [
             Instruction(op, arg, ins.offset, position) for op, arg in spelt or [("nothing", None)]
         ]
     return decoded
+
+
+def _line_of_try(code: CodeType, handler: int) -> int | None:
+    """The line of the `try` whose handler begins at this offset."""
+    entries = getattr(dis.Bytecode(code), "exception_entries", ())
+    start = min((e.start for e in entries if e.target == handler), default=handler)
+    line, is_nop = None, False
+    for ins in dis.get_instructions(code):
+        if ins.offset > start:
+            break
+        if not (ins.offset == start and is_nop):  # a NOP before it stands for the keyword
+            line = ins.positions.lineno if ins.positions else None
+        is_nop = ins.opname == "NOP"
+    return line

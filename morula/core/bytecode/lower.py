@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 from morula.core import errors, primitives
-from morula.core.bytecode.instructions import Instruction, decode
+from morula.core.bytecode.instructions import Instruction, decode, slot_names
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Position, Var, reachable
 from morula.core.ssa import Variables, prune_params
 
@@ -29,6 +29,14 @@ _JUMPS = {
     "for_iter",
 }
 _ENDS = {"return", "raise", "jump", "reraise"}
+# What the instructions on variables do to them: bind or unbind. Cells count as what they hold.
+_BINDING = {
+    "store_local": True,
+    "store_deref": True,
+    "delete_local": False,
+    "delete_deref": False,
+    "load_and_clear_local": False,
+}
 _COMPARISONS = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
 
 _NULL = Const(primitives.NULL)
@@ -72,13 +80,13 @@ class _Lowering:
         self.namespace = namespace
         self.ir = IR(code.co_qualname, code.co_filename)
         self.variables = Variables(self.ir, self.at_entry)
-        self.arguments: dict[str, Var] = {}
-        self.cells: dict[str, Var] = {}
+        self.slots = slot_names(code)
+        self.at_start: dict[int, Var] = {}  # what the slots of arguments and free variables hold
         self.block = Block()
         self.depth = 0
         self.keywords: tuple[str, ...] = ()
         self.position = Position()
-        self.bound: set[str] = set()
+        self.bound: set[int] = set()
         self.nulls: set[int] = set()  # the slots of the stack that hold NULL
 
     # -- the whole function
@@ -125,31 +133,28 @@ class _Lowering:
                 raise errors.unsupported(what, location(self.code, None))
 
     def entry(self) -> None:
-        """The first block: arguments, and cells for those variables that closures share."""
+        """The first block: arguments and the cells that are closed over."""
         entry = self.ir.block()
         self.ir.blocks.insert(0, self.ir.blocks.pop())
         self.block = entry
         code = self.code
         n = code.co_argcount + code.co_kwonlyargcount
         n += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        for name in code.co_varnames[:n]:
-            self.arguments[name] = self.ir.var(name)
-        entry.params = list(self.arguments.values())
+        for i, name in enumerate(code.co_varnames[:n]):
+            self.at_start[i] = self.ir.var(name)
+        entry.params = list(self.at_start.values())
         if code.co_flags & inspect.CO_VARKEYWORDS:
-            name, kwargs = list(self.arguments.items())[-1]
-            self.arguments[name] = self.call(primitives.own_keywords, kwargs, name=name)
+            kwargs, name = entry.params[-1], entry.params[-1].name
+            self.at_start[n - 1] = self.call(primitives.own_keywords, kwargs, name=name)
         self.ir.free = [self.ir.var(name) for name in code.co_freevars]
-        self.cells = dict(zip(code.co_freevars, self.ir.free, strict=True))
-        for name in code.co_cellvars:
-            value: Operand = self.arguments.get(name, Const(primitives.UNDEFINED))
-            self.cells[name] = self.call(primitives.make_cell, value, name=name)
+        self.at_start.update(enumerate(self.ir.free, len(self.slots) - len(self.ir.free)))
         entry.branches.append(Branch(self.first))
 
     def at_entry(self, block: Block, variable: Any) -> Operand | None:
         if block is not self.ir.entry:
             return None
-        kind, name = variable
-        found = self.arguments.get(name) if kind == "local" else None
+        kind, i = variable
+        found = self.at_start.get(i) if kind == "slot" else None
         return Const(primitives.UNDEFINED) if found is None else found
 
     def cut(self, instructions: list[Instruction]) -> list[tuple[Block, list[Instruction]]]:
@@ -187,29 +192,28 @@ class _Lowering:
 
     def definitely_assigned(
         self, bodies: list[tuple[Block, list[Instruction]]]
-    ) -> dict[Block, frozenset[str]]:
-        """The locals that are bound whichever way a block was reached."""
+    ) -> dict[Block, frozenset[int]]:
+        """The slots that are bound whichever way a block was reached."""
         self.exit_depths: dict[tuple[Block, Block], int] = {}
         following: dict[Block, list[Block]] = {}
-        effects: dict[Block, list[tuple[str, bool]]] = {}
+        effects: dict[Block, list[tuple[int, bool]]] = {}
         for block, body in bodies:
-            effects[block] = []
-            for ins in body:
-                if ins.op == "store_local":
-                    effects[block].append((ins.arg, True))
-                elif ins.op in ("delete_local", "load_and_clear_local"):
-                    effects[block].append((ins.arg, False))
+            effects[block] = [(ins.arg, _BINDING[ins.op]) for ins in body if ins.op in _BINDING]
             targets = [self.block_at[self.target(ins)] for ins in body if ins.op in _JUMPS]
             if body[-1].op not in _ENDS and block in self.following:
                 targets.append(self.following[block])
             following[block] = targets
-        found: dict[Block, frozenset[str]] = {self.first: frozenset(self.arguments)}
+        # Comprehensions put back what they found, which may be nothing.
+        self.hidden = {
+            ins.arg for _, body in bodies for ins in body if ins.op == "load_and_clear_local"
+        }
+        found: dict[Block, frozenset[int]] = {self.first: frozenset(self.at_start) - self.hidden}
         work = [self.first]
         while work:
             block = work.pop()
             bound = set(found[block])
-            for name, binds in effects[block]:
-                (bound.add if binds else bound.discard)(name)
+            for slot, binds in effects[block]:
+                self.bind(bound, slot, binds)
             for target in following[block]:
                 old = found.get(target)
                 new = frozenset(bound) if old is None else old & bound
@@ -217,6 +221,12 @@ class _Lowering:
                     found[target] = new
                     work.append(target)
         return found
+
+    def bind(self, bound: set[int], slot: int, binds: bool) -> None:
+        if binds and slot not in self.hidden:
+            bound.add(slot)
+        else:
+            bound.discard(slot)
 
     # -- the stack and the locals of the current block
 
@@ -326,66 +336,83 @@ def _(b: _Lowering, arg: int) -> None:
 # -- variables
 
 
+def _read(b: _Lowering, slot: int) -> Operand:
+    """What a slot holds: an object, a cell or UNDEFINED."""
+    return b.variables.read(b.block, ("slot", slot), b.slots[slot])
+
+
+def _check_bound(b: _Lowering, slot: int) -> Operand:
+    """What a slot holds, if it is bound."""
+    value = _read(b, slot)
+    if slot in b.bound:
+        return value
+    return b.call(primitives.check_bound, value, b.slots[slot], name=b.slots[slot])
+
+
 @lowers("load_local")
-def _(b: _Lowering, name: str) -> None:
-    if name in b.cells:
-        b.push(b.cells[name])
-        return
-    value = b.variables.read(b.block, ("local", name), name)
-    if name not in b.bound:
-        value = b.call(primitives.check_bound, value, name, name=name)
-        b.bound.add(name)
-    b.push(value)
+def _(b: _Lowering, slot: int) -> None:
+    b.push(_read(b, slot))
+
+
+@lowers("load_local_checked")
+def _(b: _Lowering, slot: int) -> None:
+    b.push(_check_bound(b, slot))
+    b.bind(b.bound, slot, True)
 
 
 @lowers("store_local")
-def _(b: _Lowering, name: str) -> None:
+def _(b: _Lowering, slot: int) -> None:
     value = b.pop()
     if type(value) is Var and not value.name:
-        value.name = name
-    b.variables.write(b.block, ("local", name), value)
-    b.bound.add(name)
+        value.name = b.slots[slot]
+    b.variables.write(b.block, ("slot", slot), value)
+    b.bind(b.bound, slot, True)
 
 
 @lowers("load_and_clear_local")
-def _(b: _Lowering, name: str) -> None:
-    b.push(b.variables.read(b.block, ("local", name), name))
-    b.variables.write(b.block, ("local", name), Const(primitives.UNDEFINED))
-    b.bound.discard(name)
+def _(b: _Lowering, slot: int) -> None:
+    b.push(_read(b, slot))
+    b.variables.write(b.block, ("slot", slot), Const(primitives.UNDEFINED))
 
 
 @lowers("delete_local")
-def _(b: _Lowering, name: str) -> None:
-    if name not in b.bound:
-        value = b.variables.read(b.block, ("local", name), name)
-        b.call(primitives.check_bound, value, name)
-    b.variables.write(b.block, ("local", name), Const(primitives.UNDEFINED))
-    b.bound.discard(name)
+def _(b: _Lowering, slot: int) -> None:
+    _check_bound(b, slot)
+    b.variables.write(b.block, ("slot", slot), Const(primitives.UNDEFINED))
+    b.bind(b.bound, slot, False)
 
 
 @lowers("make_cell")
-def _(b: _Lowering, name: str) -> None:
-    pass  # all cells are made on entry
+def _(b: _Lowering, slot: int) -> None:
+    cell = b.call(primitives.make_cell, _read(b, slot), name=b.slots[slot])
+    b.variables.write(b.block, ("slot", slot), cell)
 
 
-@lowers("load_cell")
-def _(b: _Lowering, name: str) -> None:
-    b.push(b.cells[name])
+def _cell(b: _Lowering, slot: int) -> list[Operand]:
+    """The cell in a slot and its name, for a primitive that reads it.
+
+    They also learn if the function's own variable, not a free one, may be unbound here.
+    """
+    name = b.slots[slot]
+    own = slot < len(b.slots) - len(b.ir.free)
+    return [_read(b, slot), Const(name), *([Const(True)] if own and slot not in b.bound else [])]
 
 
 @lowers("load_deref")
-def _(b: _Lowering, name: str) -> None:
-    b.push(b.call(primitives.get_cell, b.cells[name], name, name=name))
+def _(b: _Lowering, slot: int) -> None:
+    b.push(b.call(primitives.get_cell, *_cell(b, slot), name=b.slots[slot]))
 
 
 @lowers("store_deref")
-def _(b: _Lowering, name: str) -> None:
-    b.call(primitives.set_cell, b.cells[name], b.pop())
+def _(b: _Lowering, slot: int) -> None:
+    b.call(primitives.set_cell, _read(b, slot), b.pop())
+    b.bind(b.bound, slot, True)
 
 
 @lowers("delete_deref")
-def _(b: _Lowering, name: str) -> None:
-    b.call(primitives.delete_cell, b.cells[name], name)
+def _(b: _Lowering, slot: int) -> None:
+    b.call(primitives.delete_cell, *_cell(b, slot))
+    b.bind(b.bound, slot, False)
 
 
 @lowers("load_global")
@@ -396,6 +423,11 @@ def _(b: _Lowering, name: str) -> None:
 @lowers("store_global")
 def _(b: _Lowering, name: str) -> None:
     b.call(primitives.store_global, Const(b.namespace), name, b.pop())
+
+
+@lowers("delete_global")
+def _(b: _Lowering, name: str) -> None:
+    b.call(primitives.delete_global, Const(b.namespace), name)
 
 
 @lowers("import_name")
@@ -434,11 +466,6 @@ def _(b: _Lowering, negated: bool) -> None:
     item, items = b.popn(2)
     found = b.call(operator.contains, items, item)
     b.push(b.call(operator.not_, found) if negated else found)
-
-
-@lowers("to_bool")
-def _(b: _Lowering, arg: Any) -> None:
-    b.push(b.call(operator.truth, b.pop()))
 
 
 @lowers("store_item")
@@ -544,6 +571,11 @@ def _(b: _Lowering, how: str) -> None:
     b.push(b.call(primitives.format_value, b.pop(), how.rstrip(":"), spec))
 
 
+@lowers("convert")
+def _(b: _Lowering, how: Callable[[Any], str]) -> None:
+    b.push(b.call(how, b.pop()))
+
+
 @lowers("unpack")
 def _(b: _Lowering, n: int) -> None:
     items = b.call(primitives.unpack, b.pop(), n)
@@ -645,6 +677,13 @@ def _(b: _Lowering, names: tuple[str, ...]) -> None:
     b.keywords = names
 
 
+@lowers("pop_keywords")
+def _(b: _Lowering, arg: Any) -> None:
+    names = b.pop()
+    assert isinstance(names, Const)
+    b.keywords = names.value
+
+
 @lowers("call")
 def _(b: _Lowering, n: int) -> None:
     keywords, b.keywords = b.keywords, ()
@@ -652,8 +691,14 @@ def _(b: _Lowering, n: int) -> None:
     fn, first = b.callee()
     args = first + args
     if not args and _is_super(b, fn):
-        args = [b.call(primitives.get_cell, b.cells["__class__"], "__class__"), _first_argument(b)]
+        args = [_own_class(b), _first_argument(b)]
     b.push(b.call(fn, *args, keywords=keywords))
+
+
+@lowers("call_super")
+def _(b: _Lowering, arg: Any) -> None:
+    fn, owner, instance = b.popn(3)
+    b.push(b.call(fn, owner, instance))
 
 
 @lowers("call_ex")
@@ -668,7 +713,7 @@ def _(b: _Lowering, flags: int) -> None:
 
 def _is_super(b: _Lowering, fn: Operand) -> bool:
     """`super()` finds its arguments in the frame that calls it; here they are made explicit."""
-    if "__class__" not in b.cells or not b.block.calls:
+    if "__class__" not in b.code.co_freevars or not b.code.co_argcount:
         return False
     loaded = next((c for c in reversed(b.block.calls) if c.out is fn), None)
     return (
@@ -679,42 +724,50 @@ def _is_super(b: _Lowering, fn: Operand) -> bool:
     )
 
 
+def _own_class(b: _Lowering) -> Operand:
+    slot = len(b.slots) - len(b.ir.free) + b.code.co_freevars.index("__class__")
+    return b.call(primitives.get_cell, *_cell(b, slot))
+
+
 def _first_argument(b: _Lowering) -> Operand:
-    name = b.code.co_varnames[0]
-    if name in b.code.co_cellvars:
-        return b.call(primitives.get_cell, b.cells[name], name, name=name)
-    return b.arguments[name]
+    if b.slots[0] in b.code.co_cellvars:
+        return b.call(primitives.get_cell, *_cell(b, 0), name=b.slots[0])
+    return _check_bound(b, 0)
+
+
+# The flags of an instruction that makes a function; the values lie below its code in this order.
+_DEFAULTS, _KWDEFAULTS, _ANNOTATIONS, _CLOSURE, _ANNOTATE = 1, 2, 4, 8, 16
 
 
 @lowers("make_function")
 def _(b: _Lowering, flags: int) -> None:
     code = b.pop()
-    cells = b.pop() if flags & 8 else None
-    annotations = b.pop() if flags & 4 else Const(None)
-    kwdefaults = b.pop() if flags & 2 else Const(None)
-    defaults = b.pop() if flags & 1 else Const(None)
-    b.push(_function(b, code, defaults, kwdefaults, annotations, cells))
-
-
-def _function(
-    b: _Lowering,
-    code: Operand,
-    defaults: Operand,
-    kwdefaults: Operand,
-    annotations: Operand,
-    cells: Operand | None,
-) -> Var:
-    closed: list[Operand] = []
-    if cells is not None:
-        made = next(c for c in b.block.calls if c.out is cells)
-        closed = list(made.args)
-        b.block.calls.remove(made)
-    return b.call(
-        primitives.make_function,
-        Const(b.namespace),
-        code,
-        defaults,
-        kwdefaults,
-        annotations,
-        *closed,
+    given = [f for f in (_DEFAULTS, _KWDEFAULTS, _ANNOTATIONS, _CLOSURE) if flags & f]
+    values = b.popn(len(given))
+    nothing = Const(None)
+    made = b.call(
+        primitives.make_function, Const(b.namespace), code, nothing, nothing, nothing
     )
+    for flag, value in zip(given, values, strict=True):
+        _set_attribute(b, made, flag, value)
+    b.push(made)
+
+
+@lowers("set_function_attribute")
+def _(b: _Lowering, flag: int) -> None:
+    value, made = b.popn(2)
+    _set_attribute(b, made, flag, value)
+    b.push(made)
+
+
+def _set_attribute(b: _Lowering, made: Operand, flag: int, value: Operand) -> None:
+    """Give a function that has just been made defaults, annotations or the cells of a closure."""
+    call = next(c for c in reversed(b.block.calls) if c.out is made)
+    args = list(call.args)
+    if flag == _CLOSURE:
+        cells = next(c for c in reversed(b.block.calls) if c.out is value)
+        args += cells.args
+        b.block.calls.remove(cells)
+    else:
+        args[{_DEFAULTS: 2, _KWDEFAULTS: 3}.get(flag, 4)] = value
+    call.args = tuple(args)

@@ -22,6 +22,7 @@ def _format_value(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]
 REWRITE = {
     **COMMON,
     "PRECALL": nothing,
+    "LOAD_FAST": number("load_local_checked"),
     "LOAD_GLOBAL": _load_global,
     "LOAD_ATTR": same("load_attr"),
     "LOAD_METHOD": lambda ins, code: [("push_null_below", None), ("load_attr", ins.argval)],

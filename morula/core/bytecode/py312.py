@@ -1,0 +1,58 @@
+"""CPython 3.12: super-attributes, slices, intrinsics, inlined comprehensions; no PRECALL.
+
+A load of a local variable that may be unbound has an instruction of its own. A comprehension runs in
+the frame of its function: it saves the variables that it hides with LOAD_FAST_AND_CLEAR and restores
+them with STORE_FAST, also in an exception handler, which no other code leads to.
+"""
+
+from __future__ import annotations
+
+import dis
+from types import CodeType
+from typing import Any
+
+from morula.core.bytecode import py311
+from morula.core.bytecode.instructions import nothing, number, same
+
+_UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
+_TYPE_PARAMETERS = range(7, 12)
+
+
+def _load_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    loaded: list[tuple[str, Any]] = [("load_attr", ins.argval)]
+    return [("push_null_below", None), *loaded] if (ins.arg or 0) & 1 else loaded
+
+
+def _load_super_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    return [("call_super", None), *_load_attr(ins, code)]
+
+
+def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    """CALL_INTRINSIC_1: the few of them that functions without generators and types use."""
+    if ins.arg == _UNARY_POSITIVE:
+        return [("unary", "pos")]
+    if ins.arg == _LIST_TO_TUPLE:
+        return [("list_to_tuple", None)]
+    if ins.arg in _TYPE_PARAMETERS:
+        return [("unsupported", "a type parameter")]
+    return [("unsupported", f"the intrinsic function {ins.argrepr or ins.arg}")]
+
+
+REWRITE = {
+    **py311.REWRITE,
+    "LOAD_FAST": number("load_local"),
+    "LOAD_FAST_CHECK": number("load_local_checked"),
+    "LOAD_FAST_AND_CLEAR": number("load_and_clear_local"),
+    "LOAD_ATTR": _load_attr,
+    "LOAD_SUPER_ATTR": _load_super_attr,
+    "BINARY_SLICE": number("get_slice"),
+    "STORE_SLICE": number("set_slice"),
+    "CALL_INTRINSIC_1": intrinsic,
+    "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, True))],
+    "END_FOR": nothing,  # FOR_ITER jumps over it
+    "RETURN_CONST": lambda ins, code: [("const", ins.argval), ("return", None)],
+    **{
+        f"POP_JUMP_IF_{test}": same(f"jump_if_{test.lower()}")
+        for test in ("TRUE", "FALSE", "NONE", "NOT_NONE")
+    },
+}

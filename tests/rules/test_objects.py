@@ -1,0 +1,494 @@
+"""Objects: attributes, slots, properties, descriptors, operators of classes, copies."""
+
+import copy
+import dataclasses
+import enum
+import functools
+import math
+import operator
+import types
+
+import numpy as np
+import pytest
+
+from morula import J, NoRuleError, Tangent, UnsupportedError, gradient, pullback, rrule
+from morula.testing import check_gradient
+
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+class Tagged(list):
+    pass
+
+
+class Plain:
+    shared = 3.0
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+    def area(self):
+        return self.w * self.h
+
+    @property
+    def diagonal(self):
+        return math.hypot(self.w, self.h)
+
+    @diagonal.setter
+    def diagonal(self, value):
+        self.w = value * 0.6
+        self.h = value * 0.8
+
+    @functools.cached_property
+    def cube(self):
+        return self.w**3
+
+
+class Slotted:
+    __slots__ = ("__hidden", "a", "b")
+
+    def __init__(self, a, b):
+        self.a = a
+        self.b = b
+        self.__hidden = a * b
+
+    def hidden(self):
+        return self.__hidden
+
+
+class Doubling:
+    """A data descriptor."""
+
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else getattr(instance, self.name) * 2
+
+    def __set__(self, instance, value):
+        setattr(instance, self.name, value * 3)
+
+
+class Computed:
+    """A descriptor that is no data descriptor."""
+
+    def __get__(self, instance, owner):
+        return instance.x * instance.x
+
+
+class Described:
+    d = Doubling()
+    c = Computed()
+
+    def __init__(self, x):
+        self.x = x
+        self.d = x
+
+
+class Dynamic:
+    def __init__(self, **fields):
+        object.__setattr__(self, "fields", fields)
+
+    def __getattr__(self, name):
+        if name not in self.fields:
+            raise AttributeError(name)
+        return self.fields[name]
+
+    def __setattr__(self, name, value):
+        self.fields[name] = value
+
+    def __delattr__(self, name):
+        del self.fields[name]
+
+
+class Traced:
+    def __init__(self, x):
+        self.x = x
+
+    def __getattribute__(self, name):
+        value = object.__getattribute__(self, name)
+        return value * 2 if name == "x" else value
+
+
+class Vector:
+    def __init__(self, *parts):
+        self.parts = list(parts)
+
+    def __add__(self, other):
+        if not isinstance(other, Vector):
+            return NotImplemented
+        return Vector(*[a + b for a, b in zip(self.parts, other.parts)])
+
+    def __mul__(self, factor):
+        return Vector(*[a * factor for a in self.parts])
+
+    def __rmul__(self, factor):
+        return self * (factor * 2)
+
+    def __imul__(self, factor):
+        self.parts[:] = [a * factor for a in self.parts]
+        return self
+
+    def __matmul__(self, other):
+        return sum(a * b for a, b in zip(self.parts, other.parts))
+
+    def __neg__(self):
+        return Vector(*[-a for a in self.parts])
+
+    def __abs__(self):
+        return math.sqrt(self @ self)
+
+    def __float__(self):
+        return self.parts[0] * 1.0
+
+    def __pow__(self, n):
+        return Vector(*[a**n for a in self.parts])
+
+    def __divmod__(self, n):
+        return self.parts[0] / n, self.parts[1]
+
+    def __getitem__(self, i):
+        return self.parts[i]
+
+    def __setitem__(self, i, value):
+        self.parts[i] = value
+
+    def __delitem__(self, i):
+        del self.parts[i]
+
+    def __len__(self):
+        return len(self.parts)
+
+    def __contains__(self, x):
+        return x in self.parts
+
+    def __lt__(self, other):
+        return self.parts[0] < other.parts[0]
+
+    def __bool__(self):
+        return bool(self.parts)
+
+
+class Longer(Vector):
+    def __radd__(self, other):
+        return Vector(*[a * b for a, b in zip(self.parts, other.parts)])
+
+
+class Colour(enum.Enum):
+    RED = 2.0
+
+
+@dataclasses.dataclass
+class Nested:
+    inner: object
+    scale: float = 1.0
+
+
+def attribute_chain(x):
+    o = Nested(Nested(x, x * x), 2.0)
+    o.inner.scale *= o.inner.inner
+    return o.inner.scale * o.scale
+
+
+def attributes_by_name(x):
+    o = Plain(w=x)
+    setattr(o, "h", x * x)
+    return getattr(o, "h") * getattr(o, "w", 1.0) * getattr(o, "missing", x)
+
+
+def the_dict_of_an_object(x):
+    o = Plain(w=x)
+    o.__dict__["h"] = o.w * x
+    vars(o)["w"] = o.h * o.__dict__["w"]
+    return o.area() * vars(o).get("k", x)
+
+
+def an_attribute_overwritten_and_deleted(x):
+    o = Plain(w=x, h=x)
+    before = o.w
+    o.w = o.h * 2
+    del o.h
+    o.h = x * x
+    return before * o.w * o.h
+
+
+def an_alias(x):
+    o = Plain(w=x)
+    p = o
+    p.w = p.w * x
+    return o.w
+
+
+def a_property_with_a_setter(x):
+    o = Plain(w=1.0, h=2.0)
+    o.diagonal = x * x
+    return o.w * o.diagonal
+
+
+def a_cached_property(x):
+    o = Plain(w=x)
+    first = o.cube
+    o.w = 100.0
+    return first * o.cube
+
+
+def a_shadowed_class_attribute(x):
+    o, p = Plain(), Plain()
+    o.shared = x
+    return o.shared * p.shared
+
+
+def a_class_attribute_set_in_the_program(x):
+    class_ = type("Fresh", (), {"w": 1.0})
+    o = class_()
+    before = o.w
+    class_.w = x * x
+    return o.w * class_.w * before
+
+
+def a_module_attribute_set_in_the_program(x):
+    module = types.ModuleType("fresh")
+    module.g = x * x
+    return module.g * x
+
+
+def slots(x):
+    o = Slotted(x, 2.0)
+    o.b = o.a * o.hidden()
+    return o.b * o.a
+
+
+def dynamic_attributes(x):
+    o = Dynamic(a=x)
+    o.b = o.a * x
+    del o.a
+    return o.b * getattr(o, "a", x)
+
+
+def reflected_first_for_a_subclass(x):
+    return (Vector(x, 2.0) + Longer(x, 3.0))[0]
+
+
+def items_of_a_class(x):
+    v = Vector(x, 1.0, 2.0)
+    v[1] = v[0] * x
+    del v[2]
+    return v[1] * len(v) if x in v and v else 0.0
+
+
+def numbers_have_attributes(x):
+    z = complex(x, x * x)
+    return z.real * z.imag + x.real + x.imag + z.conjugate().imag
+
+
+def a_namespace(x):
+    n = types.SimpleNamespace(a=x, b=2.0)
+    n.c = n.a * n.b
+    return n.c * n.a
+
+
+def an_exceptions_field(x):
+    e = ValueError("m")
+    e.value = x * x
+    return e.value * x
+
+
+def a_function_attribute(x):
+    def f(y):
+        return y * f.scale
+
+    f.scale = x * x
+    return f(x)
+
+
+def a_list_with_attributes(x):
+    xs = Tagged([x, 2.0])
+    xs.weight = x * x
+    return xs[0] * xs.weight
+
+
+def a_copy(x):
+    o = Plain(w=x, h=[x, 1.0])
+    p = copy.copy(o)
+    p.w = p.w * x
+    p.h[1] = x * x
+    return o.w * p.w * o.h[1]
+
+
+def a_deep_copy(x):
+    o = {"a": Plain(w=x, h=[x, (x, [x])]), "b": np.array([x, 2.0])}
+    p = copy.deepcopy(o)
+    p["a"].h[1][1][0] *= x
+    p["a"].w *= 3.0
+    return p["a"].w * o["a"].w + p["a"].h[1][1][0] * o["a"].h[1][1][0] + p["b"].sum()
+
+
+PROGRAMS = [
+    attribute_chain,
+    attributes_by_name,
+    the_dict_of_an_object,
+    an_attribute_overwritten_and_deleted,
+    an_alias,
+    a_property_with_a_setter,
+    a_cached_property,
+    a_shadowed_class_attribute,
+    a_class_attribute_set_in_the_program,
+    a_module_attribute_set_in_the_program,
+    slots,
+    dynamic_attributes,
+    reflected_first_for_a_subclass,
+    items_of_a_class,
+    numbers_have_attributes,
+    a_namespace,
+    an_exceptions_field,
+    a_function_attribute,
+    a_list_with_attributes,
+    a_copy,
+    a_deep_copy,
+    lambda x: Described(x).d * Described(x).c,
+    lambda x: Traced(x).x * x,
+    lambda x: Colour.RED.value * x * len(Colour.RED.name),
+    lambda x: Plain(w=x, h=2.0).diagonal,
+    lambda x: operator.attrgetter("w", "h")(Plain(w=x, h=x * x))[1],
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_gradient_agrees_with_differences(program):
+    check_gradient(program, 0.7)
+
+
+def test_operators_of_classes_agree_with_differences():
+    def f(x):
+        v, w = Vector(x, x * x), Vector(1.0, x)
+        u = v + w * x
+        u *= 2.0
+        u = -(3.0 * u)
+        return u[0] * v[1] + float(u) + (v**2)[1] * divmod(v, x)[0]
+
+    check_gradient(f, 0.7)
+
+
+def test_operators_that_no_class_defines_raise_what_python_raises():
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Vector' and 'float'"):
+        gradient(lambda x: Vector(x) + x, 1.0)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for /: 'Plain' and 'float'"):
+        gradient(lambda x: Plain() / x, 1.0)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        gradient(lambda x: Plain(w=x).nothing, 1.0)
+    with pytest.raises(AttributeError, match="nothing"):
+        gradient(lambda x: Dynamic(w=x).nothing, 1.0)
+
+
+def test_the_gradient_of_an_object_mirrors_its_attributes():
+    o = Plain(w=2.0, name="o", h=3, inner=Slotted(1.0, 5.0), items=[1.0, "s"], f=math.sin, no=None)
+    o.array = np.ones(2)
+    o.me = o
+    (ḡ,) = gradient(lambda o: o.w * o.w * o.inner.b * o.me.items[0], o)
+    assert list(ḡ.keys()) == ["w", "h", "inner", "items", "array", "me"]
+    assert (ḡ.w, ḡ.h, ḡ["items"]) == (20.0, 0.0, [20.0, None])
+    assert ḡ.inner == Tangent[Slotted](_Slotted__hidden=0.0, a=0.0, b=4.0)
+    assert ḡ.me is ḡ
+    np.testing.assert_array_equal(ḡ.array, np.zeros(2))
+
+
+def test_the_gradient_mirrors_the_object_as_it_was_on_entry():
+    def f(o):
+        o.h = o.w * 2
+        o.w = "text"
+        return o.h
+
+    o = Plain(w=2.0)
+    assert gradient(f, o) == (Tangent[Plain](w=2.0),)
+    assert vars(o) == {"w": "text", "h": 4.0}
+
+
+def test_an_object_in_two_arguments_is_one_object():
+    o = Plain(w=2.0)
+    a, b = gradient(lambda o, p: o.w * p.w, o, o)
+    assert a is b
+    assert a.w == 4.0
+
+
+def test_objects_of_the_standard_library_hold_no_parameters():
+    import logging
+
+    o = Plain(w=2.0, log=logging.getLogger("morula"))
+    assert gradient(lambda o: o.w, o) == (Tangent[Plain](w=1.0),)
+
+
+def test_a_pullback_of_an_object_takes_a_tangent_and_can_be_called_again():
+    y, back = pullback(lambda x: Plain(w=x, h=Plain(w=x * x)), 3.0)
+    y.w = None
+    ȳ = Tangent[Plain](w=1.0, h=Tangent[Plain](w=10.0))
+    assert [back(ȳ) for _ in range(3)] == [(61.0,)] * 3
+    with pytest.raises(ValueError, match="expected Tangent"):
+        back(1.0)
+
+
+def test_a_rule_may_return_the_tangent_of_an_object():
+    def area(o):
+        raise AssertionError
+
+    @rrule(area)
+    def _(o: Plain):
+        def pullback(ȳ):
+            return (Tangent[Plain](w=ȳ * o.h, h=ȳ * o.w),)
+
+        return o.w * o.h, pullback
+
+    check_gradient(lambda x: (lambda o: o.w * 2 + 0.0 * x)(Plain(w=x)), 2.0)
+    assert gradient(lambda x: area(Plain(w=x, h=x * x)), 2.0) == (12.0,)
+
+
+def test_effects_of_properties_happen_once():
+    log = []
+
+    class Noisy:
+        def __init__(self, x):
+            self.x = x
+
+        @property
+        def p(self):
+            log.append("p")
+            return self.x
+
+        def __getattr__(self, name):
+            log.append(name)
+            return self.x * 2
+
+    assert gradient(lambda x: Noisy(x).p * Noisy(x).q, 3.0) == (12.0,)
+    assert log == ["p", "q"]
+
+
+def test_setting_an_attribute_of_an_array_is_refused():
+    def f(x):
+        x.real = 2.0
+        return x.sum()
+
+    with pytest.raises(UnsupportedError, match="in place"):
+        gradient(f, np.ones(2))
+
+
+def test_an_attribute_of_a_compiled_object_is_refused_only_if_it_matters():
+    import datetime
+
+    assert gradient(lambda x: x * (datetime.timedelta(seconds=x).seconds > 1), 2.0) == (1.0,)
+    with pytest.raises(NoRuleError, match="for the attribute 'seconds'"):
+        gradient(lambda x: x * datetime.timedelta(seconds=x).seconds, 2.0)
+
+
+def test_the_cotangent_of_an_object_that_is_called():
+    class Polynomial:
+        def __init__(self, *coefficients):
+            self.coefficients = coefficients
+
+        def __call__(self, x):
+            y = 0.0
+            for c in self.coefficients:
+                y = y * x + c
+            return y
+
+    _, back = J(Polynomial(1.0, 2.0, 3.0), 2.0)
+    assert back(1.0) == (Tangent[Polynomial](coefficients=(4.0, 2.0, 1.0)), 6.0)
