@@ -7,10 +7,11 @@ jump. Everything that is the same in all versions, `emit` appends itself.
 from __future__ import annotations
 
 import sys
+from types import CodeType
 from typing import Any
 
-from bytecode import BinaryOp, Bytecode, CellVar, Compare, FreeVar, Instr, Label
-from bytecode.instr import InstrLocation
+from bytecode import BinaryOp, Bytecode, Compare, FreeVar, Instr, Label
+from bytecode.instr import InstrLocation, Intrinsic1Op
 
 from morula.core.ir import Position
 
@@ -50,7 +51,34 @@ COMPARISONS = {
     "gt": Compare.GT,
     "ge": Compare.GE,
 }
-UNARY = {"neg": "UNARY_NEGATIVE", "invert": "UNARY_INVERT", "not_": "UNARY_NOT"}
+UNARY = {
+    "neg": "UNARY_NEGATIVE",
+    "pos": "UNARY_POSITIVE",
+    "invert": "UNARY_INVERT",
+    "not_": "UNARY_NOT",
+}
+BOOL = 16  # flag of a comparison whose result is tested, in CPython 3.13
+SUBSCR = 26  # the number of `x[i]` among the binary operations, in CPython 3.14
+OPPOSITE = {"TRUE": "FALSE", "FALSE": "TRUE", "NONE": "NOT_NONE", "NOT_NONE": "NONE"}
+
+
+class _Held:
+    """A constant that is itself and equal to no other.
+
+    `bytecode` takes two constants that marshal alike for the same one. That is right for literals; but
+    two empty lists are two, and marshal sees no difference between an array and its bytes.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _is_literal(x: Any) -> bool:
+    if type(x) is tuple:
+        return all(map(_is_literal, x))
+    return x is None or x is ... or type(x) in (bool, int, float, complex, str, bytes, CodeType)
 
 
 class Assembler:
@@ -59,6 +87,7 @@ class Assembler:
     def __init__(self) -> None:
         self.code: list[Any] = []
         self.location: InstrLocation | None = None
+        self.held: dict[int, _Held] = {}
 
     def at(self, position: Position) -> None:
         """The instructions that follow belong to this place in the source."""
@@ -81,7 +110,16 @@ class Assembler:
 
     def const(self, value: Any) -> None:
         """Push a constant."""
+        if not _is_literal(value):
+            value = self.held.setdefault(id(value), _Held(value))
         self.op("LOAD_CONST", value)
+
+    def finish(self, code: Bytecode) -> CodeType:
+        """The code object of these instructions, whose names and numbers `code` knows."""
+        code.extend(self.code)
+        done = code.to_code(check_pre_and_post=False)
+        consts = [c.value if type(c) is _Held else c for c in done.co_consts]
+        return done.replace(co_consts=tuple(consts))
 
     def load(self, slot: str) -> None:
         """Push a local variable."""
@@ -114,7 +152,7 @@ class Assembler:
         self.op("BINARY_SUBSCR")
 
     def unary(self, name: str) -> None:
-        """`neg`, `invert` or `not_`."""
+        """`neg`, `pos`, `invert` or `not_`."""
         self.op(UNARY[name])
 
     def compare(self, name: str) -> None:
@@ -154,9 +192,9 @@ class Assembler:
         self.op("PRECALL", n)
         self.op("CALL", n)
 
-    def call_ex(self) -> None:
-        """callable, tuple, dict -> result."""
-        self.op("CALL_FUNCTION_EX", 1)
+    def call_ex(self, keywords: bool) -> None:
+        """callable, tuple[, dict] -> result."""
+        self.op("CALL_FUNCTION_EX", int(keywords))
 
     def make_function(self, flags: int) -> None:
         """[defaults], [kwdefaults], [annotations], [closure], code -> function; by the flags."""
@@ -190,9 +228,142 @@ class Assembler:
         self.op("RESUME", 0)
 
 
+class Assembler312(Assembler):
+    """CPython 3.12: methods are attributes with a flag; conditional jumps go forward only."""
+
+    def load_attr(self, name: str) -> None:
+        """Replace an object by its attribute."""
+        self.op("LOAD_ATTR", (False, name))
+
+    def method(self, name: str) -> None:
+        """object -> the two slots of a call of its method."""
+        self.op("LOAD_ATTR", (True, name))
+
+    def unary(self, name: str) -> None:
+        """`neg`, `pos`, `invert` or `not_`."""
+        if name == "pos":
+            self.op("CALL_INTRINSIC_1", Intrinsic1Op.INTRINSIC_UNARY_POSITIVE)
+        else:
+            super().unary(name)
+
+    def call(self, n: int, keywords: tuple[str, ...]) -> None:
+        """Call with n arguments, the last ones by keyword."""
+        if keywords:
+            self.op("KW_NAMES", keywords)
+        self.op("CALL", n)
+
+    def jump_if(self, test: str, target: Label, backward: bool) -> None:
+        """Pop, and go to the target if TRUE, FALSE, NONE or NOT_NONE."""
+        if backward:
+            beyond = Label()
+            self.op(f"POP_JUMP_IF_{OPPOSITE[test]}", beyond)
+            self.jump(target, True)
+            self.label(beyond)
+        else:
+            self.op(f"POP_JUMP_IF_{test}", target)
+
+    def after_loop(self) -> None:
+        """The target of for_iter has to be END_FOR, which is jumped over."""
+        self.op("END_FOR")
+
+
+class Assembler313(Assembler312):
+    """CPython 3.13: NULL is above the callable; only a bool is tested or negated."""
+
+    def free(self, op: str, name: str) -> None:
+        """LOAD_DEREF, STORE_DEREF, DELETE_DEREF or LOAD_CLOSURE of a cell closed over."""
+        super().free("LOAD_FAST" if op == "LOAD_CLOSURE" else op, name)
+
+    def before_callable(self) -> None:
+        """Nothing stands below a callable."""
+
+    def after_callable(self) -> None:
+        """What stands between a callable and its arguments."""
+        self.op("PUSH_NULL")
+
+    def call(self, n: int, keywords: tuple[str, ...]) -> None:
+        """Call with n arguments, the last ones by keyword."""
+        if keywords:
+            self.const(keywords)
+        self.op("CALL_KW" if keywords else "CALL", n)
+
+    def make_function(self, flags: int) -> None:
+        """[defaults], [kwdefaults], [annotations], [closure], code -> function; by the flags."""
+        self.op("MAKE_FUNCTION")
+        for flag in (8, 4, 2, 1):
+            if flags & flag:
+                self.op("SET_FUNCTION_ATTRIBUTE", flag)
+
+    def format_value(self, conversion: str, with_spec: bool) -> None:
+        """value[, spec] -> str."""
+        if conversion:
+            if with_spec:
+                self.op("SWAP", 2)
+            self.op("CONVERT_VALUE", ("", "s", "r", "a").index(conversion))
+            if with_spec:
+                self.op("SWAP", 2)
+        self.op("FORMAT_WITH_SPEC" if with_spec else "FORMAT_SIMPLE")
+
+    def unary(self, name: str) -> None:
+        """`neg`, `pos`, `invert` or `not_`."""
+        if name == "not_":
+            self.truth()
+        super().unary(name)
+
+    def truth(self) -> None:
+        """Replace an object by its truth, unless the instruction before gives a bool."""
+        last = self.code[-1]
+        name = last.name if isinstance(last, Instr) else ""
+        if name == "COMPARE_OP":
+            if not last.arg & BOOL:
+                last.arg = Compare(last.arg | BOOL)
+        elif name not in ("IS_OP", "CONTAINS_OP", "UNARY_NOT"):
+            self.op("TO_BOOL")
+
+    def jump_if(self, test: str, target: Label, backward: bool) -> None:
+        """Pop, and go to the target if TRUE, FALSE, NONE or NOT_NONE."""
+        if test in ("TRUE", "FALSE"):
+            self.truth()
+        super().jump_if(test, target, backward)
+
+    def after_loop(self) -> None:
+        """The target of for_iter has to be END_FOR, and what takes the iterator off behind it."""
+        self.op("END_FOR")
+        self.op("POP_TOP")
+
+
+class Assembler314(Assembler313):
+    """CPython 3.14: subscripts are a BINARY_OP; NULL stands for keywords that there are none of."""
+
+    def const(self, value: Any) -> None:
+        """Push a constant."""
+        if type(value) is int and 0 <= value < 256:
+            self.op("LOAD_SMALL_INT", value)
+        else:
+            super().const(value)
+
+    def subscript(self) -> None:
+        """container, key -> item."""
+        self.op("BINARY_OP", BinaryOp(SUBSCR))
+
+    def call_ex(self, keywords: bool) -> None:
+        """callable, tuple[, dict] -> result."""
+        if not keywords:
+            self.op("PUSH_NULL")
+        self.op("CALL_FUNCTION_EX")
+
+    def after_loop(self) -> None:
+        """The target of for_iter has to be END_FOR, and what takes the iterator off behind it."""
+        self.op("END_FOR")
+        self.op("POP_ITER")
+
+
+ASSEMBLERS = {11: Assembler, 12: Assembler312, 13: Assembler313, 14: Assembler314}
+
+
 def assembler() -> Assembler:
     """The assembler of the running version."""
-    return Assembler()
+    return ASSEMBLERS[sys.version_info.minor]()
 
 
-__all__ = ["Assembler", "Bytecode", "CellVar", "Label", "assembler", "sys"]
+__all__ = ["Assembler", "Bytecode", "Label", "assembler"]

@@ -171,7 +171,7 @@ class _Emitter:
 
     def assemble(self) -> CodeType:
         like = self.like
-        code = Bytecode(self.asm.code)
+        code = Bytecode()
         code.name = like.co_name
         if hasattr(like, "co_qualname"):
             code.qualname = like.co_qualname
@@ -189,7 +189,7 @@ class _Emitter:
         if self.free:
             flags |= CompilerFlags.NESTED
         code.flags = flags
-        return code.to_code(check_pre_and_post=False)
+        return self.asm.finish(code)
 
     # -- expression trees
 
@@ -853,7 +853,24 @@ select(
         else [c.args[0], c.args[2]]
     ),
 )
-select(primitives.apply, lambda asm, node: asm.call_ex(), lambda e, c: None)
+
+
+def _emit_apply(e: _Emitter, node: Node) -> None:
+    fn, args, kwargs = node.operands
+    e.asm.at(node.call.position)
+    e.asm.before_callable()
+    e.operand(fn)
+    e.asm.after_callable()
+    e.operand(args)
+    made = type(kwargs) is Node and kwargs.call.primitive is primitives.build_map
+    none = made and not kwargs.operands
+    if not none:
+        e.operand(kwargs)
+    e.asm.at(node.call.position)
+    e.asm.call_ex(not none)
+
+
+SELECTIONS[id(primitives.apply)] = Selection(_takes(3), _emit_apply, False)
 
 
 def _own(operands: Callable[[Call], list[Operand]]) -> Any:

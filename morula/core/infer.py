@@ -46,7 +46,7 @@ from morula.core.primitives import (
     store_global,
     unpack,
 )
-from morula.core.registry import is_constant, registry
+from morula.core.registry import is_constant, non_differentiable, registry
 from morula.core.simplify import simplify
 from morula.core.traits import (
     Known,
@@ -371,7 +371,7 @@ class Specialiser(Inference):
                 if after is None:
                     continue
                 block, i = after, -1
-            self.given[x] = known_value(example, 1)
+            self.given[x] = coarsened(known_value(example, 1))
             self.guard(block, i + 1, x, self.given[x])  # type: ignore[arg-type]
             return True
         return False
@@ -1126,5 +1126,4 @@ def _is_builtin(t: type) -> bool:
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     return Known(range)
 
-
-_ = (store_global, primitives, Block)
+non_differentiable(actual_type, actual_attribute, actual_length, actual_item, detail_matches)

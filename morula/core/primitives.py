@@ -97,11 +97,21 @@ def dict_update(items: dict[Any, Any], more: Any) -> None:
 
 def dict_merge(items: dict[Any, Any], more: Any, fn: Any) -> None:
     """Keyword arguments under construction: as `dict_update`, but a key given twice is an error."""
-    for key in more:
+    if not hasattr(more, "keys"):
+        kind = type(more).__name__
+        raise TypeError(f"{described(fn)} argument after ** must be a mapping, not {kind}")
+    for key in more.keys():  # noqa: SIM118 -- a mapping is what has keys
         if key in items:
-            name = getattr(fn, "__qualname__", str(fn))
-            raise TypeError(f"{name}() got multiple values for keyword argument {key!r}")
-    items.update(more)
+            raise TypeError(f"{described(fn)} got multiple values for keyword argument {key!r}")
+        items[key] = more[key]
+
+
+def described(fn: Any) -> str:
+    """A callable as it stands in the messages of CPython."""
+    name, module = getattr(fn, "__qualname__", None), getattr(fn, "__module__", None)
+    if name is None:
+        return str(fn)
+    return f"{name}()" if module in (None, "builtins") else f"{module}.{name}()"
 
 
 def unpack(items: Any, n: int) -> tuple[Any, ...]:
@@ -116,7 +126,14 @@ def unpack(items: Any, n: int) -> tuple[Any, ...]:
 
 def unpack_rest(items: Any, before: int, after: int) -> tuple[Any, ...]:
     """`a, *rest, z = items`: a tuple of the first ones, the list of the rest, the last ones."""
-    all_items = list(items)
+    try:
+        iterator = iter(items)
+    except TypeError:
+        if hasattr(type(items), "__iter__"):
+            raise
+        kind = type(items).__name__
+        raise TypeError(f"cannot unpack non-iterable {kind} object") from None
+    all_items = list(iterator)
     if len(all_items) < before + after:
         raise ValueError(
             f"not enough values to unpack (expected at least {before + after}, got {len(all_items)})"
@@ -130,9 +147,18 @@ def apply(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     return fn(*args, **kwargs)
 
 
-def as_tuple(items: Any) -> tuple[Any, ...]:
+def as_tuple(items: Any, fn: Any = NULL) -> tuple[Any, ...]:
     """The positional arguments of `fn(*items)`."""
+    if fn is not NULL:
+        check_iterable(items, fn)
     return tuple(items)
+
+
+def check_iterable(items: Any, fn: Any) -> None:
+    """An error if `items` cannot be the arguments of `fn(*items)`."""
+    if not hasattr(type(items), "__iter__") and not hasattr(type(items), "__getitem__"):
+        kind = type(items).__name__
+        raise TypeError(f"{described(fn)} argument after * must be an iterable, not {kind}")
 
 
 def own_keywords(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ captured becomes a residual.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Sequence
@@ -133,10 +134,24 @@ class Gradient:
         if type(call.fn) is Const:
             if is_constant(call.fn.value):
                 return None
+            if (pair := self.pair_of_item(call)) is not None:
+                return pair
             if (rule := self.rule_for(call)) is not None:
                 return self.pair_of(rule, call)
         self.needs_context = True
         return Pair(Const(general_call), operands, call.keywords, tuple(enumerate(operands)))
+
+    def pair_of_item(self, call: Call) -> Pair | None:
+        """An item of a tuple of known length: its cotangent is a tuple with zeros beside it."""
+        if call.primitive is not operator.getitem or type(call.args[1]) is not Const:
+            return None
+        items, i = known(self.specialiser.value(call.args[0])), call.args[1].value
+        if items is None or items.type is not tuple or items.detail is None or type(i) is not int:
+            return None
+        function = item_rule(len(items.detail), i % len(items.detail))
+        self.rules[id(function)] = Rule(operator.getitem, function)
+        self.pure_codes.update(c for c in function.__code__.co_consts if is_code(c))
+        return Pair(Const(function), call.args, (), ((0, call.args[0]),), False)
 
     def rule_for(self, call: Call) -> Rule | None:
         """The rule that the types of the arguments choose."""
@@ -612,6 +627,23 @@ def stub(code: CodeType, namespace: dict[str, Any], otherwise: Callable[..., Any
     return emit(ir, with_own_cell(code), namespace)
 
 
+@functools.cache
+def item_rule(n: int, i: int) -> FunctionType:
+    """The rule of taking the i-th of n items of a tuple."""
+    entries = ["ZERO"] * n
+    entries[i] = "x̄"
+    source = f"""
+def rule(items, i):
+    def item_pullback(x̄):
+        return ({", ".join(entries)},), NONE
+    return items[{i}], item_pullback
+"""
+    scope: dict[str, Any] = {"ZERO": ZERO, "NONE": NONE, "__name__": __name__}
+    exec(source, scope)
+    rule: FunctionType = scope["rule"]
+    return rule
+
+
 def flat(leaves: Any) -> list[Var]:
     """The variables of a nested list of them."""
     return [leaves] if type(leaves) is Var else [v for x in leaves for v in flat(x)]
@@ -804,4 +836,3 @@ def _runs_empty(start: Block | None, header: Block) -> bool:
     return True
 
 
-_ = (NONE, enter, leave, get_cell, enter_loop, end_iteration, Value, known_value, ZERO)

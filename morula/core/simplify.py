@@ -321,13 +321,20 @@ def _(f: Folding, call: Call) -> Operand | None:
 
 
 @folds(accumulate)
-def _(f: Folding, call: Call) -> Operand | None:
+def _(f: Folding, call: Call) -> Operand | list[Call] | None:
+    """A sum with the structural zero, and sums of tuples item by item."""
     a, b = call.args
     if type(a) is Const and isinstance(a.value, AbstractZero):
         return b
     if type(b) is Const and isinstance(b.value, AbstractZero):
         return a
-    return None
+    left, right = f.definition(a, build_tuple), f.definition(b, build_tuple)
+    if left is None or right is None or len(left.args) != len(right.args):
+        return None
+    sums = [
+        f.new_call(call, accumulate, x, y) for x, y in zip(left.args, right.args, strict=True)
+    ]
+    return [*sums, f.same_call(call, build_tuple, *[c.out for c in sums])]
 
 
 @folds(NoTangent)

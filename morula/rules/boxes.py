@@ -63,13 +63,13 @@ def _(value: object):
 
 
 @rrule(get_cell)
-def _(cell: CellType, name: str):
+def _(cell: CellType, name: str, own: bool = False):
     def get_cell_pullback(ȳ):
         box = adjoint_of(cell)
         box.cotangent = accumulate(box.cotangent, ȳ)
-        return NoTangent(), NoTangent()
+        return NoTangent(), NoTangent(), NoTangent()
 
-    return get_cell(cell, name), get_cell_pullback
+    return get_cell(cell, name, own), get_cell_pullback
 
 
 @rrule(set_cell, by_identity=True)
@@ -82,12 +82,12 @@ def _(cell: CellType, value: object):
 
 
 @rrule(delete_cell, by_identity=True)
-def _(cell: CellType, name: str):
+def _(cell: CellType, name: str, own: bool = False):
     def delete_cell_pullback(ȳ):
         adjoint_of(cell).cotangent = ZERO
-        return NoTangent(), NoTangent()
+        return NoTangent(), NoTangent(), NoTangent()
 
-    delete_cell(cell, name)
+    delete_cell(cell, name, own)
     return None, delete_cell_pullback
 
 

@@ -299,9 +299,11 @@ def _(items: object):
 
 
 @rrule(primitives.as_tuple)
-def _(items: object):
+def _(items: object, fn: object = primitives.NULL):
+    if fn is not primitives.NULL:
+        primitives.check_iterable(items, fn)
     y, back = call(tuple, items)
-    return y, lambda ȳ: back(ȳ)[1:]
+    return y, lambda ȳ: (*back(ȳ)[1:], NoTangent())
 
 
 @rrule(primitives.unpack)
@@ -1164,11 +1166,7 @@ def _(d: dict, more: object):
 
 @rrule(primitives.dict_merge, by_identity=True)
 def _(d: dict, more: object, fn: object):
-    if not hasattr(more, "keys"):
-        name = getattr(fn, "__qualname__", str(fn))
-        kind = type(more).__name__
-        raise TypeError(f"{name}() argument after ** must be a mapping, not {kind}")
-    if any([key in d for key in more]):
+    if not hasattr(more, "keys") or any([key in d for key in more]):
         primitives.dict_merge(d, more, fn)  # raises
     back = update(d, (more,), {})
     return None, lambda ȳ: (NoTangent(), *back(), NoTangent())

@@ -703,19 +703,26 @@ def _(b: _Lowering, arg: Any) -> None:
 
 @lowers("call_ex")
 def _(b: _Lowering, flags: int) -> None:
-    kwargs = b.pop() if flags & 1 else Const(None)
-    args = b.call(primitives.as_tuple, b.pop())
+    kwargs = b.pop() if flags & 1 else _NULL
+    args = b.pop()
     fn, _ = b.callee()
-    if type(kwargs) is Const:
+    if (made := _definition(b, args)) is None or made.primitive is not primitives.as_tuple:
+        args = b.call(primitives.as_tuple, args, fn)
+    if kwargs is _NULL:
         kwargs = b.call(primitives.build_map)
     b.push(b.call(primitives.apply, fn, args, kwargs))
+
+
+def _definition(b: _Lowering, x: Operand) -> Call | None:
+    """The call of the current block that defines x."""
+    return next((c for c in reversed(b.block.calls) if c.out is x), None)
 
 
 def _is_super(b: _Lowering, fn: Operand) -> bool:
     """`super()` finds its arguments in the frame that calls it; here they are made explicit."""
     if "__class__" not in b.code.co_freevars or not b.code.co_argcount:
         return False
-    loaded = next((c for c in reversed(b.block.calls) if c.out is fn), None)
+    loaded = _definition(b, fn)
     return (
         loaded is not None
         and loaded.primitive is primitives.load_global
@@ -762,10 +769,12 @@ def _(b: _Lowering, flag: int) -> None:
 
 def _set_attribute(b: _Lowering, made: Operand, flag: int, value: Operand) -> None:
     """Give a function that has just been made defaults, annotations or the cells of a closure."""
-    call = next(c for c in reversed(b.block.calls) if c.out is made)
+    call = _definition(b, made)
+    assert call is not None
     args = list(call.args)
     if flag == _CLOSURE:
-        cells = next(c for c in reversed(b.block.calls) if c.out is value)
+        cells = _definition(b, value)
+        assert cells is not None
         args += cells.args
         b.block.calls.remove(cells)
     else:

@@ -1,0 +1,206 @@
+"""Closure variables: captured, rebound, shared; default values; the cotangent of a function."""
+
+import pytest
+
+from morula import J, NoTangent, Tangent, gradient, pullback
+from morula.testing import check_gradient
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+def captured(x):
+    y = x * x
+    return (lambda z: z * y * x)(2.0)
+
+
+def rebound_after_capture(x):
+    y = x
+
+    def f(z):
+        return z * y
+
+    first = f(2.0)
+    y = x * x * x
+    return first * f(x)
+
+
+def rebound_by_the_inner_function(x):
+    total = x
+
+    def add(z):
+        nonlocal total
+        total = total * z + x
+        return total
+
+    return add(x) * add(2.0) + total
+
+
+def a_counter_and_its_reader(x):
+    def make():
+        state = x
+
+        def step(z):
+            nonlocal state
+            state *= z
+
+        return step, lambda: state * x
+
+    step, read = make()
+    step(x)
+    before = read()
+    step(3.0)
+    return before * read()
+
+
+def one_cell_per_call(x):
+    fs = [(lambda a: lambda z: a * z)(v) for v in (x, x * x)]
+    gs = [lambda z: v * z for v in (x, x * x)]  # all see the last one
+    return fs[0](x) * fs[1](2.0) + gs[0](1.0) * gs[1](x)
+
+
+def three_levels(x):
+    def outer(a):
+        def middle(b):
+            def inner(c):
+                nonlocal a
+                a = a * b
+                return a * c * x
+
+            return inner
+
+        return middle
+
+    f = outer(x)(x * x)
+    return f(1.0) + f(x)
+
+
+def recursion_through_a_cell(x):
+    def power(n):
+        return x * power(n - 1) if n else 1.0
+
+    return power(4)
+
+
+def an_argument_that_is_captured(x):
+    def f(a):
+        a = a * x
+        return (lambda: a * a)()
+
+    return f(x) + f(2.0)
+
+
+def deleted_and_bound_again(x):
+    y = x
+
+    def f():
+        return y
+
+    first = f()
+    del y
+    y = x * x
+    return first * f()
+
+
+def default_values(x):
+    def f(a, b=x * x, c=(x, 2.0), *, k=x):
+        return a * b * c[0] * k
+
+    return f(1.0) + f(x, 2.0) + f(2.0, c=(1.0, x)) + f(1.0, k=3.0)
+
+
+def default_values_in_a_loop(x):
+    fs = []
+    for i in range(3):
+        fs.append(lambda z, i=i, w=x**i: z * w * (i + 1))
+    return fs[0](x) * fs[1](1.0) * fs[2](x)
+
+
+PROGRAMS = [
+    captured,
+    rebound_after_capture,
+    rebound_by_the_inner_function,
+    a_counter_and_its_reader,
+    one_cell_per_call,
+    three_levels,
+    recursion_through_a_cell,
+    an_argument_that_is_captured,
+    deleted_and_bound_again,
+    default_values,
+    default_values_in_a_loop,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_gradient_agrees_with_differences(program):
+    check_gradient(program, 0.7)
+
+
+def closure(a, xs, name, g=None):
+    def f(x):
+        return a * x * xs[0] * (1.0 if g is None else g(x)) * len(name)
+
+    return f
+
+
+def test_the_cotangent_of_a_closure_is_that_of_what_it_captured():
+    f = closure(2.0, [5.0, 1.0], "n")
+    _, back = J(f, 3.0)
+    assert back(1.0) == (Tangent[type(f)](a=15.0, xs=[6.0, 0.0]), 10.0)
+    _, back = J(closure(2.0, [5.0], "n", f), 3.0)
+    f̄, x̄ = back(1.0)
+    assert (f̄.a, f̄.xs, f̄.g, x̄) == (
+        450.0,
+        [180.0],
+        Tangent[type(f)](a=450.0, xs=[180.0, 0.0]),
+        600.0,
+    )
+
+
+def test_a_function_without_captured_numbers_has_no_cotangent():
+    assert J(lambda x: x * x, 3.0)[1](1.0) == (NoTangent(), 6.0)
+    assert gradient(lambda f, x: f(x), lambda x: x * x, 3.0) == (None, 6.0)
+    f = closure(2.0, [5.0], "n")
+    assert gradient(lambda f, x: f(x), f, 1.0) == (Tangent[type(f)](a=5.0, xs=[2.0]), 10.0)
+
+
+def test_a_function_that_captures_itself():
+    def make(a):
+        def power(x, n):
+            return a * x * power(x, n - 1) if n else 1.0
+
+        return power
+
+    f̄, x̄, _ = J(make(2.0), 3.0, 2)[1](1.0)
+    assert (f̄.a, x̄) == (36.0, 24.0)
+
+
+def test_cells_hold_afterwards_what_the_plain_call_leaves():
+    def make():
+        state = 1.0
+
+        def f(x):
+            nonlocal state
+            state = state * x
+            return state
+
+        return f, lambda: state
+
+    f, read = make()
+    y, back = pullback(f, 3.0)
+    assert (y, read()) == (3.0, 3.0)
+    assert [back(1.0), back(1.0)] == [(1.0,), (1.0,)]
+    assert gradient(f, 2.0) == (3.0,)
+    assert read() == 6.0
+
+
+def test_unbound_variables_raise_what_python_raises():
+    def f(x):
+        def g():
+            return y
+
+        if x > 2:
+            y = x
+        return g()
+
+    with pytest.raises(NameError, match="cannot access free variable 'y'"):
+        gradient(f, 1.0)
