@@ -17,6 +17,7 @@ from morula.core.errors import (
     RuleError,
     UnsupportedError,
 )
+from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
 
@@ -36,6 +37,8 @@ __all__ = [
     "Thunk",
     "UnsupportedError",
     "ZeroTangent",
+    "code_adjoint",
+    "code_ir",
     "frule",
     "grad",
     "gradient",

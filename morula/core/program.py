@@ -98,6 +98,13 @@ class Gradient:
 
         Where its guards do not hold, it calls `otherwise(function, this, *arguments)`.
         """
+        self.build()
+        self.add_guards(otherwise, this)
+        self.ir.kept = []
+        return emit(self.ir, with_own_cell(self.fn.__code__), self.fn.__globals__)
+
+    def build(self) -> IR:
+        """The primal and its adjoint in one, with the gradients as the result."""
         self.specialiser = s = Specialiser(self.fn, self.knowns, self.examples)
         try:
             s.run()
@@ -106,7 +113,7 @@ class Gradient:
             s.run()
         self.leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
         self.varied = varied_variables(s, self.leaves)
-        self.reversal = r = Reversal(s.ir, self.plan, [v for v in self.leaves])
+        self.reversal = r = Reversal(s.ir, self.plan, list(self.leaves))
         self.types = s.types
         r.build()
         if r.exit not in r.primal:
@@ -121,9 +128,7 @@ class Gradient:
             self.keep_context()
         r.resolve()
         prune_params(self.ir)
-        self.add_guards(otherwise, this)
-        self.ir.kept = []
-        return emit(self.ir, with_own_cell(self.fn.__code__), self.fn.__globals__)
+        return self.ir
 
     # -- plans
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import plum
 
-from morula.core import errors
-from morula.core.cotangents import NONE, ZERO, project_to, unthunk
+from morula.core import debug, errors
+from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
+from morula.core.traits import space_problem
 
 Pullback = Callable[[Any], tuple[Any, ...]]
 
@@ -362,6 +363,21 @@ def _as_it_is(x̄: Any) -> Any:
     return x̄
 
 
+def check_spaces(
+    rule: Rule, args: tuple[Any, ...], positions: list[int | None], cotangents: tuple[Any, ...]
+) -> None:
+    """Are the cotangents that a pullback returned in the spaces of the arguments?"""
+    for x, i in zip(args, positions, strict=True):
+        if i is None or i >= len(cotangents) or is_zero(cotangents[i]):
+            continue
+        problem = space_problem(x, unthunk(cotangents[i]))
+        if problem is not None:
+            raise errors.wrong_space(f"cotangent {i} of the pullback of {rule}", *problem)
+
+
+non_differentiable(check_spaces)
+
+
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Pullback]:
     """Run a rule; its pullback gives one projected cotangent per argument, positional first."""
     pair = rule.function(*args, **kwargs)
@@ -375,11 +391,16 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     else:
         projections = [project_to(a) for a in (*args, *kwargs.values())]
 
+    checks = debug.ON or not rule.trusted
+    all_args = (*args, *kwargs.values())
+
     def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
         cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)
         n = len(cotangents)
+        if checks:
+            check_spaces(rule, all_args, positions, cotangents)
         return tuple(
             [
                 project(cotangents[i]) if i is not None and i < n else NONE

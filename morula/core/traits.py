@@ -86,6 +86,12 @@ def unit(y: Any) -> Any:
 
 
 @singledispatch
+def space_problem(x: Any, x̄: Any) -> tuple[str, str] | None:
+    """What the cotangent of `x` should be and what `x̄` is; None: it is in the space of `x`."""
+    return None
+
+
+@singledispatch
 def adjoint_object(x: Any) -> Any:
     """A fresh adjoint object for a mutable value; None: cotangents of `x` go by value."""
     return None

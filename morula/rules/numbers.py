@@ -28,6 +28,7 @@ from morula.core.extend import (
     no_tangent,
     projector,
     sample_of,
+    space_problem,
     unit,
     unthunk,
     zero_of,
@@ -250,3 +251,14 @@ for _type in (*CONSTANTS, types.BuiltinFunctionType):
     materialise.register(_type, _materialise_constant)
 
 del _type, _project, _sample
+
+
+@space_problem.register(int)
+@space_problem.register(float)
+@space_problem.register(complex)
+def _(x: Any, x̄: Any) -> tuple[str, str] | None:
+    """A cotangent of a number is a number, or an array of one entry."""
+    if is_number(x̄) or getattr(x̄, "size", None) == 1:
+        return None
+    shape = getattr(x̄, "shape", None)
+    return "a number", f"a {type(x̄).__name__}" + ("" if shape is None else f" of shape {shape}")

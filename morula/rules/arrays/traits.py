@@ -27,6 +27,7 @@ from morula.core.extend import (
     no_tangent,
     projector,
     sample_of,
+    space_problem,
     unit,
     unthunk,
     zero_of,
@@ -254,4 +255,12 @@ def _(x, x̄, of: Callable[[Any], Any]):
 
 @materialise.register(np.generic)
 def _(x, x̄, of: Callable[[Any], Any]):
+    return None
+
+
+@space_problem.register(np.ndarray)
+def _(x, x̄):
+    """A cotangent of an array has its shape, and is finite where the array is."""
+    if np.shape(x̄) != x.shape:
+        return f"an array of shape {x.shape}", f"of type {type(x̄).__name__} and shape {np.shape(x̄)}"
     return None

@@ -1,0 +1,9 @@
+"""The debugging switch, MORULA_DEBUG=1: invariants are verified between passes, and so is what every
+pullback returns. It is read once, when Morula is imported; off, it costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+
+ON = os.environ.get("MORULA_DEBUG", "") not in ("", "0")

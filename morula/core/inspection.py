@@ -1,0 +1,92 @@
+"""Looking at the SSA forms: `code_ir` and `code_adjoint`."""
+
+from __future__ import annotations
+
+from types import FunctionType, MethodType
+from typing import Any
+
+from morula.core import errors
+from morula.core.bytecode.lower import lower
+from morula.core.emit import merge_blocks
+from morula.core.general import general_plan
+from morula.core.infer import NotSpecialised, known_value
+from morula.core.ir import IR, reachable
+from morula.core.program import Gradient
+from morula.core.reverse import Reversal
+from morula.core.ssa import prune_params
+
+
+def code_ir(f: Any) -> IR:
+    """The SSA form of a Python function, as it was lowered; `print` shows it with source lines.
+
+    Raises:
+        ArgumentError: `f` is not a Python function.
+        UnsupportedError: `f` uses a construct that is not lowered yet.
+
+    >>> def cube(x):
+    ...     return x * x * x
+    >>> print(code_ir(cube))  # doctest: +ELLIPSIS
+    cube:...
+    b0(%0.x):
+        goto b1()
+    b1():
+        %1 = operator.mul(%0.x, %0.x)...
+        %2 = operator.mul(%1, %0.x)...
+        return %2
+    """
+    code = _function(f)
+    return lower(code.__code__, code.__globals__).copy()
+
+
+class AdjointCode:
+    """A primal with its adjoint in SSA form: `ir` holds both, `str` shows them."""
+
+    def __init__(self, ir: IR, kind: str) -> None:
+        self.ir = ir
+        self.kind = kind
+
+    def __str__(self) -> str:
+        return f"# {self.kind}\n{self.ir}"
+
+    __repr__ = __str__
+
+
+def code_adjoint(f: Any, *args: Any) -> AdjointCode:
+    """The SSA form of the gradient of `f` at these arguments: its primal, followed by its adjoint.
+
+    It is what the gradient runs: specialised to the types of the arguments where that is possible,
+    else the general form, in which calls are resolved when they happen.
+    """
+    function = _function(f)
+    if isinstance(f, MethodType):
+        args = (f.__self__, *args)
+    knowns = [known_value(a) for a in args]
+    gradient = Gradient(
+        function, knowns, range(len(args)), False, len(args) == 1, False, examples=args
+    )
+    try:
+        return AdjointCode(_tidy(gradient.build()), "specialised to the types of the arguments")
+    except NotSpecialised as reason:
+        reversal = Reversal(lower(function.__code__, function.__globals__), general_plan)
+        reversal.build()
+        reversal.resolve()
+        return AdjointCode(_tidy(reversal.ir), f"general, because: {reason}")
+
+
+def _tidy(ir: IR) -> IR:
+    ir.kept = []
+    ir.blocks = reachable(ir)
+    prune_params(ir)
+    merge_blocks(ir)
+    return ir
+
+
+def _function(f: Any) -> FunctionType:
+    while not isinstance(f, FunctionType):
+        inner = getattr(f, "__func__", None) or getattr(f, "func", None)
+        if inner is None:
+            raise errors.ArgumentError(
+                f"{errors.qualified_name(f)} is not a Python function: it has no code to look at"
+            )
+        f = inner
+    return f
