@@ -7,6 +7,8 @@ reached is passed to its parameters. A block without branches ends in an excepti
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -252,32 +254,44 @@ def reachable(ir: IR) -> list[Block]:
 
 
 class IRPrinter:
-    """The printed form, with ids counted anew from the top, so that equal functions print alike."""
+    """The printed form, with ids counted anew from the top, so that equal functions print alike.
+
+    `constants` tells, after `text`, what the names of constants that are no literals stand for; two
+    objects of one name are told apart by a number: `$dict`, `$dict$2`.
+    """
 
     def __init__(self, ir: IR) -> None:
         self.ir = ir
         self.ids: dict[Var, int] = {}
         self.labels = {block: f"b{i}" for i, block in enumerate(ir.blocks)}
+        self.constants: dict[str, Any] = {}
+        self.names: dict[int, str] = {}  # of these constants, by identity
 
     def text(self) -> str:
+        """The whole function."""
         lines = [f"{self.ir.name}:" + (f"  # {self.ir.filename}" if self.ir.filename else "")]
         if self.ir.free:
-            lines[0:0] = []
             lines.append(f"    closure {', '.join(self.operand(v) for v in self.ir.free)}")
         for block in self.ir.blocks:
-            params = ", ".join(self.operand(p) for p in block.params)
-            lines.append(f"{self.labels[block]}({params}):")
-            for call in block.calls:
-                text = f"    {self.operand(call.out)} = {self.call(call)}"
-                line = call.position.line
-                lines.append(text if line is None else f"{text:<40}  # {line}")
-            for branch in block.branches:
-                lines.append("    " + self.branch(branch))
-            if not block.branches:
-                lines.append("    unreachable")
+            lines += self.block(block)
         return "\n".join(lines)
 
+    def block(self, block: Block) -> list[str]:
+        """The lines of a block."""
+        params = ", ".join(self.operand(p) for p in block.params)
+        notes = [w for w, marked in (("kept", self.ir.kept), ("cold", self.ir.cold)) if block in marked]
+        lines = [_noted(f"{self.labels[block]}({params}):", notes)]
+        for call in block.calls:
+            line = call.position.line
+            notes = [] if line is None else [str(line)]
+            if call.removable:
+                notes.append("removable")
+            lines.append(_noted(f"    {self.operand(call.out)} = {self.call(call)}", notes))
+        lines += ["    " + self.branch(branch) for branch in block.branches]
+        return lines if block.branches else [*lines, "    unreachable"]
+
     def call(self, call: Call) -> str:
+        """The callee and its arguments."""
         n = len(call.args) - len(call.keywords)
         args = [self.operand(a) for a in call.args[:n]]
         args += [
@@ -286,31 +300,80 @@ class IRPrinter:
         return f"{self.operand(call.fn)}({', '.join(args)})"
 
     def branch(self, branch: Branch) -> str:
+        """Where it goes, with what and when."""
         args = ", ".join(self.operand(a) for a in branch.args)
-        head = f"return {args}" if branch.block is None else f"goto {self.labels[branch.block]}({args})"
+        if branch.block is None:
+            head = f"return {args}"
+        else:
+            head = f"goto {self.labels.get(branch.block, 'nowhere')}({args})"
         return head if branch.cond is None else f"{head} if {self.operand(branch.cond)}"
 
     def operand(self, x: Operand) -> str:
+        """A variable by its number and the user's name, or a constant."""
         if type(x) is Const:
-            return describe_constant(x.value)
+            return self.constant(x.value)
         if x not in self.ids:
             self.ids[x] = len(self.ids)
         return f"%{self.ids[x]}.{x.name}" if x.name else f"%{self.ids[x]}"
 
+    def constant(self, value: Any) -> str:
+        """A literal, or the name that stands for the constant in the table."""
+        if is_literal(value):
+            return repr(value)
+        if type(value) is tuple:
+            return describe_tuple(value, self.constant)
+        name = self.names.get(id(value))
+        if name is None:
+            name = base = describe_constant(value)
+            k = 1
+            while name in self.constants:
+                k += 1
+                name = f"{base}${k}"
+            self.names[id(value)] = name
+            self.constants[name] = value
+        return name
+
+
+def _noted(text: str, notes: list[str]) -> str:
+    return f"{text:<40}  # {' '.join(notes)}" if notes else text
+
+
+def is_literal(value: Any) -> bool:
+    """Does the printed form of a constant read back as the same value?"""
+    if value is None or value is ... or type(value) in (bool, int, str, bytes):
+        return True
+    if type(value) in (float, complex):
+        try:
+            return repr(ast.literal_eval(repr(value))) == repr(value)
+        except ValueError:  # nan, inf
+            return False
+    return False
+
+
+def describe_tuple(values: tuple[Any, ...], describe: Callable[[Any], str]) -> str:
+    """A tuple display."""
+    inside = ", ".join(describe(v) for v in values)
+    return f"({inside},)" if len(values) == 1 else f"({inside})"
+
 
 def describe_constant(value: Any) -> str:
     """How a constant prints: as a literal, or by its qualified name."""
-    if value is None or value is ... or type(value) in (bool, int, float, complex, str, bytes):
+    if is_literal(value):
         return repr(value)
     if type(value) is tuple:
-        inside = ", ".join(describe_constant(v) for v in value)
-        return f"({inside},)" if len(value) == 1 else f"({inside})"
+        return describe_tuple(value, describe_constant)
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if isinstance(name, str):
         module = getattr(value, "__module__", None)
         text = name if module in (None, "builtins") else f"{str(module).lstrip('_')}.{name}"
-        return text.replace("<", "⟨").replace(">", "⟩")
+        text = text.replace("<", "⟨").replace(">", "⟩")
+        if _NAME.fullmatch(text):
+            return text
     return f"${type(value).__name__}"
+
+
+# What the name of a constant may look like in the printed form.
+_NAME = re.compile(r"[^\W\d][^\s,(){}=\[\]\"'#%$]*")
 
 
 Operation = Callable[..., Any]

@@ -58,44 +58,67 @@ def prune_params(ir: IR, keep: Block | None = None) -> None:
 
     Those of the block `keep` stay.
     """
-    predecessors = ir.predecessors()
-    mapping: dict[Var, Operand] = {}
-
-    def find(x: Operand) -> Operand:
-        while type(x) is Var and x in mapping:
-            x = mapping[x]
-        return x
-
-    changed = True
-    while changed:
-        changed = False
-        for block in ir.blocks[1:]:
-            if block is keep:
-                continue
-            edges = predecessors[block]
-            for i in range(len(block.params) - 1, -1, -1):
-                param = block.params[i]
-                only = _only_value(param, [find(branch.args[i]) for _, branch in edges])
-                if only is not None:
-                    mapping[param] = only
-                    del block.params[i]
-                    for _, branch in edges:
-                        del branch.args[i]
-                    changed = True
+    values = _param_values(ir, keep)
+    mapping = {p: v for p, v in values.items() if v is not p}
+    if mapping:
+        for block in ir.blocks:
+            for branch in block.branches:
+                if branch.block is not None:
+                    branch.args = [
+                        a
+                        for p, a in zip(branch.block.params, branch.args, strict=True)
+                        if p not in mapping
+                    ]
+        for block in ir.blocks:
+            block.params = [p for p in block.params if p not in mapping]
     substitute(ir, mapping)
     _drop_unused_params(ir, keep)
 
 
-def _only_value(param: Var, values: list[Operand]) -> Operand | None:
-    only: Operand | None = None
-    for value in values:
-        if value is param:
+MOST_CHANGES = 100  # of what a parameter is thought to receive: a guard against going in circles
+
+
+def _param_values(ir: IR, keep: Block | None) -> dict[Var, Operand]:
+    """What each parameter receives, if it always is the same value, else the parameter itself.
+
+    Found optimistically: parameters that only pass a value around among themselves have it.
+    """
+    fixed = {ir.entry, keep}
+    incoming: dict[Var, list[Operand]] = {
+        p: [] for block in ir.blocks if block not in fixed for p in block.params
+    }
+    users: dict[Var, list[Var]] = {}
+    for block in ir.blocks:
+        for branch in block.branches:
+            if branch.block is None or branch.block in fixed:
+                continue
+            for p, a in zip(branch.block.params, branch.args, strict=True):
+                incoming[p].append(a)
+                if type(a) is Var and a in incoming:
+                    users.setdefault(a, []).append(p)
+    values: dict[Var, Operand] = {}
+    changes: dict[Var, int] = {}
+    work = list(incoming)[::-1]
+    while work:
+        p = work.pop()
+        if changes.get(p) == MOST_CHANGES:
             continue
-        if only is None:
-            only = value
-        elif not same(only, value):
-            return None
-    return only
+        new: Operand | None = None
+        for a in incoming[p]:
+            value = values.get(a) if type(a) is Var and a in incoming else a
+            if value is None:
+                continue
+            if new is None:
+                new = value
+            elif not same(new, value):
+                new = p
+                break
+        old = values.get(p)
+        if new is not None and (old is None or not same(old, new)):
+            changes[p] = changes.get(p, 0) + 1
+            values[p] = new if changes[p] < MOST_CHANGES else p
+            work += users.get(p, ())
+    return {p: values.get(p, p) for p in incoming}
 
 
 def same(a: Operand, b: Operand) -> bool:

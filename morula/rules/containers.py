@@ -381,12 +381,9 @@ def _(fn: object, args: tuple, kwargs: object):
     return y, apply_pullback
 
 
-LEAVES = (int, float, complex, str, np.ndarray, np.generic, type(None))
-
-
 def mutable_parts(items: Any) -> dict[int, Any]:
-    """The projections of those items of a sequence that may change before they are needed."""
-    return {i: project_to(v) for i, v in enumerate(items) if not isinstance(v, LEAVES)}
+    """The projections of those items of a tuple that may change before they are needed."""
+    return {i: project_to(v) for i, v in enumerate(items) if type(v) in (list, dict, tuple)}
 
 
 @projector.register(tuple)
@@ -819,7 +816,6 @@ non_differentiable(stable_order)
 @projector.register(list)
 def _(x: list) -> Any:
     items = x[:]
-    parts = mutable_parts(items)
 
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the list."""
@@ -832,7 +828,7 @@ def _(x: list) -> Any:
             raise not_like(items, x̄)
         for i, c in pairs:
             if c is not None:
-                give_at(bars, i, parts[i](c) if i in parts else project_to(items[i])(c))
+                give_at(bars, i, project_to(items[i])(c))
         return ZERO
 
     return absorb
@@ -1230,16 +1226,16 @@ def _(kwargs: dict):
 
 @projector.register(dict)
 def _(x: dict) -> Any:
-    parts = {key: project_to(value) for key, value in x.items()}
+    items = dict(x)
 
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the dict."""
         if not isinstance(x̄, (dict, Tangent)):
-            raise not_like(parts, x̄)
+            raise not_like(items, x̄)
         bars = adjoint_of(x)
         for key, c in x̄.items():
             if c is not None:
-                give(bars, key, parts[key](c))
+                give(bars, key, project_to(items[key])(c))
         return ZERO
 
     return absorb

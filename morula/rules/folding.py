@@ -22,7 +22,7 @@ from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.elementwise import infinite_less
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.reductions import attaining, attains
-from morula.rules.arrays.structural import selected
+from morula.rules.arrays.structural import masked, selected
 
 
 def constant(x: Any) -> Any:
@@ -286,8 +286,8 @@ def _(f: Any, call: Any) -> Any:
 def unmarked(f: Any, call: Any, a: Any, b: Any) -> Any:
     """In a sum with a full array it does not matter that entries are structurally zero."""
     for x, y in ((a, b), (b, a)):
-        part = f.definition(y, selected)
-        if part is not None and f.used_once(y) and f.definition(x, selected) is None:
+        part = f.definition(y, selected) or f.definition(y, masked)
+        if part is not None and f.used_once(y):
             if f.details(part.args[1]) is None:
                 continue
             plain = f.new_call(call, np.where, part.args[1], part.args[0], f.const(0.0))
@@ -339,7 +339,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return y if getattr(y, "type", None) is np.ndarray else None
 
 
-@transfers(selected)
+@transfers(selected, masked)
 def _(s: Any, call: Any, args: Any) -> Any:
     """What is marked as selected is an array all the same."""
     return args[0] if getattr(args[0], "type", None) is np.ndarray else None

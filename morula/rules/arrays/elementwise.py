@@ -28,7 +28,7 @@ from morula.rules.arrays.broadcasting import (
     total,
     unbroadcast,
 )
-from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.structural import SMALL, masked, selected
 from morula.rules.arrays.types import NO_VALUE, Numeric, Scalar
 
 LOG2 = math.log(2)
@@ -462,7 +462,7 @@ def array_part(ȳ, a, b, greater):
         return ȳ * (1.0 if chosen else 0.5 if ties else 0.0)
     if np.count_nonzero(ties):
         return np.where(chosen, ȳ, np.where(ties, ȳ * 0.5, 0.0))
-    return masked(ȳ, chosen)
+    return np.where(chosen, ȳ, 0.0) if chosen.size <= SMALL else masked(ȳ, chosen)
 
 
 def number_part(ȳ, a, b, greater):

@@ -300,6 +300,8 @@ def attaining(mask, axis, keepdims, initial, y):
     """How many share ȳ."""
     if axis is None and not keepdims:
         n = int(np.count_nonzero(mask))
+        if initial is NO_VALUE:
+            return n or 1
     else:
         n = np.add.reduce(mask, axis=axis, keepdims=keepdims, dtype=float)
     return np.maximum(n if initial is NO_VALUE else n + np.equal(y, initial), 1)
@@ -309,7 +311,7 @@ def extreme_cotangent(ȳ, a, y, axis, keepdims, where, initial=NO_VALUE):
     """ȳ to the entries that attain y, in equal shares, of which `initial` has one if it does."""
     mask = attains(a, y, axis, keepdims, where)
     n = attaining(mask, axis, keepdims, initial, y)
-    return selected(restore(ȳ / n, a.shape, axis, keepdims), mask)
+    return masked(restore(ȳ / n, a.shape, axis, keepdims), mask)
 
 
 def initial_cotangent(ȳ, a, y, axis, keepdims, where, initial):
@@ -387,7 +389,8 @@ def _(a: np.ndarray, axis=None, *, keepdims=False):
     y = np.nanmax(a, axis, keepdims=keepdims)
 
     def nanmax_pullback(ȳ):
-        return extreme_cotangent(ȳ, a, y, axis, keepdims, True), NoTangent()
+        ā = extreme_cotangent(ȳ, a, y, axis, keepdims, True)
+        return selected(ā, ~np.isnan(a)), NoTangent()
 
     return y, nanmax_pullback
 
@@ -397,7 +400,8 @@ def _(a: np.ndarray, axis=None, *, keepdims=False):
     y = np.nanmin(a, axis, keepdims=keepdims)
 
     def nanmin_pullback(ȳ):
-        return extreme_cotangent(ȳ, a, y, axis, keepdims, True), NoTangent()
+        ā = extreme_cotangent(ȳ, a, y, axis, keepdims, True)
+        return selected(ā, ~np.isnan(a)), NoTangent()
 
     return y, nanmin_pullback
 

@@ -38,9 +38,12 @@ def test_array(fn):
 
 
 def test_cotangents_of_lists_mirror_them():
-    (x̄,) = gradients(np.array, [1.0, (2.0, 3.0)][1:], ȳ=np.array([[1.0, 2.0]]))
-    assert x̄ == [(1.0, 2.0)]
-    assert type(gradients(np.array, [1, 2j], ȳ=np.ones(2) * 1j)[0][0]) is float
+    for items, ȳ, expected in (
+        ([(2.0, 3.0)], np.array([[1.0, 2.0]]), [(1.0, 2.0)]),
+        ([1, 2j], np.array([1j, 1j]), [0.0, 1j]),
+    ):
+        _, back = find_rrule(np.array, (items,)).function(items)
+        assert back(ȳ)[0] == expected
 
 
 @pytest.mark.parametrize("fn", [np.copy, np.ndarray.copy, copy.copy, copy.deepcopy])
