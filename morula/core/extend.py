@@ -22,6 +22,7 @@ from morula.core.cotangents import (
 from morula.core.errors import CotangentError, UnsupportedError, no_rule
 from morula.core.general import call, opaque, python_function, resolves
 from morula.core.registry import (
+    exactly,
     find_rrule,
     frule,
     non_differentiable,
@@ -29,7 +30,8 @@ from morula.core.registry import (
     scalar_rule,
     type_stable,
 )
-from morula.core.infer import result_on_samples, transfers
+from morula.core.infer import IteratorOver, known, result_on_samples, rewrites, transfers
+from morula.core.ir import Call, Const, Var, count_uses
 from morula.core.simplify import folds
 from morula.core.traits import (
     adjoint_object,
@@ -38,6 +40,7 @@ from morula.core.traits import (
     describe,
     detail_of,
     detail_tests,
+    effects,
     fresh_results,
     gradient_for,
     materialise,
@@ -51,6 +54,9 @@ from morula.core.traits import (
 )
 
 __all__ = [
+    "Call",
+    "Const",
+    "IteratorOver",
     "NONE",
     "ZERO",
     "AbstractZero",
@@ -59,6 +65,7 @@ __all__ = [
     "Tangent",
     "Thunk",
     "UnsupportedError",
+    "Var",
     "ZeroTangent",
     "accumulate",
     "add",
@@ -68,10 +75,13 @@ __all__ = [
     "call",
     "coarse_detail",
     "constant_attribute",
+    "count_uses",
     "context",
     "describe",
     "detail_of",
     "detail_tests",
+    "effects",
+    "exactly",
     "find_rrule",
     "folds",
     "fresh_results",
@@ -80,6 +90,7 @@ __all__ = [
     "gradient_for",
     "interface",
     "is_reached",
+    "known",
     "is_zero",
     "isolated",
     "materialise",
@@ -98,6 +109,7 @@ __all__ = [
     "resolves",
     "result_on_samples",
     "results_of",
+    "rewrites",
     "rrule",
     "sample_of",
     "scalar_rule",

@@ -27,7 +27,7 @@ from typing import Any
 from morula.core import errors, primitives
 from morula.core.bytecode.lower import lower
 from morula.core.cells import promote_cells
-from morula.core.cotangents import AbstractZero, accumulate
+from morula.core.cotangents import ZERO, AbstractZero, accumulate
 from morula.core.emit import tidy
 from morula.core.inline import inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
@@ -47,7 +47,8 @@ from morula.core.primitives import (
     unpack,
 )
 from morula.core.registry import is_constant, non_differentiable, registry
-from morula.core.simplify import simplify
+from morula.core.simplify import is_simple, simplify
+from morula.core.ssa import same
 from morula.core.traits import (
     Known,
     coarse,
@@ -86,8 +87,10 @@ class Guards:
 
 def join(a: Value, b: Value) -> Value:
     """What is known of a value that is `a` or `b`."""
-    if type(a) is Const and type(b) is Const and a.value is b.value:
+    if type(a) is Const and type(b) is Const and equal(a, b):
         return a
+    if _is_zero(a) and _is_zero(b):
+        return Const(ZERO)
     if _is_zero(a):  # cotangents: what a value is where it is not structurally zero
         return b
     if _is_zero(b):
@@ -128,17 +131,15 @@ def is_hashable(k: Known) -> bool:
     return k.type is not tuple and k.type is not slice
 
 
-def equal(a: Value, b: Value) -> bool:
+def equal(a: Any, b: Any) -> bool:
     """Is the same known of both?"""
     if type(a) is Const and type(b) is Const:
-        return a.value is b.value
-    if type(a) is Known and type(b) is Known and a.type is tuple and b.type is tuple:
-        if a.detail is None or b.detail is None:
-            return a.detail is b.detail
-        return len(a.detail) == len(b.detail) and all(map(equal, a.detail, b.detail))
-    if type(a) is Known and type(b) is Known and a.type is b.type is slice:
-        return all(map(equal, a.detail, b.detail))
-    return a == b
+        return same(a, b) or (is_simple(a.value) and repr(a.value) == repr(b.value))
+    if type(a) is Known and type(b) is Known:
+        return a.type is b.type and equal(a.detail, b.detail)
+    if type(a) is tuple and type(b) is tuple:
+        return len(a) == len(b) and all(map(equal, a, b))
+    return type(a) is type(b) and bool(a == b)
 
 
 def known(value: Value) -> Known | None:
@@ -269,6 +270,7 @@ class Specialiser(Inference):
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
         self.fn = fn
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
+        self.counted: set[Var] = set()  # iterators and their items that carry no cotangent
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.chain_starts: list[tuple[int, int, tuple[Any, ...]]] = []
         self.made: dict[Var, Call] = {}
@@ -287,7 +289,8 @@ class Specialiser(Inference):
             changed |= simplify(self.ir, no_namespace)
             if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
                 continue
-            break
+            if not any([rewrite(self) for rewrite in REWRITES]):
+                break
         self.infer()
         if self.bail is not None and not all(map(may_run_twice, self.ir.calls())):
             raise AssumptionsUnsafe
@@ -846,6 +849,17 @@ def bind(ir: IR, call: Call, code: Any, defaults: Any, kwdefaults: dict[str, Any
 # -- what primitives give
 
 
+# What the rules rewrite in a program whose types are known: functions of the Specialiser that say
+# whether they changed anything.
+REWRITES: list[Callable[[Specialiser], bool]] = []
+
+
+def rewrites(rewrite: Callable[[Specialiser], bool]) -> Callable[[Specialiser], bool]:
+    """Register a rewriting of programs."""
+    REWRITES.append(rewrite)
+    return rewrite
+
+
 Transfer = Callable[[Specialiser, Call, list[Value]], Value]
 TRANSFERS: dict[int, Transfer] = {}
 
@@ -1049,17 +1063,17 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     x = known(args[0])
     if x is None or len(args) > 1:
         return None
-    return x if x.type is _Iterator else Known(_Iterator, x)
+    return x if x.type is IteratorOver else Known(IteratorOver, x)
 
 
-class _Iterator:
+class IteratorOver:
     """Stands for the type of the iterator over a value of known type, its detail."""
 
 
 @transfers(advance)
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     it = args[0]
-    if type(it) is not Known or it.type is not _Iterator:
+    if type(it) is not Known or it.type is not IteratorOver:
         return None
     return item_of(it.detail)
 

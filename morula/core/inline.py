@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from morula.core import primitives
 from morula.core.bytecode.instructions import IN_PLACE
-from morula.core.ir import IR, Block, Branch, Call, Operand, Position, Var
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Position, Var
+from morula.core.traits import has_effect
 
 # What changes an object that others may hold: never removed for want of a use of its result.
 EFFECTS = {
@@ -31,6 +32,13 @@ EFFECTS = {
         *(getattr(operator, name) for name in IN_PLACE.values()),
     )
 }
+
+
+def _may_have_effect(call: Call) -> bool:
+    """Is it a call of something unknown, or of something that changes an object?"""
+    if type(call.fn) is not Const:
+        return True
+    return id(call.fn.value) in EFFECTS or has_effect(call.fn.value)
 
 
 def inline(
@@ -97,7 +105,7 @@ def _copy_blocks(
             out = renamed[call.out]
             assert type(out) is Var
             twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, position)
-            twin.removable = (removable or call.removable) and id(call.primitive) not in EFFECTS
+            twin.removable = (removable or call.removable) and not _may_have_effect(twin)
             new.calls.append(twin)
         new.branches = [
             Branch(

@@ -43,7 +43,13 @@ from morula.core.primitives import (
     make_function,
     sum_if_any,
 )
-from morula.core.registry import Rule, is_constant, registry, times_conjugate
+from morula.core.registry import (
+    Rule,
+    exact_rule,
+    is_constant,
+    registry,
+    times_conjugate,
+)
 from morula.core.reverse import (
     MARKS,
     Pair,
@@ -59,6 +65,7 @@ from morula.core.traits import (
     Known,
     coarse_detail,
     gives_new,
+    has_effect,
     has_tangent,
     is_written,
     materialise,
@@ -134,6 +141,8 @@ class Gradient:
 
     def plan(self, call: Call) -> Pair | None:
         operands = call.operands()
+        if call.out in self.specialiser.counted:
+            return None
         if not any(x in self.varied for x in operands):
             return None
         if type(call.fn) is Const:
@@ -168,9 +177,15 @@ class Gradient:
         options = []
         for x in call.args[:n]:
             value = self.specialiser.value(x)
-            if value is None:
+            if value is None and not entry.has_one_rule():
                 return None
-            options.append([k.type for k in possibilities(value)])
+            options.append(
+                [object] if value is None else [k.type for k in possibilities(value)]
+            )
+        if all(len(o) == 1 for o in options) and not call.keywords:
+            exact = exact_rule(call.fn.value, tuple([o[0] for o in options]))
+            if exact is not None:
+                return exact
         if not entry.is_faithful():
             return None
         found = [entry.find_by_types("reverse", types) for types in itertools.product(*options)]
@@ -192,7 +207,7 @@ class Gradient:
         self.rules[id(rule.function)] = rule
         if rule.trusted and not rule.by_identity:
             self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
-        self.needs_context |= rule.by_identity
+        self.needs_context |= rule.by_identity or uses_adjoints(rule.function)
         forward = Const(rule.function if rule.trusted else checked_rule(rule))
         return Pair(forward, call.args, call.keywords, active, rule.by_identity)
 
@@ -319,7 +334,7 @@ class Gradient:
     def may_inline(self, f: FunctionType) -> bool:
         if id(f) in self.rules:
             return True
-        return is_helper(f) and is_small(f) and not is_written(f)
+        return is_helper(f) and is_small(f) and not is_written(f) and not has_effect(f)
 
     def is_pure_rule(self, f: FunctionType) -> bool:
         """May calls that the rule makes go where their results are not needed?"""
@@ -668,6 +683,16 @@ def trusted(namespace: dict[str, Any]) -> bool:
     return str(namespace.get("__name__", "")).split(".")[0] == "morula"
 
 
+def uses_adjoints(function: Callable[..., Any]) -> bool:
+    """Does the pullback of a rule call a helper that works on adjoint objects?"""
+    namespace = function.__globals__  # type: ignore[attr-defined]
+    return any(
+        has_effect(namespace.get(name))
+        for code in filter(is_code, function.__code__.co_consts)  # type: ignore[attr-defined]
+        for name in code.co_names
+    )
+
+
 def is_code(x: Any) -> bool:
     """Is a constant of a code object a code object?"""
     return isinstance(x, CodeType)
@@ -724,7 +749,9 @@ def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
     if _may_store(s, varied):
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
-        varied.update(v for v in variables if _may_hold(s.types.get(v)))
+        varied.update(
+            v for v in variables if v not in s.counted and _may_hold(s.types.get(v))
+        )
         _spread_varied(s, varied)
     return varied
 
@@ -740,7 +767,9 @@ def _spread_varied(s: Specialiser, varied: set[Operand]) -> None:
         changed = False
         for block in s.ir.blocks:
             for call in block.calls:
-                if call.out in varied or not any(x in varied for x in call.operands()):
+                if call.out in varied or call.out in s.counted:
+                    continue
+                if not any(x in varied for x in call.operands()):
                     continue
                 constant = type(call.fn) is Const and is_constant(call.fn.value)
                 if not constant and _carries(s.types.get(call.out)):

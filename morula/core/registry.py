@@ -148,6 +148,13 @@ class Entry:
         self.reverse._resolve_pending_registrations()
         return bool(self.reverse._resolver.is_faithful)
 
+    def has_one_rule(self) -> bool:
+        """Is there one reverse rule only, so that more specific types make no difference?"""
+        if self.reverse is None:
+            return False
+        self.reverse._resolve_pending_registrations()
+        return len(self.reverse._resolver.methods) == 1
+
     def find(self, table: str, args: tuple[Any, ...]) -> Rule | None:
         """The most specific rule for these arguments."""
         types = (table, *map(type, args))
@@ -235,6 +242,29 @@ def rrule(
         return function
 
     return register
+
+
+_exact: dict[tuple[Any, ...], Rule] = {}
+
+
+def exactly(
+    primal: Any, *types: type, by_identity: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a rule that the specialised path takes for arguments of exactly these types.
+
+    It must mean what the rule for these types means that dispatch finds; it is there for speed.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _exact[(id(primal), *types)] = Rule(primal, function, by_identity)
+        return function
+
+    return register
+
+
+def exact_rule(primal: Any, types: tuple[type, ...]) -> Rule | None:
+    """The rule for arguments of exactly these types, if one was registered as such."""
+    return _exact.get((id(primal), *types))
 
 
 def frule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

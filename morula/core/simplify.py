@@ -8,7 +8,7 @@ meaning: what may be computed ahead is said by `FOLDS`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Callable, Collection, Hashable
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -74,6 +74,7 @@ class Folding:
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
         self.cells = _single_values(ir)
+        self.differentiated = False  # has the program its adjoint already?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
         self._uses: dict[Var, int] | None = None
         self._unbound: set[Operand] | None = None
@@ -351,7 +352,7 @@ def simplify(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
     known: Callable[[Operand], Any] = lambda x: None,
-    adjoint: Container[Block] = (),
+    adjoint: Collection[Block] = (),
     exact: bool = True,
 ) -> bool:
     """Fold until nothing changes; was anything changed?"""
@@ -370,7 +371,7 @@ def fold_calls(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
     known: Callable[[Operand], Any],
-    adjoint: Container[Block],
+    adjoint: Collection[Block],
     exact: bool,
 ) -> bool:
     """Replace calls by what they are known to give."""
@@ -380,6 +381,7 @@ def fold_calls(
     for block in ir.blocks:
         kept: list[Call] = []
         folding.in_adjoint = block in adjoint
+        folding.differentiated = bool(adjoint)
         folding.exact = exact and not folding.in_adjoint
         folding.block = block
         for call in block.calls:

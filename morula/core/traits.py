@@ -132,6 +132,19 @@ def fresh_results(*fns: Any) -> None:
     _new.update(map(id, fns))
 
 
+_effects: set[int] = set()
+
+
+def effects(*fns: Any) -> None:
+    """Declare helpers of rules that are called for what they do, not for what they return."""
+    _effects.update(map(id, fns))
+
+
+def has_effect(fn: Any) -> bool:
+    """Is this callable called for what it does?"""
+    return id(fn) in _effects
+
+
 _written: set[int] = set()
 
 

@@ -239,7 +239,7 @@ def _(a: Numeric, b: Numeric):
 def power(base: Any, exp: Any, mod: Any) -> Any:
     """The rule of pow for these arguments; with a modulus all of them are whole."""
     if mod is None:
-        rule = find_rrule(pow, (base, exp))
+        rule = find_rrule(operator.pow, (base, exp))
         if rule is not None:
             y, back = rule.function(base, exp)
             return y, lambda ȳ: (*back(ȳ), NoTangent())

@@ -7,14 +7,16 @@ which is compiled for the types at hand, means the general path.
 Tests: tests/rules/test_meta.py
 """
 
-from functools import cached_property
+from functools import cached_property, partial
 from types import FunctionType
 from typing import Any
 
 from morula.core.extend import (
-    NoTangent,
+    NONE,
+    ZERO,
     accumulate,
     add,
+    adjoint_of,
     call,
     context,
     general,
@@ -23,15 +25,18 @@ from morula.core.extend import (
     multiply,
     non_differentiable,
     on_entry,
+    project_to,
     projector,
     python_function,
     registry,
     rrule,
     traits,
     unit,
+    unthunk,
 )
-from morula.rules.calls import serves
+from morula.rules.calls import entry, item, part, serves, together
 from morula.rules.numbers import Numeric
+from morula.rules.objects import give, take
 
 non_differentiable(
     context.enter,
@@ -45,6 +50,7 @@ non_differentiable(
     registry.find_rrule,
     registry.is_constant,
     registry.Rule.position_of,
+    registry.Rule.checked,
     *[p.func for p in vars(registry.Rule).values() if isinstance(p, cached_property)],
     traits.has_tangent,
     traits.adjoint_object,
@@ -63,12 +69,113 @@ def _(a: Numeric, b: Numeric):
     return accumulate(a, b), accumulate_pullback
 
 
-@rrule(registry.Rule.checked)
-def _(rule: registry.Rule, cotangents: object, n_args: int):
-    def checked_pullback(ȳ):
-        return NoTangent(), ȳ, NoTangent()
+# -- calls of what has a rule: the rule's own code is differentiated, not the code that looks for it ----
 
-    return rule.checked(cotangents, n_args), checked_pullback
+
+@serves(general.call)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    inner, *rest = args
+    rule = registry.find_rrule(inner, tuple(rest), kwargs)
+    if rule is not None:
+        y, back = apply(rule, tuple(rest), kwargs, True)
+        return y, lambda ȳ: (NONE, NONE, *back(ȳ))
+    n = 2 + len(rest) + len(kwargs)
+    if registry.is_constant(inner):
+        y = inner(*rest, **kwargs)
+        return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n
+    resolve = general.RESOLVERS.get(type(inner))
+    if resolve is None:
+        resolve = general.RESOLVERS[type if isinstance(inner, type) else object]
+    both, back = call(resolve, inner, tuple(rest), kwargs)
+
+    def call_pullback(ȳ: Any) -> tuple[Any, ...]:
+        _, f̄, args_bar, _ = back(ȳ)
+        named = adjoint_of(kwargs)
+        return (
+            NONE,
+            f̄,
+            *[entry(args_bar, i) for i in range(len(rest))],
+            *[take(named, key) for key in kwargs],
+        )
+
+    return both, call_pullback
+
+
+@serves(registry.apply_rule)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    rule, arguments, keywords = args
+    both, back = apply(rule, arguments, keywords, False)
+
+    def apply_rule_pullback(ȳ: Any) -> tuple[Any, ...]:
+        bars = back(ȳ)
+        named = adjoint_of(keywords)
+        for key, c in zip(keywords, bars[len(arguments) :], strict=True):
+            give(named, key, c)
+        return NONE, NONE, together(bars[: len(arguments)]), NONE
+
+    return both, apply_rule_pullback
+
+
+def apply(rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callee: bool) -> Any:
+    """What `apply_rule` gives, and its pullback: the cotangents of the arguments.
+
+    With `callee`, the pullback that it gives begins with the cotangent of the callable.
+    """
+    both, back = call(rule.function, *args, **kwargs)
+    y, pullback = both
+    values = (*args, *kwargs.values())
+    positions = [*range(len(args)), *[rule.position_of(key) for key in kwargs]]
+    if rule.by_identity:
+        projections: list[Any] = [None] * len(values)
+    else:
+        projections = [project_to(x) for x in values]
+    kept = (rule, len(args), positions, projections, callee)
+
+    def apply_pullback(ȳ: Any) -> tuple[Any, ...]:
+        of_pullback = item(part(entry(ȳ, 1), "args"), 0)
+        return back(together([entry(ȳ, 0), of_pullback]))[1:]
+
+    return (y, partial(pull_back, pullback, kept)), apply_pullback
+
+
+def pull_back(pullback: Any, kept: tuple[Any, ...], ȳ: Any) -> tuple[Any, ...]:
+    """One call of the pullback of a rule."""
+    return call(pull_back, pullback, kept, ȳ)[0]
+
+
+@serves(pull_back)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    pullback, kept, ȳ = args
+    rule, n_args, positions, projections, callee = kept
+    first: list[Any] = [NONE] if callee else []
+    if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
+        return (*first, *[ZERO] * len(positions)), lambda ḡ: (NONE, ZERO, NONE, ZERO)
+    seed, seed_back = call(unthunk, ȳ)
+    cotangents, back = call(pullback, seed)
+    n = len(rule.checked(cotangents, n_args))
+    steps = [
+        projected(project, cotangents[i] if i is not None and i < n else NONE)
+        for i, project in zip(positions, projections, strict=True)
+    ]
+
+    def pull_back_pullback(ḡ: Any) -> tuple[Any, ...]:
+        bars: list[Any] = [ZERO] * n
+        for k in reversed(range(len(steps))):
+            i, step = positions[k], steps[k][1]
+            g = entry(ḡ, k + len(first))
+            if i is not None and i < n:
+                bars[i] = accumulate(bars[i], g if step is None else step(g)[1])
+        of_pullback, of_seed = back(together(bars))
+        return NONE, of_pullback, NONE, seed_back(of_seed)[1]
+
+    return (*first, *[c for c, _ in steps]), pull_back_pullback
+
+
+def projected(project: Any, c: Any) -> tuple[Any, Any]:
+    """A projected cotangent and the pullback of the projection; None: it was the identity."""
+    if project is None or c is ZERO or c is NONE:
+        return c, None
+    return call(project, c)
 
 
 @serves(interface.pull)

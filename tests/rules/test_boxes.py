@@ -1,5 +1,7 @@
 """Closure variables: captured, rebound, shared; default values; the cotangent of a function."""
 
+import math
+
 import pytest
 
 from morula import J, NoTangent, Tangent, gradient, pullback
@@ -158,6 +160,7 @@ def test_the_cotangent_of_a_closure_is_that_of_what_it_captured():
 
 def test_a_function_without_captured_numbers_has_no_cotangent():
     assert J(lambda x: x * x, 3.0)[1](1.0) == (NoTangent(), 6.0)
+    assert gradient(lambda f, x: f(x), math.sin, 0.0) == (None, 1.0)
     assert gradient(lambda f, x: f(x), lambda x: x * x, 3.0) == (None, 6.0)
     f = closure(2.0, [5.0], "n")
     assert gradient(lambda f, x: f(x), f, 1.0) == (Tangent[type(f)](a=5.0, xs=[2.0]), 10.0)

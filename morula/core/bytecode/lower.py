@@ -557,7 +557,9 @@ _grow("dict_update", primitives.dict_update)
 @lowers("dict_merge")
 def _(b: _Lowering, i: int) -> None:
     more = b.pop()
-    b.call(primitives.dict_merge, b.peek(i), more, b.peek(i + 2))
+    below_args = i + 2
+    fn = b.peek(below_args + (b.depth - below_args in b.nulls))
+    b.call(primitives.dict_merge, b.peek(i), more, fn)
 
 
 @lowers("list_to_tuple")

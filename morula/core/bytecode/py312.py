@@ -12,10 +12,11 @@ from types import CodeType
 from typing import Any
 
 from morula.core.bytecode import py311
-from morula.core.bytecode.instructions import nothing, number, same
+from morula.core.bytecode.instructions import nothing, number, refuse, same
 
 _UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
 _TYPE_PARAMETERS = range(7, 12)
+_ANNOTATION = "the scope of a class's annotations"
 
 
 def _load_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
@@ -48,6 +49,9 @@ REWRITE = {
     "BINARY_SLICE": number("get_slice"),
     "STORE_SLICE": number("set_slice"),
     "CALL_INTRINSIC_1": intrinsic,
+    "CALL_INTRINSIC_2": refuse("a type parameter"),
+    "LOAD_FROM_DICT_OR_GLOBALS": refuse(_ANNOTATION),
+    "LOAD_FROM_DICT_OR_DEREF": refuse(_ANNOTATION),
     "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, True))],
     "END_FOR": nothing,  # FOR_ITER jumps over it
     "RETURN_CONST": lambda ins, code: [("const", ins.argval), ("return", None)],

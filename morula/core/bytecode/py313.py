@@ -49,5 +49,7 @@ REWRITE = {
     "CONVERT_VALUE": lambda ins, code: [("convert", (str, repr, ascii)[(ins.arg or 1) - 1])],
     "FORMAT_SIMPLE": lambda ins, code: [("format_value", "")],
     "FORMAT_WITH_SPEC": lambda ins, code: [("format_value", ":")],
-    "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, False))],  # a POP_TOP is behind END_FOR
+    "FOR_ITER": lambda ins, code: [
+        ("for_iter", (ins.argval, False))
+    ],  # a POP_TOP is behind END_FOR
 }

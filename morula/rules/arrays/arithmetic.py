@@ -21,7 +21,7 @@ import numpy as np
 from morula.core.extend import ZeroTangent, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, match_part, part, shape_of, total
 from morula.rules.arrays.structural import masked
-from morula.rules.arrays.types import Numeric, Real, Scalar
+from morula.rules.arrays.types import Anything, Numeric, Real, Scalar
 
 # -- addition and subtraction ----------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ def real_slope(y, x, p):
 
 
 @rrule(real_slope)
-def _(y: object, x: object, p: Real):
+def _(y: Anything, x: Anything, p: Real):
     """The derivative by p needs its own rule: what is written for one p holds for that p only."""
 
     def real_slope_pullback(s̄):
@@ -258,9 +258,9 @@ def _(y: object, x: object, p: Real):
 
 
 def by_base(a, b):
-    """∂(a**b)/∂a = b a^(b-1), and 0 where b = 0, at a = 0 too."""
-    b_less = np.where(np.equal(b, 0), 1, np.subtract(b, 1))
-    return b * np.power(a, b_less)
+    """∂(a**b)/∂a = b a^(b-1), and 0 where a = b = 0."""
+    both_zero = np.equal(a, 0) & np.equal(b, 0)
+    return b * np.power(np.where(both_zero, 1, a), np.subtract(b, 1.0))
 
 
 def log_or_zero(a):
@@ -270,7 +270,7 @@ def log_or_zero(a):
 
 
 @rrule(log_or_zero)
-def _(a: object):
+def _(a: Anything):
     def log_or_zero_pullback(ȳ):
         nonzero = np.not_equal(a, 0)
         return (masked(ȳ / np.where(nonzero, a, 1).conjugate(), nonzero),)

@@ -28,6 +28,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.arrays.structural import Selected, selected
+from morula.rules.arrays.types import Anything
 
 _sum = np.add.reduce
 
@@ -147,7 +148,7 @@ def quotient(x, y):
 
 
 @rrule(quotient)
-def _(x: object, y: object):
+def _(x: Anything, y: Anything):
     shapes = np.shape(x), np.shape(y)
     z = quotient(x, y)
 
@@ -160,7 +161,7 @@ def _(x: object, y: object):
 
 
 @rrule(unbroadcast)
-def _(x̄: object, shape: object):
+def _(x̄: Anything, shape: Anything):
     have = np.shape(x̄)
 
     def unbroadcast_pullback(ȳ):
@@ -170,7 +171,7 @@ def _(x̄: object, shape: object):
 
 
 @rrule(total)
-def _(x̄: object):
+def _(x̄: Anything):
     have = np.shape(x̄)
 
     def total_pullback(ȳ):
@@ -180,7 +181,7 @@ def _(x̄: object):
 
 
 @rrule(spread)
-def _(ȳ: object, shape: object):
+def _(ȳ: Anything, shape: Anything):
     have = np.shape(ȳ)
 
     def spread_pullback(x̄):
@@ -190,7 +191,7 @@ def _(ȳ: object, shape: object):
 
 
 @rrule(restore)
-def _(ȳ: object, shape: object, axis=None, keepdims=False):
+def _(ȳ: Anything, shape: Anything, axis=None, keepdims=False):
     have = np.shape(ȳ)
 
     def restore_pullback(x̄):

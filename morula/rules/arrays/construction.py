@@ -14,7 +14,7 @@ import numpy as np
 
 from morula.core.extend import NONE, AbstractZero, NoTangent, project_to, rrule, type_stable
 from morula.rules.arrays.broadcasting import part, total, unbroadcast
-from morula.rules.arrays.types import Numeric
+from morula.rules.arrays.types import Anything, Numeric
 
 # -- conversions of arrays and numbers -------------------------------------------------------------
 
@@ -104,7 +104,7 @@ def _(a: np.ndarray, memo=None):
 
 
 @rrule(np.ndarray.astype)
-def _(x: np.ndarray, dtype: object, *, order="K", casting="unsafe", copy=True):
+def _(x: np.ndarray, dtype: Anything, *, order="K", casting="unsafe", copy=True):
     def astype_pullback(ȳ):
         return ȳ, NoTangent()
 
@@ -112,7 +112,7 @@ def _(x: np.ndarray, dtype: object, *, order="K", casting="unsafe", copy=True):
 
 
 @rrule(np.astype)
-def _(x: np.ndarray, dtype: object, *, copy=True):
+def _(x: np.ndarray, dtype: Anything, *, copy=True):
     def astype_pullback(ȳ):
         return ȳ, NoTangent()
 
@@ -196,7 +196,7 @@ def is_number(x):
 
 
 @rrule(np.full)
-def _(shape: object, fill_value: Numeric, dtype=None):
+def _(shape: Anything, fill_value: Numeric, dtype=None):
     have = np.shape(fill_value)
 
     def full_pullback(ȳ):
@@ -206,7 +206,7 @@ def _(shape: object, fill_value: Numeric, dtype=None):
 
 
 @rrule(np.full_like)
-def _(a: object, fill_value: Numeric, dtype=None):
+def _(a: Anything, fill_value: Numeric, dtype=None):
     have = np.shape(fill_value)
 
     def full_like_pullback(ȳ):
@@ -216,7 +216,7 @@ def _(a: object, fill_value: Numeric, dtype=None):
 
 
 @rrule(np.arange)
-def _(stop: object, *, dtype=None):
+def _(stop: Anything, *, dtype=None):
     def arange_pullback(ȳ):
         return (NoTangent(),)
 
@@ -224,7 +224,7 @@ def _(stop: object, *, dtype=None):
 
 
 @rrule(np.arange)
-def _(start: object, stop: object, step=1, dtype=None):
+def _(start: Anything, stop: Anything, step=1, dtype=None):
     """start + i step: the number of entries is a step function of stop."""
     y = np.arange(start, stop, step, dtype)
     n = len(y)

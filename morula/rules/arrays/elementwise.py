@@ -29,7 +29,7 @@ from morula.rules.arrays.broadcasting import (
     unbroadcast,
 )
 from morula.rules.arrays.structural import SMALL, masked, selected
-from morula.rules.arrays.types import NO_VALUE, Numeric, Scalar
+from morula.rules.arrays.types import NO_VALUE, Anything, Numeric, Scalar
 
 LOG2 = math.log(2)
 LOG10 = math.log(10)
@@ -479,7 +479,7 @@ def chosen_part(ȳ, a, b, greater):
 
 
 @rrule(array_part)
-def _(ȳ: object, a: object, b: object, greater: object):
+def _(ȳ: Anything, a: Anything, b: Anything, greater: Anything):
     def array_part_pullback(x̄):
         return array_part(x̄, a, b, greater), ZeroTangent(), ZeroTangent(), NoTangent()
 
@@ -556,7 +556,7 @@ _choice_but_nan(np.fmin, np.minimum)
 
 
 @rrule(np.where)
-def _(condition: object, a: Numeric, b: Numeric):
+def _(condition: Anything, a: Numeric, b: Numeric):
     a_shape = shape_of(a)
     b_shape = shape_of(b)
 
@@ -571,7 +571,7 @@ def _(condition: object, a: Numeric, b: Numeric):
 
 
 @rrule(np.where)
-def _(condition: object):
+def _(condition: Anything):
     def where_pullback(ȳ):
         return (ZeroTangent(),)
 
@@ -589,7 +589,7 @@ def taken(ȳ, condition, holds, shape):
 
 
 @rrule(taken)
-def _(ȳ: object, condition: object, holds: object, shape: object):
+def _(ȳ: Anything, condition: Anything, holds: Anything, shape: Anything):
     have = np.shape(ȳ)
 
     def taken_pullback(x̄):

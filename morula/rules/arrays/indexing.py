@@ -19,12 +19,13 @@ from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import spread
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.traits import tangent_dtype
+from morula.rules.arrays.types import Anything
 
 _BASIC = (int, slice, type(Ellipsis), type(None), np.integer)
 
 
 @rrule(operator.getitem)
-def _(x: np.ndarray, index: object):
+def _(x: np.ndarray, index: Anything):
     shape = x.shape
     dtype = x.dtype
 
@@ -64,7 +65,7 @@ def _scattered_dtype(ȳ: Any, dtype: np.dtype) -> np.dtype:
 
 
 @rrule(scatter)
-def _(ȳ: object, index: object, shape: object, dtype: object):
+def _(ȳ: Anything, index: Anything, shape: Anything, dtype: Anything):
     def scatter_pullback(x̄):
         return x̄[index], NoTangent(), NoTangent(), NoTangent()
 
@@ -73,7 +74,7 @@ def _(ȳ: object, index: object, shape: object, dtype: object):
 
 @rrule(np.take)
 @rrule(np.ndarray.take)
-def _(a: np.ndarray, indices: object, axis=None, *, mode="raise"):
+def _(a: np.ndarray, indices: Anything, axis=None, *, mode="raise"):
     shape = a.shape
     dtype = a.dtype
 
@@ -97,7 +98,7 @@ def _within(indices: Any, n: int, mode: str) -> np.ndarray:
 
 
 @rrule(np.take_along_axis)
-def _(arr: np.ndarray, indices: object, axis=-1):
+def _(arr: np.ndarray, indices: Anything, axis=-1):
     index = along(arr.shape, np.asarray(indices), axis)
     shape = arr.shape if axis is not None else (arr.size,)
 
@@ -118,7 +119,7 @@ def along(shape, indices, axis):
 
 
 @rrule(np.compress)
-def _(condition: object, a: np.ndarray, axis=None):
+def _(condition: Anything, a: np.ndarray, axis=None):
     kept = np.flatnonzero(np.asarray(condition))
 
     def compress_pullback(ȳ):
@@ -132,7 +133,7 @@ def _(condition: object, a: np.ndarray, axis=None):
 
 
 @rrule(np.extract)
-def _(condition: object, arr: np.ndarray):
+def _(condition: Anything, arr: np.ndarray):
     kept = np.flatnonzero(np.ravel(condition))
 
     def extract_pullback(ȳ):
@@ -195,7 +196,7 @@ def _(a: np.ndarray, axis=-1, kind=None):
 
 
 @rrule(np.partition)
-def _(a: np.ndarray, kth: object, axis=-1):
+def _(a: np.ndarray, kth: Anything, axis=-1):
     flat = a.reshape(-1) if axis is None else a
     along_axis = -1 if axis is None else axis
     order = np.argpartition(flat, kth, along_axis)
@@ -209,7 +210,7 @@ def _(a: np.ndarray, kth: object, axis=-1):
 
 
 @rrule(np.bincount)
-def _(x: object, weights=None, minlength=0):
+def _(x: Anything, weights=None, minlength=0):
     def bincount_pullback(ȳ):
         ones = NoTangent() if weights is None else ȳ[np.asarray(x)]
         return NoTangent(), ones, NoTangent()
@@ -218,7 +219,7 @@ def _(x: object, weights=None, minlength=0):
 
 
 @rrule(np.choose)
-def _(a: object, choices: np.ndarray):
+def _(a: Anything, choices: np.ndarray):
     """Entry of choices[a]; choices is stacked along its first axis."""
 
     def choose_pullback(ȳ):
@@ -229,7 +230,7 @@ def _(a: object, choices: np.ndarray):
 
 
 @rrule(np.ndarray.item)
-def _(x: np.ndarray, *index: object):
+def _(x: np.ndarray, *index: Anything):
     shape = x.shape
     dtype = x.dtype
 

@@ -10,6 +10,7 @@ import operator
 import numpy as np
 
 from morula.core.extend import UnsupportedError, rrule
+from morula.rules.arrays.types import Anything
 
 IN_PLACE = (
     operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
@@ -34,7 +35,7 @@ def refuse(what: str) -> UnsupportedError:
 
 def _writing(primal):
     @rrule(primal)
-    def _(x: np.ndarray, *args: object):
+    def _(x: np.ndarray, *args: Anything):
         raise refuse(f"{getattr(primal, '__name__', primal)} of an array")
 
 
@@ -43,5 +44,5 @@ for _primal in (*IN_PLACE, *WRITING):
 
 
 @rrule(np.ufunc.at)
-def _(ufunc: np.ufunc, x: np.ndarray, *args: object):
+def _(ufunc: np.ufunc, x: np.ndarray, *args: Anything):
     raise refuse(f"np.{ufunc.__name__}.at")

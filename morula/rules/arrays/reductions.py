@@ -26,7 +26,7 @@ from morula.rules.arrays.broadcasting import (
     unbroadcast,
 )
 from morula.rules.arrays.structural import masked, selected
-from morula.rules.arrays.types import NO_VALUE
+from morula.rules.arrays.types import NO_VALUE, Anything
 
 # -- sums and means --------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ def _(a: np.ndarray, offset=0, axis1=0, axis2=1, *, dtype=None):
         ā = on_diagonal(along, shape, offset, axis1, axis2)
         return ā, NoTangent(), NoTangent(), NoTangent()
 
-    return np.trace(a, offset, axis1, axis2, dtype), trace_pullback
+    return np.trace(a, offset, axis1, axis2, dtype=dtype), trace_pullback
 
 
 @rrule(np.diagonal)
@@ -178,7 +178,7 @@ def on_diagonal(ȳ, shape, offset, axis1, axis2):
 
 
 @rrule(on_diagonal)
-def _(ȳ: object, shape: object, offset: object, axis1: object, axis2: object):
+def _(ȳ: Anything, shape: Anything, offset: Anything, axis1: Anything, axis2: Anything):
     def on_diagonal_pullback(x̄):
         nothing = NoTangent()
         return np.diagonal(x̄, offset, axis1, axis2), nothing, nothing, nothing, nothing

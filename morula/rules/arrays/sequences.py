@@ -16,7 +16,7 @@ import numpy as np
 
 from morula.core.extend import NONE, find_rrule, rrule
 from morula.rules.arrays.construction import like_sequence
-from morula.rules.arrays.types import Numeric, Scalar
+from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 Sequence = list | tuple
 
@@ -79,7 +79,7 @@ def _first(primal):
     _CONVERTED[primal] = (0,)
 
     @rrule(primal)
-    def _(x: Sequence, *args: object, **kwargs):
+    def _(x: Sequence, *args: Anything, **kwargs):
         return _by_arrays(primal, primal, (x, *args), kwargs)
 
 
@@ -116,7 +116,7 @@ def _of_scalar(primal, name):
     method = getattr(np.ndarray, name)
 
     @rrule(primal)
-    def _(x: np.generic, *args: object, **kwargs):
+    def _(x: np.generic, *args: Anything, **kwargs):
         return _by_arrays(primal, method, (x, *args), kwargs)
 
 
@@ -132,7 +132,7 @@ for _name in METHODS_OF_SCALARS:
 
 def _function_of_scalar(primal):
     @rrule(primal)
-    def _(x: Scalar, *args: object, **kwargs):
+    def _(x: Scalar, *args: Anything, **kwargs):
         return _by_arrays(primal, primal, (x, *args), kwargs)
 
 
@@ -141,12 +141,12 @@ for _primal in OF_SCALARS:
 
 
 @rrule(np.where)
-def _(condition: object, a: Sequence, b: Sequence | Numeric):
+def _(condition: Anything, a: Sequence, b: Sequence | Numeric):
     return _by_arrays(np.where, np.where, (condition, a, b), {})
 
 
 @rrule(np.where)
-def _(condition: object, a: Numeric, b: Sequence):
+def _(condition: Anything, a: Numeric, b: Sequence):
     return _by_arrays(np.where, np.where, (condition, a, b), {})
 
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from morula.core.extend import NONE, NoTangent, project_to, rrule, type_stable
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
-from morula.rules.arrays.types import Numeric, Scalar
+from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 # -- one array in another shape --------------------------------------------------------------------
 
 
 @rrule(np.reshape)
-def _(a: np.ndarray, shape: object, order="C"):
+def _(a: np.ndarray, shape: Anything, order="C"):
     old = a.shape
 
     def reshape_pullback(ȳ):
@@ -27,7 +27,7 @@ def _(a: np.ndarray, shape: object, order="C"):
 
 
 @rrule(np.ndarray.reshape)
-def _(a: np.ndarray, shape: object, *, order="C"):
+def _(a: np.ndarray, shape: Anything, *, order="C"):
     old = a.shape
 
     def reshape_pullback(ȳ):
@@ -37,7 +37,7 @@ def _(a: np.ndarray, shape: object, *, order="C"):
 
 
 @rrule(np.ndarray.reshape)
-def _(a: np.ndarray, *shape: object, order="C"):
+def _(a: np.ndarray, *shape: Anything, order="C"):
     old = a.shape
 
     def reshape_pullback(ȳ):
@@ -79,7 +79,7 @@ def _(a: np.ndarray, axis=None):
 
 
 @rrule(np.expand_dims)
-def _(a: np.ndarray, axis: object):
+def _(a: np.ndarray, axis: Anything):
     old = a.shape
 
     def expand_dims_pullback(ȳ):
@@ -104,7 +104,7 @@ for _primal in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
 
 
 @rrule(np.broadcast_to)
-def _(array: Numeric, shape: object):
+def _(array: Numeric, shape: Anything):
     old = np.shape(array)
 
     def broadcast_to_pullback(ȳ):
@@ -153,7 +153,7 @@ def _(a: np.ndarray):
 
 
 @rrule(np.ndarray.transpose)
-def _(a: np.ndarray, *axes: object):
+def _(a: np.ndarray, *axes: Anything):
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
 
     def transpose_pullback(ȳ):
@@ -172,7 +172,7 @@ def _(x: np.ndarray, /):
 
 @rrule(np.swapaxes)
 @rrule(np.ndarray.swapaxes)
-def _(a: np.ndarray, axis1: object, axis2: object):
+def _(a: np.ndarray, axis1: Anything, axis2: Anything):
     def swapaxes_pullback(ȳ):
         return ȳ.swapaxes(axis1, axis2), NoTangent(), NoTangent()
 
@@ -180,7 +180,7 @@ def _(a: np.ndarray, axis1: object, axis2: object):
 
 
 @rrule(np.moveaxis)
-def _(a: np.ndarray, source: object, destination: object):
+def _(a: np.ndarray, source: Anything, destination: Anything):
     def moveaxis_pullback(ȳ):
         return np.moveaxis(ȳ, destination, source), NoTangent(), NoTangent()
 
@@ -188,7 +188,7 @@ def _(a: np.ndarray, source: object, destination: object):
 
 
 @rrule(np.rollaxis)
-def _(a: np.ndarray, axis: object, start=0):
+def _(a: np.ndarray, axis: Anything, start=0):
     order = tuple(np.rollaxis(np.empty(range(a.ndim)), axis, start).shape)
 
     def rollaxis_pullback(ȳ):
@@ -230,7 +230,7 @@ def _(m: np.ndarray, k=1, axes=(0, 1)):
 
 
 @rrule(np.roll)
-def _(a: np.ndarray, shift: object, axis=None):
+def _(a: np.ndarray, shift: Anything, axis=None):
     def roll_pullback(ȳ):
         return np.roll(ȳ, np.negative(shift), axis), NoTangent(), NoTangent()
 
@@ -357,7 +357,7 @@ def _(arr: np.ndarray, values: Numeric, axis=None):
 
 def _splitting(primal):
     @rrule(primal)
-    def _(ary: np.ndarray, indices_or_sections: object, axis=0):
+    def _(ary: np.ndarray, indices_or_sections: Anything, axis=0):
         y = primal(ary, indices_or_sections, axis)
         shapes = [p.shape for p in y]
 
@@ -369,7 +369,7 @@ def _splitting(primal):
 
 def _splitting_along(primal, axis_of):
     @rrule(primal)
-    def _(ary: np.ndarray, indices_or_sections: object):
+    def _(ary: np.ndarray, indices_or_sections: Anything):
         y = primal(ary, indices_or_sections)
         shapes = [p.shape for p in y]
 
@@ -400,7 +400,7 @@ _splitting_along(np.dsplit, lambda ndim: 2)
 
 @rrule(np.repeat)
 @rrule(np.ndarray.repeat)
-def _(a: np.ndarray, repeats: object, axis=None):
+def _(a: np.ndarray, repeats: Anything, axis=None):
     shape = a.shape
 
     def repeat_pullback(ȳ):
@@ -424,7 +424,7 @@ def summed_repeats(ȳ, shape, repeats, axis):
 
 
 @rrule(summed_repeats)
-def _(ȳ: np.ndarray, shape: object, repeats: object, axis: object):
+def _(ȳ: np.ndarray, shape: Anything, repeats: Anything, axis: Anything):
     def summed_repeats_pullback(x̄):
         nothing = NoTangent()
         return np.repeat(x̄, repeats, axis), nothing, nothing, nothing
@@ -433,7 +433,7 @@ def _(ȳ: np.ndarray, shape: object, repeats: object, axis: object):
 
 
 @rrule(np.tile)
-def _(A: np.ndarray, reps: object):
+def _(A: np.ndarray, reps: Anything):
     shape = A.shape
 
     def tile_pullback(ȳ):
@@ -449,7 +449,7 @@ def _(A: np.ndarray, reps: object):
 
 
 @rrule(np.pad)
-def _(array: np.ndarray, pad_width: object, mode="constant", *, constant_values=0):
+def _(array: np.ndarray, pad_width: Anything, mode="constant", *, constant_values=0):
     """Constants around an array; the other modes are not served."""
     if mode != "constant" or np.ndim(constant_values):
         raise NotImplementedError(

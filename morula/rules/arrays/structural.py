@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import ZERO, NoTangent, rrule, type_stable
+from morula.rules.arrays.types import Anything
 
 SMALL = 4096  # below this many entries one call of np.where is the fastest selection
 
@@ -154,7 +155,7 @@ def masked(x̄, mask):
 
 
 @rrule(masked)
-def _(x̄: object, mask: object):
+def _(x̄: Anything, mask: Anything):
     def masked_pullback(ȳ):
         return masked(ȳ, mask), NoTangent()
 
@@ -162,7 +163,7 @@ def _(x̄: object, mask: object):
 
 
 @rrule(selected)
-def _(x̄: object, where: object):
+def _(x̄: Anything, where: Anything):
     def selected_pullback(ȳ):
         return selected(ȳ, where), NoTangent()
 

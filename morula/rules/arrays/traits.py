@@ -25,6 +25,7 @@ from morula.core.extend import (
     detail_tests,
     materialise,
     no_tangent,
+    project_to,
     projector,
     sample_of,
     space_problem,
@@ -244,13 +245,13 @@ def _(x, x̄, of: Callable[[Any], Any]):
 @materialise.register(np.complexfloating)
 def _(x, x̄, of: Callable[[Any], Any]):
     x̄ = unthunk(x̄)
-    return type(x)(0) if isinstance(x̄, AbstractZero) else projector(x)(x̄)
+    return type(x)(0) if isinstance(x̄, AbstractZero) else project_to(x)(x̄)
 
 
 @materialise.register(np.integer)
 def _(x, x̄, of: Callable[[Any], Any]):
     x̄ = unthunk(x̄)
-    return 0.0 if isinstance(x̄, AbstractZero) else projector(x)(x̄)
+    return 0.0 if isinstance(x̄, AbstractZero) else project_to(x)(x̄)
 
 
 @materialise.register(np.generic)

@@ -29,7 +29,7 @@ from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import refuse
 from morula.rules.arrays.reductions import attaining, attains
 from morula.rules.arrays.structural import selected
-from morula.rules.arrays.types import NO_VALUE
+from morula.rules.arrays.types import NO_VALUE, Anything
 
 CONSTANT = {
     np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
@@ -62,7 +62,7 @@ def _no_rule(ufunc: np.ufunc, method: str) -> NotImplementedError:
 
 
 @rrule(np.ufunc.__call__)
-def _(ufunc: np.ufunc, *args: object, where=True, dtype=None, casting="same_kind", order="K"):
+def _(ufunc: np.ufunc, *args: Anything, where=True, dtype=None, casting="same_kind", order="K"):
     """A call with keywords: the rule of the bare call, and zeros where it was not computed."""
     keywords: dict[str, Any] = {"casting": casting, "order": order}
     if dtype is not None:
@@ -185,7 +185,7 @@ def running_extreme_cotangent(ȳ, x, y, axis):
 
 
 @rrule(np.ufunc.outer)
-def _(ufunc: np.ufunc, a: object, b: object):
+def _(ufunc: np.ufunc, a: Anything, b: Anything):
     """Every pair of entries: the rule of the ufunc, with the axes of a before those of b."""
     a_shape = np.shape(a)
     b_shape = np.shape(b)
@@ -205,7 +205,7 @@ def _(ufunc: np.ufunc, a: object, b: object):
 
 
 @rrule(np.ufunc.reduceat)
-def _(ufunc: np.ufunc, array: np.ndarray, indices: object, axis=0, dtype=None):
+def _(ufunc: np.ufunc, array: np.ndarray, indices: Anything, axis=0, dtype=None):
     y = ufunc.reduceat(array, indices, axis, dtype)
 
     def reduceat_pullback(ȳ):

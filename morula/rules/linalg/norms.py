@@ -19,7 +19,7 @@ import numpy as np
 from morula.core.extend import NoTangent, Thunk, UnsupportedError, rrule, type_stable
 from morula.rules.arrays.broadcasting import quotient, restore
 from morula.rules.arrays.reductions import extreme_cotangent
-from morula.rules.arrays.types import Numeric
+from morula.rules.arrays.types import Anything, Numeric
 
 
 @rrule(np.linalg.norm)
@@ -59,7 +59,7 @@ def direction(x, y, whole):
 
 
 @rrule(direction)
-def _(x: np.ndarray, y: np.ndarray, whole: object):
+def _(x: np.ndarray, y: np.ndarray, whole: Anything):
     d = quotient(x, y)
 
     def direction_pullback(d̄):

@@ -58,7 +58,7 @@ def test_ufuncs_of_two_numbers(fn, scalars):
 @pytest.mark.parametrize("fn", [operator.pow, pow, np.power, np.float_power])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, -1, 0.0, 0.5, 2.0, -1.5, 2.5])
 def test_powers(rng, fn, n):
-    check_rrule(fn, draw(rng, (2, 2), "f8"), n, order=2)
+    check_rrule(fn, draw(rng, (2, 2), "f8"), n, order=1 if n == 0 else 2)
     check_rrule(fn, draw(rng, (2, 2), "c16"), n)
     check_rrule(fn, draw(rng, 3, "f4"), n)
 

@@ -23,7 +23,7 @@ SHAPES = [
 
 @pytest.mark.parametrize(("small", "large"), SHAPES)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
-def test_spread_and_unbroadcast_are_transposes(rng, small, large, dtype):
+def test_spread_and_unbroadcast_are_transposes(rng, check_second_order, small, large, dtype):
     a = rng.standard_normal(small).astype(dtype) if small else np.dtype(dtype).type(1.5)
     b = rng.standard_normal(large).astype(dtype)
     wide = spread(a, large)
@@ -33,8 +33,11 @@ def test_spread_and_unbroadcast_are_transposes(rng, small, large, dtype):
     assert np.shape(back) == small
     assert back.dtype == b.dtype
     assert np.isclose(np.vdot(wide, b), np.vdot(a, back), rtol=1e-4)
-    check_rrule(spread, a, large, order=2)
-    check_rrule(unbroadcast, b, small, order=2)
+    check_rrule(spread, a, large)
+    check_rrule(unbroadcast, b, small)
+    if dtype == "f8":
+        check_second_order(unbroadcast, b, small)
+        check_second_order(spread, np.asarray(a), large)
     check_rrule(total, b, order=2)
 
 
@@ -48,14 +51,15 @@ def test_spread_is_read_only_and_takes_any_memory_layout():
 
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (-1, 0), ()])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_restore_is_the_transpose_of_a_sum(rng, axis, keepdims):
+def test_restore_is_the_transpose_of_a_sum(rng, check_second_order, axis, keepdims):
     x = rng.standard_normal((2, 3, 4))
     y = np.sum(x, axis=axis, keepdims=keepdims)
     back = restore(y, x.shape, axis, keepdims)
     assert back.shape == x.shape
     assert np.isclose(np.vdot(back, x), np.vdot(y, y))
     check_rrule(restore, y, x.shape, axis, keepdims)
-    check_rrule(collapse, x, axis, keepdims, order=2)
+    check_rrule(collapse, x, axis, keepdims)
+    check_second_order(collapse, x, axis, keepdims)
     assert reduced_size(x.shape, axis) == x.size / np.size(y)
 
 

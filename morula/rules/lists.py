@@ -1,0 +1,196 @@
+"""What the specialised path does with lists: items, displays, and loops over them, at the speed of a
+hand-written adjoint.
+
+The meaning is that of the rules in containers.py and iteration.py: the cotangent of a list is found by
+its identity. Here the types are known exactly, so no subclass has to be thought of; and a loop over
+lists counts, so that an item's cotangent goes to its place in the adjoint list without a question to
+the iterator.
+Tests: tests/rules/test_lists.py
+"""
+
+import operator
+from typing import Any
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    Call,
+    Const,
+    IteratorOver,
+    Var,
+    accumulate,
+    adjoint_of,
+    count_uses,
+    effects,
+    exactly,
+    folds,
+    is_zero,
+    known,
+    primitives,
+    rewrites,
+    rrule,
+    transfers,
+    type_stable,
+)
+
+
+def give(xs: list[Any], k: int, x̄: Any) -> None:
+    """Add to the adjoint of the k-th item of a list."""
+    bars = adjoint_of(xs)
+    while len(bars) <= k:
+        bars.append(ZERO)
+    bars[k] = x̄ if bars[k] is ZERO else accumulate(bars[k], x̄)
+
+
+def give_all(xs: list[Any], bars: tuple[Any, ...]) -> None:
+    """Add to the adjoints of the first items of a list."""
+    for k, x̄ in enumerate(bars):
+        if not is_zero(x̄):
+            give(xs, k, x̄)
+
+
+effects(give, give_all)
+
+
+@exactly(operator.getitem, list, int)
+def _(xs, i):
+    y = xs[i]
+    k = i if i >= 0 else i + len(xs)
+
+    def getitem_pullback(x̄):
+        give(xs, k, x̄)
+        return NONE, NONE
+
+    return y, getitem_pullback
+
+
+@exactly(primitives.unpack, list, int)
+def _(xs, n):
+    def unpack_pullback(bars):
+        give_all(xs, bars)
+        return NONE, NONE
+
+    return primitives.unpack(xs, n), unpack_pullback
+
+
+def list_item(x: Any, xs: list[Any], k: int) -> Any:
+    """x, which a loop over the list xs has taken from its k-th place."""
+    return x
+
+
+@rrule(list_item)
+def _(x: object, xs: object, k: object):
+    def list_item_pullback(x̄):
+        give(xs, k, x̄)
+        return NONE, NONE, NONE
+
+    return x, list_item_pullback
+
+
+type_stable(list_item)
+
+
+@transfers(list_item)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return args[0]
+
+
+# -- loops ---------------------------------------------------------------------------------------------
+
+
+@rewrites
+def count_loops(s: Any) -> bool:
+    """`for x in xs` over lists, also by way of zip and enumerate, becomes a loop that counts."""
+    calls = {c.out: c for c in s.ir.calls()}
+    uses = count_uses(s.ir)
+    entries = s.ir.predecessors()
+    for block in s.ir.blocks:
+        if len(block.calls) < 2 or len(block.branches) != 2:
+            continue
+        step = block.calls[-2]
+        if step.primitive is not primitives.advance or step.out in s.counted:
+            continue
+        made = calls.get(step.args[0])
+        if made is None or made.primitive is not iter or uses[made.out] != 1:
+            continue
+        if len(entries[block.branches[1].block]) != 1:
+            continue
+        source = calls.get(made.args[0])
+        if source is not None and source.primitive in (zip, enumerate) and uses[source.out] != 1:
+            continue
+        lists = lists_of(s, made.args[0], source)
+        if lists is not None:
+            rewrite_loop(s, block, step, made, source, lists)
+            return True
+    return False
+
+
+def lists_of(s: Any, over: Any, source: Any) -> list[Any] | None:
+    """The lists that a loop runs over; ranges beside them count as None; None: it is another loop."""
+    k = known(s.value(over))
+    if k is None or k.type is IteratorOver:
+        return None
+    if k.type is list:
+        return [over]
+    if k.type not in (zip, enumerate) or source is None or source.primitive is not k.type:
+        return None
+    if source.keywords or not source.args:
+        return None
+    kinds = [known(s.value(a)) for a in source.args]
+    if any(kind is None or kind.type not in (list, range) for kind in kinds):
+        return None
+    if not any(kind.type is list for kind in kinds):
+        return None
+    return [
+        a if kind.type is list else None for a, kind in zip(source.args, kinds, strict=True)
+    ]
+
+
+def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, lists: list[Any]) -> None:
+    ir = s.ir
+    item = step.out
+    pair = Var(ir.var().id, "counted")
+    s.counted.update((pair, made.out))
+    if source is not None and source.primitive in (zip, enumerate):
+        s.counted.add(source.out)
+    body = block.branches[1].block
+    test = block.calls[-1]
+    # the iterator counts
+    if not (source is not None and source.primitive is enumerate):
+        counting = ir.var()
+        at = next(b for b in ir.blocks if made in b.calls)
+        at.calls.insert(
+            at.calls.index(made), Call(counting, Const(enumerate), made.args, (), made.position)
+        )
+        made.args = (counting,)
+        s.counted.add(counting)
+    step.out = pair
+    test.args = (pair, test.args[1])
+    # the item is what it was, with the place that it came from
+    calls: list[Any] = []
+
+    def append(fn: Any, *args: Any) -> Any:
+        out = ir.var()
+        calls.append(Call(out, Const(fn), args, (), step.position))
+        return out
+
+    k = append(operator.getitem, pair, Const(0))
+    raw = append(operator.getitem, pair, Const(1))
+    if source is None or source.primitive not in (zip, enumerate):
+        calls.append(Call(item, Const(list_item), (raw, lists[0], k), (), step.position))
+    elif source.primitive is enumerate:
+        x = append(list_item, raw, lists[0], k)
+        calls.append(Call(item, Const(primitives.build_tuple), (k, x), (), step.position))
+    else:
+        parts = []
+        for j, xs in enumerate(lists):
+            part = append(operator.getitem, raw, Const(j))
+            parts.append(part if xs is None else append(list_item, part, xs, k))
+        calls.append(Call(item, Const(primitives.build_tuple), parts, (), step.position))
+    body.calls[:0] = calls
+
+
+@folds(list_item)
+def _(f: Any, call: Any) -> Any:
+    """Where the adjoint is written, the item is all that is left of it."""
+    return call.args[0] if f.differentiated else None
