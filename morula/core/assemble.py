@@ -57,6 +57,9 @@ UNARY = {
     "invert": "UNARY_INVERT",
     "not_": "UNARY_NOT",
 }
+# The flags of a code object that belong to its text: nested, the futures, has a docstring (in 3.14).
+HAS_DOCSTRING = 0x4000000
+INHERITED = 0x10 | 0x1FE0000 | HAS_DOCSTRING
 BOOL = 16  # flag of a comparison whose result is tested, in CPython 3.13
 SUBSCR = 26  # the number of `x[i]` among the binary operations, in CPython 3.14
 OPPOSITE = {"TRUE": "FALSE", "FALSE": "TRUE", "NONE": "NOT_NONE", "NOT_NONE": "NONE"}
@@ -114,12 +117,22 @@ class Assembler:
             value = self.held.setdefault(id(value), _Held(value))
         self.op("LOAD_CONST", value)
 
-    def finish(self, code: Bytecode) -> CodeType:
-        """The code object of these instructions, whose names and numbers `code` knows."""
+    def finish(self, code: Bytecode, like: CodeType) -> CodeType:
+        """The code object of these instructions, whose names and numbers `code` knows.
+
+        It has the docstring of `like` and is under the same `from __future__ import`s.
+        """
+        code.docstring = self.docstring(like)
         code.extend(self.code)
         done = code.to_code(check_pre_and_post=False)
         consts = [c.value if type(c) is _Held else c for c in done.co_consts]
-        return done.replace(co_consts=tuple(consts))
+        flags = done.co_flags | like.co_flags & INHERITED
+        return done.replace(co_consts=tuple(consts), co_flags=flags)
+
+    def docstring(self, code: CodeType) -> str | None:
+        """That of a function with this code: its first constant, if it is a string."""
+        first = code.co_consts[0] if code.co_consts else None
+        return first if isinstance(first, str) else None
 
     def load(self, slot: str) -> None:
         """Push a local variable."""
@@ -341,6 +354,10 @@ class Assembler314(Assembler313):
             self.op("LOAD_SMALL_INT", value)
         else:
             super().const(value)
+
+    def docstring(self, code: CodeType) -> str | None:
+        """That of a function with this code: a flag tells whether there is one."""
+        return super().docstring(code) if code.co_flags & HAS_DOCSTRING else None
 
     def subscript(self) -> None:
         """container, key -> item."""

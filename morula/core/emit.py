@@ -30,7 +30,6 @@ from morula.core.ir import (
     count_uses,
     reachable,
 )
-from morula.core.simplify import is_removable
 from morula.core.ssa import prune_params, split_critical_edges
 
 
@@ -43,7 +42,7 @@ class Node:
         self.call = call
         self.operands = operands
         # Pure trees may be evaluated later than they stand, the others keep their order.
-        self.is_pure = is_removable(call) and all(
+        self.is_pure = call.movable and all(
             x.is_pure for x in operands if type(x) is Node
         )
 
@@ -189,7 +188,7 @@ class _Emitter:
         if self.free:
             flags |= CompilerFlags.NESTED
         code.flags = flags
-        return self.asm.finish(code)
+        return self.asm.finish(code, like)
 
     # -- expression trees
 

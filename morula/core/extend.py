@@ -35,6 +35,7 @@ from morula.core.ir import Call, Const, Var, count_uses
 from morula.core.simplify import folds
 from morula.core.traits import (
     adjoint_object,
+    collector,
     coarse_detail,
     constant_attribute,
     describe,
@@ -76,6 +77,7 @@ __all__ = [
     "coarse_detail",
     "constant_attribute",
     "count_uses",
+    "collector",
     "context",
     "describe",
     "detail_of",

@@ -85,7 +85,9 @@ def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
         return opaque(fn, args, kwargs, reason)
     y, back = forward(*args, **kwargs)
     code = fn.__code__
-    if not kwargs and len(args) == code.co_argcount and not code.co_flags & 0x0C:
+    if not kwargs and len(args) == code.co_argcount and not (
+        code.co_flags & 0x0C or code.co_kwonlyargcount
+    ):
         return y, partial(_with_callee, back)
     return y, partial(_by_call, back, _binding(code, len(args), tuple(kwargs)))
 

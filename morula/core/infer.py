@@ -1046,7 +1046,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 @transfers(isinstance)
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     x, t = known(args[0]), args[1]
-    if x is None or type(t) is not Const:
+    if x is None or x.type is IteratorOver or type(t) is not Const:
         return None
     return Const(issubclass(x.type, t.value))
 
@@ -1054,7 +1054,7 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
 @transfers(type)
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     x = known(args[0]) if len(args) == 1 else None
-    return None if x is None else Const(x.type)
+    return None if x is None or x.type is IteratorOver else Const(x.type)
 
 
 @transfers(iter)

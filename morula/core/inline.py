@@ -105,6 +105,7 @@ def _copy_blocks(
             out = renamed[call.out]
             assert type(out) is Var
             twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, position)
+            twin.movable = call.movable
             twin.removable = (removable or call.removable) and not _may_have_effect(twin)
             new.calls.append(twin)
         new.branches = [

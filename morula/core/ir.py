@@ -57,10 +57,11 @@ Operand = Var | Const
 class Call:
     """`out = fn(*args)`; the last `len(keywords)` arguments are passed by these names.
 
-    A removable call has no effect but its result: it may go if nobody uses it.
+    A removable call has no effect but its result: it may go if nobody uses it. A movable one, what is
+    more, depends on nothing that may change: it may be computed later, and once for all.
     """
 
-    __slots__ = ("args", "fn", "keywords", "out", "position", "removable")
+    __slots__ = ("args", "fn", "keywords", "movable", "out", "position", "removable")
 
     def __init__(
         self,
@@ -76,11 +77,13 @@ class Call:
         self.keywords = keywords
         self.position = position
         self.removable = False
+        self.movable = False
 
     def copy(self) -> Call:
         """An independent copy."""
         twin = Call(self.out, self.fn, self.args, self.keywords, self.position)
         twin.removable = self.removable
+        twin.movable = self.movable
         return twin
 
     def operands(self) -> tuple[Operand, ...]:

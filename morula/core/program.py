@@ -11,7 +11,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from morula.core import errors
@@ -21,6 +21,7 @@ from morula.core.emit import emit, merge_blocks
 from morula.core.general import call as general_call
 from morula.core.infer import (
     AssumptionsUnsafe,
+    IteratorOver,
     bail_out,
     check_type,
     Inference,
@@ -41,6 +42,7 @@ from morula.core.primitives import (
     get_cell,
     load_global,
     make_function,
+    store_global,
     sum_if_any,
 )
 from morula.core.registry import (
@@ -59,7 +61,7 @@ from morula.core.reverse import (
     more_iterations,
     reachable_from,
 )
-from morula.core.simplify import PURE, share, simplify
+from morula.core.simplify import PURE, is_simple, share, simplify
 from morula.core.ssa import prune_params
 from morula.core.traits import (
     Known,
@@ -177,6 +179,8 @@ class Gradient:
         options = []
         for x in call.args[:n]:
             value = self.specialiser.value(x)
+            if type(value) is Known and value.type is IteratorOver:
+                value = None
             if value is None and not entry.has_one_rule():
                 return None
             options.append(
@@ -198,18 +202,27 @@ class Gradient:
 
     def pair_of(self, rule: Rule, call: Call) -> Pair:
         n = len(call.args) - len(call.keywords)
-        slots = list(enumerate(call.args if not rule.trusted else call.args[:n]))
+        slots = list(enumerate(call.args[:n]))
         for name, x in zip(call.keywords, call.args[n:], strict=True):
             position = rule.position_of(name)
-            if rule.trusted and position is not None:
+            if position is not None:
                 slots.append((position, x))
         active = tuple((i, x) for i, x in slots if x in self.varied)
         self.rules[id(rule.function)] = rule
         if rule.trusted and not rule.by_identity:
             self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
         self.needs_context |= rule.by_identity or uses_adjoints(rule.function)
-        forward = Const(rule.function if rule.trusted else checked_rule(rule))
+        direct = rule.trusted and not self.needs_projection(rule, active)
+        if not direct:
+            active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
+        forward = Const(rule.function if direct else checked_rule(rule))
         return Pair(forward, call.args, call.keywords, active, rule.by_identity)
+
+    def needs_projection(self, rule: Rule, active: tuple[tuple[int, Operand], ...]) -> bool:
+        """Must cotangents be brought to their spaces: by value to those of mutable objects?"""
+        if rule.by_identity or uses_adjoints(rule.function):
+            return False
+        return any(_may_hold(self.specialiser.value(x)) for _, x in active)
 
     # -- the adjoint
 
@@ -370,7 +383,13 @@ class Gradient:
         for block in ir.blocks:
             tests: dict[Operand, Operand] = {}
             for call in block.calls:
-                if call.out in opaque or call.primitive is Thunk:
+                unknown_helper = (
+                    type(call.primitive) is FunctionType
+                    and call.primitive is not accumulate
+                    and call.primitive is not sum_if_any
+                    and self.types.get(call.out) is None
+                )
+                if call.out in opaque or call.primitive is Thunk or unknown_helper:
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
                     sums.append(call)
@@ -444,13 +463,25 @@ class Gradient:
         share(self.ir, lambda block: loops and block in adjoint)
 
     def mark_pure_calls(self) -> None:
-        """Type-stable functions of values of known types have no effect but their result."""
+        """Type-stable functions of values of known types have no effect but their result.
+
+        If the values cannot change, it does not matter when they are called.
+        """
         for call in self.ir.calls():
-            if type(call.fn) is not Const or call.removable:
+            if type(call.fn) is not Const:
                 continue
             entry = registry.get(call.fn.value)
             if entry is not None and entry.stable and self.types.get(call.out) is not None:
                 call.removable = True
+            pure = id(call.fn.value) in PURE or (entry is not None and entry.stable)
+            call.movable = pure and all(map(self.is_unchanging, call.args))
+
+    def is_unchanging(self, x: Operand) -> bool:
+        """Is the operand a value that nothing can change?"""
+        value = self.types.get(x) if type(x) is Var else x
+        if value is None:
+            return False
+        return all(_is_immutable(k.type) for k in possibilities(value))
 
     def lower_sum(self, call: Call, definite: set[Operand], opaque: set[Var]) -> None:
         a, b = call.args
@@ -747,6 +778,8 @@ def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
     varied: set[Operand] = set(leaves)
     _spread_varied(s, varied)
     if _may_store(s, varied):
+        if any(_stores_outside(s, call) for call in s.ir.calls()):
+            raise NotSpecialised("an object from outside of the function may be changed")
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
         varied.update(
@@ -800,6 +833,28 @@ def _may_store(s: Specialiser, varied: set[Operand]) -> bool:
     return False
 
 
+def _stores_outside(s: Specialiser, call: Call) -> bool:
+    """May a call change an object that is a constant of the program, a class or a global?"""
+    if type(call.fn) is not Const:
+        return False
+    if call.primitive is store_global:
+        return True
+    entry = registry.get(call.fn.value)
+    if id(call.fn.value) in PURE or (entry is not None and (entry.stable or entry.constant)):
+        return False
+    if call.primitive in (load_global, getattr, get_cell, iter, isinstance):
+        return False
+    return any(
+        type(a) is Const and not callable_or_simple(a.value) and not _is_immutable(type(a.value))
+        for a in call.args
+    ) or (call.primitive is setattr and type(call.args[0]) is Const)
+
+
+def callable_or_simple(x: Any) -> bool:
+    """Is it a function, or a value of a plain type?"""
+    return is_simple(x) or isinstance(x, FunctionType | CodeType | dict)
+
+
 def _may_hold(value: Value) -> bool:
     """May it be an object that others write to?"""
     return value is None or any(not _is_immutable(k.type) for k in possibilities(value))
@@ -811,7 +866,7 @@ def _is_immutable(t: type) -> bool:
         typed_zero(t) is not None
         or not has_tangent(t)
         or t in coarse_detail
-        or t in (tuple, slice, range)
+        or t in (tuple, slice, range, type, FunctionType, BuiltinFunctionType, ModuleType)
     )
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import plum
 
 from morula.core import debug, errors
-from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
-from morula.core.traits import space_problem
+from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
+from morula.core.traits import collector, space_problem
 
 Pullback = Callable[[Any], tuple[Any, ...]]
 
@@ -416,6 +416,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     y, pullback = pair
     n_args = len(args)
     positions = [*range(n_args), *[rule.position_of(k) for k in kwargs]]
+    collect = None if rule.by_identity or any(y is a for a in args) else collector(y)
     if rule.by_identity:  # it moves cotangents about, which are in their spaces
         projections = [_as_it_is] * len(positions)
     else:
@@ -425,6 +426,8 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     all_args = (*args, *kwargs.values())
 
     def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
+        if collect is not None:
+            ȳ = accumulate(ȳ, collect())
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
         cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)

@@ -311,7 +311,12 @@ class _Residuals:
         }
         self.home.update(dict.fromkeys(ir.free, ir.entry))
         self.marks = self.find_marks()
-        self.loops = [loop for loop in reversal.loops if (more_iterations, loop) in self.marks]
+        self.loops = [
+            loop
+            for loop in reversal.loops
+            if {(more_iterations, loop), (end_iteration, loop), (enter_loop, loop)}
+            <= self.marks.keys()
+        ]
         self.bodies = self.find_bodies()
         self.beginning = {self.marks[begin_iteration, loop][0][0]: loop for loop in self.loops}
         self.pulled: dict[Loop, list[tuple[Var, Operand]]] = {
@@ -398,7 +403,7 @@ class _Residuals:
                 items = self.ir.var("items")
                 block.calls.append(Call(items, Const(reversed), (tape,)))
                 self.variables.write(block, ("items", loop), items)
-            elif call.primitive is more_iterations:
+            elif call.primitive is more_iterations and call.args[0].value in self.tapes:  # type: ignore[union-attr]
                 self.variables.read(block, ("items", call.args[0].value), "items")  # type: ignore[union-attr]
 
     def emit_tapes(self) -> None:
@@ -433,6 +438,11 @@ class _Residuals:
 
     def drop_marks(self) -> None:
         for block in self.ir.blocks:
+            for call in block.calls:
+                if call.primitive is more_iterations and call.args[0].value not in self.tapes:  # type: ignore[union-attr]
+                    # No iteration was ever completed: the way on is that to the preheader.
+                    block.branches = block.branches[1:]
+                    block.branches[0].cond = None
             block.calls = [c for c in block.calls if c.primitive not in MARKS]
 
 

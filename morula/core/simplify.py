@@ -98,12 +98,14 @@ class Folding:
         """A call of a function without effects, in the place of another."""
         new = Call(self.ir.var(), Const(fn), args, (), call.position)
         new.removable = call.removable
+        new.movable = call.movable
         return new
 
     def same_call(self, call: Call, fn: Any, *args: Operand) -> Call:
         """A call that defines the variable that `call` defines."""
         new = Call(call.out, Const(fn), args, (), call.position)
         new.removable = call.removable
+        new.movable = call.movable
         return new
 
     def may_overwrite(self, x: Operand) -> bool:
@@ -486,7 +488,7 @@ def share(ir: IR, side: Callable[[Block], Hashable]) -> bool:
 
 def _key_of(call: Call, side: Hashable) -> Any:
     """What two calls that give the same have in common; None: the call stands for itself."""
-    if not call.removable or call.primitive is None or id(call.primitive) in PURE:
+    if not call.movable or call.primitive is None or id(call.primitive) in PURE:
         return None
     if is_written(call.primitive):
         return None

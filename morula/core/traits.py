@@ -6,6 +6,7 @@
     unit.register(T)               the cotangent "one" of an output of type T
     zero_of(T)                     a zero cotangent that sums start from, where that is fast
     adjoint_object.register(T)     the adjoint object of a mutable value, found by its identity
+    collector.register(T)          what has reached a mutable result of a rule, by value
     on_entry.register(T)           an argument of type T as it is before the function runs
     materialise.register(T)        the gradient that a user gets for an argument of type T
 """
@@ -94,6 +95,15 @@ def space_problem(x: Any, x̄: Any) -> tuple[str, str] | None:
 @singledispatch
 def adjoint_object(x: Any) -> Any:
     """A fresh adjoint object for a mutable value; None: cotangents of `x` go by value."""
+    return None
+
+
+@singledispatch
+def collector(y: Any) -> Callable[[], Any] | None:
+    """What gives, in the reverse pass, all that reached a mutable result `y`, by value.
+
+    None: the cotangents of `y` go by value anyhow.
+    """
     return None
 
 

@@ -38,6 +38,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    collector,
     is_reached,
     is_zero,
     multiply,
@@ -682,4 +683,5 @@ for _type in (
 ):
     projector.register(_type, lambda x: None)
     adjoint_object.register(_type, lambda x: None)
+    collector.register(_type, lambda y: None)
 del _type, _kind

@@ -27,6 +27,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    collector,
     gradient_for,
     materialise,
     multiply,
@@ -406,6 +407,45 @@ def _(x: tuple) -> Any:
         return tuple([project_item(i, c) for i, c in enumerate(x̄)])
 
     return project_tuple
+
+
+# -- what a rule gets that returns a container: the cotangents of its items, by value ---------------------
+
+
+@collector.register(tuple)
+def _(y: tuple) -> Any:
+    parts = [collector(item) if type(item) in (list, dict, tuple) else None for item in y]
+    if not any(parts):
+        return None
+    return lambda: tuple([ZERO if part is None else part() for part in parts])
+
+
+@collector.register(list)
+def _(y: list) -> Any:
+    n, inside = len(y), collector(tuple(y))
+
+    def collect() -> Any:
+        bars = drop_from(adjoint_of(y), 0, n)
+        if inside is not None:
+            bars = [accumulate(a, b) for a, b in zip(bars, inside(), strict=True)]
+        return ZERO if all(map(is_zero, bars)) else bars
+
+    return collect
+
+
+@collector.register(dict)
+def _(y: dict) -> Any:
+    parts = {key: collector(item) for key, item in y.items()}
+
+    def collect() -> Any:
+        bars = adjoint_of(y)
+        found = {}
+        for key, part in parts.items():
+            c = take(bars, key)
+            found[key] = c if part is None else accumulate(c, part())
+        return ZERO if all(map(is_zero, found.values())) else found
+
+    return collect
 
 
 def position(x: Any, key: Any) -> int:

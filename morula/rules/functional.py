@@ -1,4 +1,4 @@
-"""Rules of sum, min, max, sorted and reduce over any iterable.
+"""Rules of sum, min, max, sorted, reduce and the sums and products of math over any iterable.
 
 sum and reduce are folds: each step is a call of the operator or of the function. min and max give
 ȳ to the item that was chosen, the first among equals; sorted gives each item the cotangent from
@@ -7,8 +7,11 @@ Tests: tests/rules/test_functional.py
 """
 
 import functools
+import math
 import operator
 from typing import Any
+
+import numpy as np
 
 from morula.core.extend import (
     NONE,
@@ -16,10 +19,13 @@ from morula.core.extend import (
     accumulate,
     adjoint_of,
     call,
+    non_differentiable,
     project_to,
+    python_function,
 )
-from morula.rules.calls import MISSING, entry, serves
+from morula.rules.calls import MISSING, compiled, entry, serves
 from morula.rules.containers import drain, drop_from, order_of, visit
+from morula.rules.objects import give
 
 NUMBERS = (int, float, bool)
 
@@ -165,3 +171,54 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return NONE, f̄, x̄, *[ȳ] * len(initial)
 
     return y, reduce_pullback
+
+
+@serves(*[getattr(math, name) for name in ("prod", "fsum", "dist", "sumprod") if hasattr(math, name)])
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    drained = [drain(x) if is_iterable(x) else (x, None) for x in args]
+    if not any(back is not None for _, back in drained):
+        return compiled(fn, args, kwargs)
+    values = [x if back is None else tuple(x) for x, back in drained]
+    y, back = call(fn, *values, **kwargs)
+
+    def of_iterables_pullback(ȳ: Any) -> tuple[Any, ...]:
+        bars = list(back(ȳ))
+        for i, (items, drain_back) in enumerate(drained):
+            if drain_back is not None:
+                bars[i + 1] = drain_back([entry(bars[i + 1], k) for k in range(len(items))])
+        return tuple(bars)
+
+    return y, of_iterables_pullback
+
+
+def is_iterable(x: Any) -> bool:
+    """Is it an iterable other than a tuple or an array, which have rules of their own?"""
+    return hasattr(x, "__iter__") and not isinstance(x, (tuple, np.ndarray, np.generic))
+
+
+non_differentiable(is_iterable)
+
+
+@serves(np.vectorize.__call__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    self, *rest = args
+    if kwargs or self.signature or self.excluded or self.cache or not rest:
+        return python_function(fn, args, kwargs)
+    types = self.otypes
+    y, back = call(elementwise, self.pyfunc, types and types[0], *rest)
+
+    def vectorize_pullback(ȳ: Any) -> tuple[Any, ...]:
+        _, f̄, _, *bars = back(ȳ)
+        give(adjoint_of(self), "pyfunc", f̄)
+        return NONE, ZERO, *bars
+
+    return y, vectorize_pullback
+
+
+def elementwise(f: Any, dtype: Any, *args: Any) -> Any:
+    """What `np.vectorize(f)` does: f of all entries, after one call that tells the type."""
+    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
+    columns = [np.ravel(np.broadcast_to(np.asarray(a), shape)).tolist() for a in args]
+    if dtype is None:
+        dtype = np.asarray(f(*[column[0] for column in columns])).dtype
+    return np.reshape(np.array([f(*items) for items in zip(*columns, strict=True)], dtype), shape)

@@ -27,6 +27,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    collector,
     materialise,
     no_rule,
     non_differentiable,
@@ -378,6 +379,7 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
 for _type in (*ORIGINS, type(iter({}.values())), type(reversed({}.values()))):
     adjoint_object.register(_type, lambda x: {})
     projector.register(_type, lambda x: lambda x̄: ZERO)
+    collector.register(_type, lambda y: None)
     on_entry.register(_type, lambda x, known: x)
     materialise.register(_type, lambda x, x̄, of: None)
 

@@ -14,10 +14,12 @@ from typing import Any
 from morula.core.extend import (
     NONE,
     ZERO,
+    Thunk,
     accumulate,
     add,
     adjoint_of,
     call,
+    collector,
     context,
     general,
     interface,
@@ -57,7 +59,7 @@ non_differentiable(
     interface.check_argnums,
     interface.positions_of,
     unit,
-    *[f.dispatch for f in (add, multiply, projector, materialise, on_entry, unit)],
+    *[f.dispatch for f in (add, multiply, projector, materialise, on_entry, collector, unit)],
 )
 
 
@@ -129,7 +131,8 @@ def apply(rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callee: bool
         projections: list[Any] = [None] * len(values)
     else:
         projections = [project_to(x) for x in values]
-    kept = (rule, len(args), positions, projections, callee)
+    collect = None if rule.by_identity or any([y is a for a in args]) else collector(y)
+    kept = (rule, len(args), positions, projections, callee, collect)
 
     def apply_pullback(ȳ: Any) -> tuple[Any, ...]:
         of_pullback = item(part(entry(ȳ, 1), "args"), 0)
@@ -146,12 +149,16 @@ def pull_back(pullback: Any, kept: tuple[Any, ...], ȳ: Any) -> tuple[Any, ...]:
 @serves(pull_back)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     pullback, kept, ȳ = args
-    rule, n_args, positions, projections, callee = kept
+    rule, n_args, positions, projections, callee, collect = kept
     first: list[Any] = [NONE] if callee else []
+    seed_back = None
+    if collect is not None:
+        ȳ, seed_back = call(collected, collect, ȳ)
+    elif type(ȳ) is Thunk:
+        ȳ, seed_back = call(unthunk, ȳ)
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
         return (*first, *[ZERO] * len(positions)), lambda ḡ: (NONE, ZERO, NONE, ZERO)
-    seed, seed_back = call(unthunk, ȳ)
-    cotangents, back = call(pullback, seed)
+    cotangents, back = call(pullback, ȳ)
     n = len(rule.checked(cotangents, n_args))
     steps = [
         projected(project, cotangents[i] if i is not None and i < n else NONE)
@@ -166,9 +173,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if i is not None and i < n:
                 bars[i] = accumulate(bars[i], g if step is None else step(g)[1])
         of_pullback, of_seed = back(together(bars))
-        return NONE, of_pullback, NONE, seed_back(of_seed)[1]
+        return NONE, of_pullback, NONE, of_seed if seed_back is None else seed_back(of_seed)[-1]
 
     return (*first, *[c for c, _ in steps]), pull_back_pullback
+
+
+def collected(collect: Any, ȳ: Any) -> Any:
+    """All of the cotangent of a mutable value."""
+    return unthunk(accumulate(ȳ, collect()))
 
 
 def projected(project: Any, c: Any) -> tuple[Any, Any]:

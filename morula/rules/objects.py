@@ -44,6 +44,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    collector,
     gradient_for,
     materialise,
     no_rule,
@@ -813,6 +814,24 @@ def _(x: Any) -> Any:
     return absorb
 
 
+@collector.register(object)
+def _(y: Any) -> Any:
+    if not has_fields(type(y)) or not is_by_identity(y):
+        return None
+
+    def collect() -> Any:
+        table = adjoint_of(y)
+        found = {name: take(table, name) for name in list(table)}
+        return Tangent[type(y)](found) if found else ZERO
+
+    return collect
+
+
+for _type in (
+    str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum, type, ModuleType,
+    FunctionType, CellType,
+):  # fmt: skip
+    collector.register(_type, lambda y: None)
 for _type in (type, ModuleType, FunctionType, CellType, property, staticmethod, classmethod):
     projector.register(_type, lambda x: None)
 for _type in (CellType, property, staticmethod, classmethod):

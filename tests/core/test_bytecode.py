@@ -86,6 +86,8 @@ def test_the_round_trip_keeps_signature_and_name(f):
     assert inspect.signature(new) == inspect.signature(f)
     for name in ("co_name", "co_qualname", "co_filename", "co_firstlineno", "co_freevars"):
         assert getattr(new.__code__, name) == getattr(f.__code__, name)
+    assert new.__code__.co_flags == f.__code__.co_flags
+    assert new.__doc__ == f.__doc__
 
 
 def test_a_method_keeps_super_and_its_closure():

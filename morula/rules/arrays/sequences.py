@@ -20,28 +20,28 @@ from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 Sequence = list | tuple
 
-UNARY = (
+UNARY: tuple[Any, ...] = (
     np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.square,
     np.negative, np.positive, np.absolute, np.fabs, np.sign, np.conjugate, np.reciprocal, np.sin,
     np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh,
     np.arccosh, np.arctanh, np.degrees, np.radians, np.rad2deg, np.deg2rad, np.real, np.imag,
 )  # fmt: skip
-BINARY = (
+BINARY: tuple[Any, ...] = (
     np.add, np.subtract, np.multiply, np.true_divide, np.power, np.float_power, np.remainder,
     np.maximum, np.minimum, np.fmax, np.fmin, np.arctan2, np.hypot, np.copysign, np.logaddexp,
     np.logaddexp2, np.fmod, np.matmul, np.dot, np.vdot, np.inner, np.outer, np.kron, np.tensordot,
 )  # fmt: skip
-OPERATORS = (
+OPERATORS: tuple[Any, ...] = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow,
     operator.matmul,
 )  # fmt: skip
-FIRST = (
+FIRST: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ptp, np.cumsum, np.cumprod,
     np.trace, np.diagonal, np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims,
     np.repeat, np.tile, np.roll, np.flip, np.diff, np.take, np.diag, np.tril, np.triu, np.sort,
     np.clip, np.nansum, np.nanmean, np.pad,
 )  # fmt: skip
-OF_SCALARS = (
+OF_SCALARS: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ravel, np.reshape, np.squeeze,
     np.cumsum, np.cumprod, np.transpose, np.expand_dims, np.repeat, np.tile,
 )  # fmt: skip

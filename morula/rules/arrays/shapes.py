@@ -314,7 +314,7 @@ def _(arrays: np.ndarray, axis=0):
     def stack_pullback(ȳ):
         return np.moveaxis(ȳ, axis, 0), NoTangent()
 
-    return np.stack(arrays, axis), stack_pullback
+    return np.stack(arrays, axis), stack_pullback  # type: ignore[call-overload]
 
 
 def _1d(shape):

@@ -61,6 +61,13 @@ def _no_rule(ufunc: np.ufunc, method: str) -> NotImplementedError:
     )
 
 
+def _rule_of(fn: Any, *args: Any) -> Any:
+    """The function of the rule that serves a call for which there certainly is one."""
+    rule = find_rrule(fn, args)
+    assert rule is not None
+    return rule.function
+
+
 @rrule(np.ufunc.__call__)
 def _(ufunc: np.ufunc, *args: Anything, where=True, dtype=None, casting="same_kind", order="K"):
     """A call with keywords: the rule of the bare call, and zeros where it was not computed."""
@@ -113,7 +120,7 @@ def _(
         if dtype is not None:
             keywords["dtype"] = dtype
         whole = _REDUCTIONS[ufunc]
-        y, back = find_rrule(whole, (array, axis)).function(array, axis, **keywords)
+        y, back = _rule_of(whole, array, axis)(array, axis, **keywords)
         n = 3 if whole in (np.sum, np.prod) else 2
 
         def reduce_pullback(ȳ):
@@ -151,7 +158,7 @@ _N2 = (NONE, NONE)
 def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
     if ufunc in _RUNNING:
         running = _RUNNING[ufunc]
-        y, back = find_rrule(running, (array, axis)).function(array, axis, dtype)
+        y, back = _rule_of(running, array, axis)(array, axis, dtype)
 
         def accumulate_pullback(ȳ):
             return NoTangent(), back(ȳ)[0], NoTangent(), NoTangent()
