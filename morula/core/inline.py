@@ -34,11 +34,23 @@ EFFECTS = {
 }
 
 
-def _may_have_effect(call: Call) -> bool:
+MUTATORS = set(
+    "append extend insert pop remove clear sort reverse update setdefault popitem add discard fill put "
+    "resize partition itemset setfield setflags write appendleft popleft rotate".split()
+)
+
+
+def _may_have_effect(call: Call, loaded: dict[Operand, Call]) -> bool:
     """Is it a call of something unknown, or of something that changes an object?"""
-    if type(call.fn) is not Const:
+    if type(call.fn) is Const:
+        return id(call.fn.value) in EFFECTS or has_effect(call.fn.value)
+    source = loaded.get(call.fn)
+    if source is None or not all(type(a) is Const for a in source.args[1:]):
         return True
-    return id(call.fn.value) in EFFECTS or has_effect(call.fn.value)
+    if source.primitive is getattr:
+        return source.args[1].value in MUTATORS  # type: ignore[union-attr]
+    value = source.args[0].value.get(source.args[1].value)  # type: ignore[union-attr]
+    return id(value) in EFFECTS or has_effect(value)
 
 
 def inline(
@@ -100,13 +112,18 @@ def _copy_blocks(
             new.params = [fresh(p) for p in old.params]
         for call in old.calls:
             fresh(call.out)
+    loaded = {
+        renamed[c.out]: c
+        for c in callee.calls()
+        if c.primitive in (getattr, primitives.load_global)
+    }
     for old, new in twins.items():
         for call in old.calls:
             out = renamed[call.out]
             assert type(out) is Var
             twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, position)
             twin.movable = call.movable
-            twin.removable = (removable or call.removable) and not _may_have_effect(twin)
+            twin.removable = (removable or call.removable) and not _may_have_effect(twin, loaded)
             new.calls.append(twin)
         new.branches = [
             Branch(

@@ -315,6 +315,8 @@ class IRPrinter:
         """A variable by its number and the user's name, or a constant."""
         if type(x) is Const:
             return self.constant(x.value)
+        if type(x) is not Var:
+            return f"?{x!r}"  # no operand: `verify` shows it
         if x not in self.ids:
             self.ids[x] = len(self.ids)
         return f"%{self.ids[x]}.{x.name}" if x.name else f"%{self.ids[x]}"

@@ -165,7 +165,7 @@ class _Parser:
     def constant(self) -> Any:
         if match := _LITERAL.match(self.line, self.at):
             self.at = match.end()
-            return ast.literal_eval(match[0])
+            return ... if match[0] == "Ellipsis" else ast.literal_eval(match[0])
         if self.take("("):
             return self.rest_of_tuple()
         name = self.pattern(_NAME, "an operand")[0]

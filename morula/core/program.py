@@ -387,7 +387,7 @@ class Gradient:
                     type(call.primitive) is FunctionType
                     and call.primitive is not accumulate
                     and call.primitive is not sum_if_any
-                    and self.types.get(call.out) is None
+                    and (self.types.get(call.out) is None or self.may_inline(call.primitive))
                 )
                 if call.out in opaque or call.primitive is Thunk or unknown_helper:
                     doubtful.add(call.out)

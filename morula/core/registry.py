@@ -17,7 +17,7 @@ import plum
 
 from morula.core import debug, errors
 from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
-from morula.core.traits import collector, space_problem
+from morula.core.traits import collector, makes_container, space_problem
 
 Pullback = Callable[[Any], tuple[Any, ...]]
 
@@ -408,6 +408,15 @@ def check_spaces(
 non_differentiable(check_spaces)
 
 
+def collector_of(rule: Rule, y: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
+    """What gives the cotangent of a mutable value that the rule has made."""
+    own = not rule.trusted or makes_container(rule.primal)
+    return collector(y) if own and not rule.by_identity and all(y is not a for a in args) else None
+
+
+non_differentiable(collector_of)
+
+
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Pullback]:
     """Run a rule; its pullback gives one projected cotangent per argument, positional first."""
     pair = rule.function(*args, **kwargs)
@@ -416,7 +425,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     y, pullback = pair
     n_args = len(args)
     positions = [*range(n_args), *[rule.position_of(k) for k in kwargs]]
-    collect = None if rule.by_identity or any(y is a for a in args) else collector(y)
+    collect = collector_of(rule, y, args)
     if rule.by_identity:  # it moves cotangents about, which are in their spaces
         projections = [_as_it_is] * len(positions)
     else:

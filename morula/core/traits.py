@@ -107,6 +107,19 @@ def collector(y: Any) -> Callable[[], Any] | None:
     return None
 
 
+_new_containers: set[int] = set()
+
+
+def new_containers(*fns: Any) -> None:
+    """Declare callables that return a new list: their rules get the cotangents of its items."""
+    _new_containers.update(map(id, fns))
+
+
+def makes_container(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _new_containers
+
+
 @singledispatch
 def on_entry(x: Any, known: dict[int, Any]) -> Any:
     """What `materialise` gets for an argument: itself, or a picture of what is mutable in it.

@@ -27,6 +27,7 @@ class Fault(NamedTuple):
     message: str
     block: Block
     index: int = -1
+    subject: Var | None = None  # what the message begins with
 
 
 Invariant = Callable[[IR], Iterator[Fault]]
@@ -59,7 +60,6 @@ def checked(after: str, ir: IR) -> IR:
 
 def _message(ir: IR, name: str, fault: Fault, after: str) -> str:
     place = f" after {after}" if after else ""
-    head = f"{name.replace('_', ' ')}: {fault.message}\n  in {ir.name}{place}"
     printer = IRPrinter(ir)
     lines, marked = [], 0
     for block in ir.blocks:
@@ -67,6 +67,8 @@ def _message(ir: IR, name: str, fault: Fault, after: str) -> str:
         lines += printer.block(block)
         if block is fault.block:
             marked = start + 1 + fault.index
+    subject = "" if fault.subject is None else f"{printer.operand(fault.subject)} "
+    head = f"{name.replace('_', ' ')}: {subject}{fault.message}\n  in {ir.name}{place}"
     first = max(0, marked - AROUND)
     around = enumerate(lines[first : marked + AROUND + 1], first)
     shown = [f"  {'>' if i == marked else ' '} {line}" for i, line in around]
@@ -178,7 +180,7 @@ def variables_are_defined_once(ir: IR) -> Iterator[Fault]:
     seen: set[Var] = set()
     for v, block, i in _definitions(ir):
         if v in seen:
-            yield Fault(f"{v} is defined a second time", block, i)
+            yield Fault("is defined a second time", block, i, v)
         seen.add(v)
 
 
@@ -188,9 +190,9 @@ def numbers_are_unique(ir: IR) -> Iterator[Fault]:
     seen: dict[int, Var] = {}
     for v, block, i in _definitions(ir):
         if seen.setdefault(v.id, v) is not v:
-            yield Fault(f"{v} has the number of another variable", block, i)
+            yield Fault("has the number of another variable", block, i, v)
         if v.id >= ir.next_id:
-            yield Fault(f"the number of {v} will be given again", block, i)
+            yield Fault("has a number that will be given again", block, i, v)
 
 
 @invariant
@@ -202,8 +204,8 @@ def definitions_dominate_uses(ir: IR) -> Iterator[Fault]:
         if type(x) is not Var:
             continue
         if x not in defined:
-            yield Fault(f"{x} is not defined", block, i)
+            yield Fault("is not defined", block, i, x)
             continue
         home, at = defined[x]
         if not (at < i if home is block else dominates(parent, home, block)):
-            yield Fault(f"{x} may be used before it is defined", block, i)
+            yield Fault("may be used before it is defined", block, i, x)

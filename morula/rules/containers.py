@@ -31,6 +31,7 @@ from morula.core.extend import (
     gradient_for,
     materialise,
     multiply,
+    new_containers,
     no_tangent,
     non_differentiable,
     on_entry,
@@ -410,6 +411,12 @@ def _(x: tuple) -> Any:
 
 
 # -- what a rule gets that returns a container: the cotangents of its items, by value ---------------------
+
+
+new_containers(
+    np.ndarray.tolist, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.atleast_1d,
+    np.atleast_2d, np.atleast_3d, np.meshgrid,
+)  # fmt: skip
 
 
 @collector.register(tuple)

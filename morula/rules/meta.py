@@ -131,7 +131,7 @@ def apply(rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callee: bool
         projections: list[Any] = [None] * len(values)
     else:
         projections = [project_to(x) for x in values]
-    collect = None if rule.by_identity or any([y is a for a in args]) else collector(y)
+    collect = registry.collector_of(rule, y, args)
     kept = (rule, len(args), positions, projections, callee, collect)
 
     def apply_pullback(ȳ: Any) -> tuple[Any, ...]:

@@ -796,6 +796,7 @@ non_differentiable(own_fields)
 def _(x: Any) -> Any:
     if not has_fields(type(x)) or not is_by_identity(x):
         return None
+    fields = own_fields(x)
 
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the table of the object."""
@@ -805,7 +806,7 @@ def _(x: Any) -> Any:
                 f"the cotangent of an object of type {kind} is a {type(x̄).__name__}, expected "
                 f"Tangent[{kind}](...)"
             )
-        table, fields = adjoint_of(x), own_fields(x)
+        table = adjoint_of(x)
         for name, c in x̄.items():
             if c is not None:
                 give(table, name, project_to(fields[name])(c) if name in fields else c)

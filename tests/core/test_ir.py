@@ -120,7 +120,18 @@ def one_call(fn, *args):
 def test_constants_without_a_literal_form_stand_in_a_table():
     first, second = {}, {}
     same_name = [lambda: 1, lambda: 2]
-    values = [first, second, first, math.nan, math.inf, math.sin, len, dict, same_name[0], same_name[1]]
+    values = [
+        first,
+        second,
+        first,
+        math.nan,
+        math.inf,
+        math.sin,
+        len,
+        dict,
+        same_name[0],
+        same_name[1],
+    ]
     values += [(first, math.sin, 1), primitives.DONE, math, (x for x in ()), complex(-0.0, 1.0)]
     ir = one_call(operator.add, *values)
     printer = IRPrinter(ir)
@@ -258,14 +269,14 @@ def test_a_message_shows_the_lines_around():
     with pytest.raises(InvalidIR) as caught:
         verify.verify(ir)
     assert str(caught.value) == (
-        "definitions dominate uses: %99.lost is not defined\n"
+        "definitions dominate uses: %7.lost is not defined\n"
         "  in power\n"
         "        return %3.r\n"
         "    b2():\n"
-        "        %4.n = operator.isub(%2.n, 1)         # 4\n"
+        "        %5.n = operator.isub(%2.n, 1)         # 4\n"
         "  >     %6.r = operator.imul(%7.lost, 1)      # 5\n"
-        "        goto b1(%4.n, %6.r)"
-    ) or "  >     %" in str(caught.value)
+        "        goto b1(%5.n, %6.r)"
+    )
 
 
 def test_checked_does_something_only_under_the_switch(monkeypatch):
