@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,7 +43,9 @@ class Program:
         linecache.cache[name] = (len(self.source), None, lines, name)
         log: list[Any] = []
         namespace = {"__name__": "program", "math": mathematics, "LOG": log}
-        exec(compile(self.source, name, "exec"), namespace)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # `1 is not None`
+            exec(compile(self.source, name, "exec"), namespace)
         return namespace["f"], log
 
 
@@ -88,37 +91,45 @@ class Scope:
                 self.kinds[name] = kind
 
 
-class Writer:
-    """Writes a program; every choice is drawn, the first of each being the simplest."""
+class Choices:
+    """Draws of which the first option is always the simplest."""
 
-    def __init__(self, draw: Callable[[Any], Any], without: frozenset[str] = frozenset()) -> None:
+    def __init__(self, draw: Callable[[Any], Any]) -> None:
         self.draw = draw
-        self.without = without
-        self.fuel = 60
         self.count: Counter[str] = Counter()
-        self.helpers: dict[str, Helper] = {}
-        self.captured: set[str] = set()
-        self.function_depth = 0
-
-    # -- choices
 
     def number(self, n: int) -> int:
         """One of 0, …, n - 1."""
         return int(self.draw(st.integers(0, n - 1))) if n > 1 else 0
 
     def pick(self, options: Any) -> Any:
+        """One of the options."""
         return options[self.number(len(options))]
 
     def chance(self, one_in: int) -> bool:
         """Seldom true; false is the simplest."""
         return self.number(one_in) == one_in - 1
 
-    def has(self, feature: str) -> bool:
-        return feature not in self.without
-
     def fresh(self, prefix: str) -> str:
+        """A name that is not used yet."""
         self.count[prefix] += 1
         return f"{prefix}{self.count[prefix]}"
+
+
+class Writer(Choices):
+    """Writes a program of numbers."""
+
+    def __init__(self, draw: Callable[[Any], Any], without: frozenset[str] = frozenset()) -> None:
+        super().__init__(draw)
+        self.without = without
+        self.fuel = 60
+        self.helpers: dict[str, Helper] = {}
+        self.captured: set[str] = set()
+        self.function_depth = 0
+
+    def has(self, feature: str) -> bool:
+        """Is the feature wanted?"""
+        return feature not in self.without
 
     # -- expressions
 

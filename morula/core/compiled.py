@@ -48,7 +48,7 @@ class Family:
         self.programs: dict[Any, Program] = {}
         self.kinds: Counter[Any] = Counter()
         self.lock = threading.Lock()
-        self.stub = stub(code, namespace, slow_path)
+        self.stub = stub(code, namespace, wanted, slow_path)
         self.first: CodeType | None = None
         self.specialised: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
@@ -59,7 +59,7 @@ class Family:
             self.first or self.stub,
             f.__globals__,
             f.__name__,
-            f.__defaults__,
+            self.defaults(f),
             (*(f.__closure__ or ()), cell),
         )
         g.__kwdefaults__ = f.__kwdefaults__
@@ -69,6 +69,11 @@ class Family:
         if self.first is not None:
             self.specialised.add(g)
         return g
+
+    def defaults(self, f: FunctionType) -> tuple[Any, ...] | None:
+        """The defaults of `f`, but for those of arguments that are differentiated: they are given."""
+        free = self.code.co_argcount - max([-1, *self.wanted]) - 1
+        return (f.__defaults__ or ())[-free:] if free and f.__defaults__ else None
 
     def program(self, f: FunctionType, args: tuple[Any, ...], failed: Program | None) -> Program:
         """The program for arguments like these; `failed` is one whose guards did not hold."""

@@ -36,11 +36,12 @@ from morula.core.ssa import prune_params, split_critical_edges
 class Node:
     """A call whose single-use operands stand in it as nodes: an expression tree."""
 
-    __slots__ = ("call", "is_pure", "operands")
+    __slots__ = ("call", "depth", "is_pure", "operands")
 
     def __init__(self, call: Call, operands: list[Any]) -> None:
         self.call = call
         self.operands = operands
+        self.depth = 1 + max([x.depth for x in operands if type(x) is Node], default=0)
         # Pure trees may be evaluated later than they stand, the others keep their order.
         self.is_pure = call.movable and all(
             x.is_pure for x in operands if type(x) is Node
@@ -205,7 +206,12 @@ class _Emitter:
         for call in calls:
             node = Node(call, pending.take(self.arrange(call)))
             used_here = call.out in users
-            if self.uses.get(call.out, 0) == 1 and used_here and not _is_pull(call):
+            if (
+                self.uses.get(call.out, 0) == 1
+                and used_here
+                and not _is_pull(call)
+                and node.depth < MOST_NESTED
+            ):
                 pending.add(node)
             elif node.is_pure and not used_here:
                 late.append(node)
@@ -489,6 +495,9 @@ class _Emitter:
             self.operand(x)
         asm.at(call.position)
         asm.call(len(args), call.keywords)
+
+
+MOST_NESTED = 40  # expressions within expressions
 
 
 def _is_pull(call: Call) -> bool:

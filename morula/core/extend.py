@@ -1,7 +1,14 @@
 """The one door for rules: all that a rule may import from the core."""
 
 from morula.core import context, general, interface, primitives, registry, traits
-from morula.core.context import adjoint_if_any, adjoint_of, is_reached, isolated, reaching, results_of
+from morula.core.context import (
+    adjoint_if_any,
+    adjoint_of,
+    is_reached,
+    isolated,
+    reaching,
+    results_of,
+)
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -21,6 +28,8 @@ from morula.core.cotangents import (
 )
 from morula.core.errors import CotangentError, UnsupportedError, no_rule
 from morula.core.general import call, opaque, python_function, resolves
+from morula.core.infer import IteratorOver, known, result_on_samples, rewrites, transfers
+from morula.core.ir import Call, Const, Var, count_uses
 from morula.core.registry import (
     exactly,
     find_rrule,
@@ -30,13 +39,11 @@ from morula.core.registry import (
     scalar_rule,
     type_stable,
 )
-from morula.core.infer import IteratorOver, known, result_on_samples, rewrites, transfers
-from morula.core.ir import Call, Const, Var, count_uses
 from morula.core.simplify import folds
 from morula.core.traits import (
     adjoint_object,
-    collector,
     coarse_detail,
+    collector,
     constant_attribute,
     describe,
     detail_of,
@@ -48,6 +55,8 @@ from morula.core.traits import (
     new_containers,
     no_tangent,
     on_entry,
+    partial_functions,
+    remembered,
     sample_of,
     space_problem,
     unit,
@@ -56,13 +65,13 @@ from morula.core.traits import (
 )
 
 __all__ = [
-    "Call",
-    "Const",
-    "IteratorOver",
     "NONE",
     "ZERO",
     "AbstractZero",
+    "Call",
+    "Const",
     "CotangentError",
+    "IteratorOver",
     "NoTangent",
     "Tangent",
     "Thunk",
@@ -76,10 +85,10 @@ __all__ = [
     "adjoint_of",
     "call",
     "coarse_detail",
-    "constant_attribute",
-    "count_uses",
     "collector",
+    "constant_attribute",
     "context",
+    "count_uses",
     "describe",
     "detail_of",
     "detail_tests",
@@ -93,9 +102,9 @@ __all__ = [
     "gradient_for",
     "interface",
     "is_reached",
-    "known",
     "is_zero",
     "isolated",
+    "known",
     "materialise",
     "multiply",
     "new_containers",
@@ -104,12 +113,14 @@ __all__ = [
     "non_differentiable",
     "on_entry",
     "opaque",
+    "partial_functions",
     "primitives",
     "project_to",
     "projector",
     "python_function",
     "reaching",
     "registry",
+    "remembered",
     "resolves",
     "result_on_samples",
     "results_of",

@@ -6,11 +6,12 @@ argument. A rule comes first, then Python code, which is transformed once per co
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import operator
 from collections.abc import Callable
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from morula.core import errors
@@ -160,10 +161,14 @@ def transform(code: CodeType, namespace: dict[str, Any]) -> CodeType:
 
 
 def _is_plain(c: Call) -> bool:
-    """Is it a global variable, or a function without default values?"""
+    """Is it a global variable that holds no data, or a function without default values?"""
     if c.primitive is make_function:
         return all(type(x) is Const and x.value is None for x in c.args[2:4])
-    return c.primitive is load_global
+    if c.primitive is not load_global:
+        return False
+    namespace, name = [x.value for x in c.args]  # type: ignore[union-attr]
+    value = namespace.get(name, vars(builtins).get(name))
+    return callable(value) or type(value) is ModuleType
 
 
 def general_plan(c: Call) -> Pair | None:
@@ -179,9 +184,10 @@ def split(reversal: Reversal, code: CodeType, namespace: dict[str, Any]) -> Code
 
     The residuals that the primal's exit passes to the adjoint go by a tuple.
     """
-    ir, start = reversal.ir, reversal.start
+    ir = reversal.ir
     if reversal.exit not in reachable(ir):  # it always ends in an exception
         return emit(ir, code, namespace)
+    start = reversal.start
     prune_params(ir, keep=start)
     residuals = _residuals(reversal)
     backward = IR(ir.name, ir.filename, next_id=ir.next_id)

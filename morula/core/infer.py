@@ -496,7 +496,8 @@ class Specialiser(Inference):
                 block.calls[i:i] = bound.calls
                 i += len(bound.calls)
                 block, i = inline(
-                    ir, block, i, callee, bound.operands, free, call.removable, results
+                    ir, block, i, callee, bound.operands, free, call.removable, results,
+                    keep_positions=callee.filename == ir.filename,
                 )
                 self.chains_from(first, chain)
                 done = True
@@ -523,9 +524,12 @@ class Specialiser(Inference):
             kwdefaults = fn.value.__kwdefaults__ or {}
             if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
                 return None
-            free = [Const(c) for c in fn.value.__closure__ or ()]
-            if free:
+            if fn.value.__closure__:
                 return None
+            for name in ("__code__", "__defaults__", "__kwdefaults__"):
+                now = getattr(fn.value, name)
+                if now is not None:
+                    self.guards.attributes[id(fn.value), name] = (fn.value, name, now)
         else:
             made = self.made.get(call.fn)  # type: ignore[arg-type]
             if made is None or type(made.args[1]) is not Const:

@@ -62,18 +62,20 @@ def inline(
     free: Sequence[Operand],
     removable: bool,
     results: dict[Var, Operand],
+    keep_positions: bool = False,
 ) -> tuple[Block, int]:
     """Replace the call `block.calls[index]` by the body of `callee`.
 
     `args` are its arguments, one per parameter, and `free` its cells. The calls put in stand where
-    the call stood in the source. The result of a straight body is noted in `results`, for the
+    the call stood in the source, or where they stood themselves, if that is the same file. The result of a straight body is noted in `results`, for the
     caller to substitute. Returns where the calls behind it now are: a block and an index.
     """
     call = block.calls[index]
     renamed: dict[Var, Operand] = dict(zip(callee.params, args, strict=True))
     renamed.update(zip(callee.free, free, strict=True))
     straight = len(callee.blocks) == 1 and callee.blocks[0].returns
-    body = _copy_blocks(ir, callee, renamed, call.position, removable)
+    position = None if keep_positions else call.position
+    body = _copy_blocks(ir, callee, renamed, position, removable)
     if straight:
         (only,) = body
         block.calls[index : index + 1] = only.calls
@@ -96,7 +98,7 @@ def inline(
 
 
 def _copy_blocks(
-    ir: IR, callee: IR, renamed: dict[Var, Operand], position: Position, removable: bool
+    ir: IR, callee: IR, renamed: dict[Var, Operand], position: Position | None, removable: bool
 ) -> list[Block]:
     def fresh(v: Var) -> Var:
         new = ir.var(v.name)
@@ -121,7 +123,8 @@ def _copy_blocks(
         for call in old.calls:
             out = renamed[call.out]
             assert type(out) is Var
-            twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, position)
+            where = call.position if position is None else position
+            twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, where)
             twin.movable = call.movable
             twin.removable = (removable or call.removable) and not _may_have_effect(twin, loaded)
             new.calls.append(twin)

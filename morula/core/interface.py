@@ -12,7 +12,7 @@ from morula.core.compiled import Family, family_of
 from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import Back, call
-from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, unit
+from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
 def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -28,10 +28,27 @@ def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     >>> back(1.0)
     (Tangent[function](a=2.0), 3.0)
     """
+    y, back = plain_J(f, *args, **kwargs)
+    memory = [as_it_was for x in (y, f, *args) for as_it_was in remembered(x, {})]
+    return y, functools.partial(pull_as_it_was, back, memory) if memory else back
+
+
+def plain_J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
+    """`J`, for who calls the pullback before anything else happens."""
     known: dict[int, Any] = {}
     inputs = [on_entry(x, known) for x in (f, *args)]
     y, back = call(f, *args, **kwargs)
     return y, functools.partial(pull, back, project_to(y), inputs)
+
+
+def pull_as_it_was(back: Back, memory: list[Callable[[], Callable[[], None]]], ȳ: Any) -> Any:
+    """A pullback, while what its caller may have changed since is as it was."""
+    undo = [as_it_was() for as_it_was in memory]
+    try:
+        return back(ȳ)
+    finally:
+        for restore in reversed(undo):
+            restore()
 
 
 def pull(back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any) -> Any:
@@ -96,7 +113,7 @@ def withgradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[A
 
 
 def _general_withgradient(f: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    y, back = J(f, *args, **kwargs)
+    y, back = plain_J(f, *args, **kwargs)
     return y, back(_one(y, f))[1:]
 
 
@@ -199,7 +216,7 @@ def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[...,
     @_wraps(f, "value_and_grad")
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         positions = positions_of(argnums, len(args), f)
-        y, back = J(f, *args, **kwargs)
+        y, back = plain_J(f, *args, **kwargs)
         out = y
         if has_aux:
             out = _output_of(y, f)

@@ -11,12 +11,27 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+)
 from typing import Any
 
 from morula.core import errors
 from morula.core.context import enter, leave
-from morula.core.cotangents import NONE, ZERO, AbstractZero, Thunk, accumulate, add
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    NoTangent,
+    Thunk,
+    ZeroTangent,
+    accumulate,
+    add,
+)
 from morula.core.emit import emit, merge_blocks
 from morula.core.general import call as general_call
 from morula.core.infer import (
@@ -34,14 +49,19 @@ from morula.core.infer import (
     known_value,
     possibilities,
 )
-from morula.core.inline import inline
+from morula.core.bytecode.instructions import IN_PLACE
+from morula.core.inline import EFFECTS, MUTATORS, inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     alias,
     build_tuple,
     get_cell,
+    list_append,
     load_global,
     make_function,
+    map_add,
+    set_add,
+    set_cell,
     store_global,
     sum_if_any,
 )
@@ -69,6 +89,7 @@ from morula.core.traits import (
     gives_new,
     has_effect,
     has_tangent,
+    is_partial,
     is_written,
     materialise,
     sample,
@@ -110,7 +131,8 @@ class Gradient:
         self.build()
         self.add_guards(otherwise, this)
         self.ir.kept = []
-        return emit(self.ir, with_own_cell(self.fn.__code__), self.fn.__globals__)
+        like = with_own_cell(positional_only(self.fn.__code__, self.wanted))
+        return emit(self.ir, like, self.fn.__globals__)
 
     def build(self) -> IR:
         """The primal and its adjoint in one, with the gradients as the result."""
@@ -121,6 +143,10 @@ class Gradient:
             self.specialiser = s = Specialiser(self.fn, self.knowns)
             s.run()
         self.leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
+        if any(_may_hold(s.value(leaf)) for leaf in self.leaves) and any(
+            map(may_mutate, s.ir.calls())
+        ):
+            raise NotSpecialised("an argument may be changed in place")
         self.varied = varied_variables(s, self.leaves)
         self.reversal = r = Reversal(s.ir, self.plan, list(self.leaves))
         self.types = s.types
@@ -232,8 +258,9 @@ class Gradient:
         y = branch.args[0]
         if self.has_aux:
             raise NotSpecialised("aux")
+        built = self.result_tuple()
+        built.args = (*built.args, *self.leaves)  # their gradients are made with a look at them
         if self.with_value:
-            built = self.result_tuple()
             # The result may be a variable of a loop: this is the instance at the exit.
             built.args = (*built.args, self.append(self.reversal.exit, alias, y))
         one = self.unit_of(self.specialiser.value(y))
@@ -389,7 +416,8 @@ class Gradient:
                     and call.primitive is not sum_if_any
                     and (self.types.get(call.out) is None or self.may_inline(call.primitive))
                 )
-                if call.out in opaque or call.primitive is Thunk or unknown_helper:
+                unresolved = type(call.fn) is not Const
+                if call.out in opaque or unknown_helper or unresolved or call.primitive in ZEROS:
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
                     sums.append(call)
@@ -475,6 +503,18 @@ class Gradient:
                 call.removable = True
             pure = id(call.fn.value) in PURE or (entry is not None and entry.stable)
             call.movable = pure and all(map(self.is_unchanging, call.args))
+        for block in self.reversal.primal:
+            for call in block.calls:
+                if is_partial(call.primitive) and self.may_raise(call):
+                    call.removable = call.movable = False
+
+    def may_raise(self, call: Call) -> bool:
+        """May a partial function raise an exception: is an argument a plain number?"""
+        return any(
+            typed_zero(t) is not None and t.__module__ == "builtins"
+            for x in call.args
+            for t in self.types_of(x)
+        )
 
     def is_unchanging(self, x: Operand) -> bool:
         """Is the operand a value that nothing can change?"""
@@ -532,12 +572,14 @@ class Gradient:
         built = self.result_tuple()
         bars = list(built.args)
         y = bars.pop() if self.with_value else None
+        leaves = bars[len(self.leaves) :]
+        del bars[len(self.leaves) :]
         block = self.reversal.end
         block.calls.remove(built)
         found = {}
         definite = self.definite_cotangents()
-        for leaf, x̄ in zip(self.leaves, bars, strict=True):
-            found[leaf] = self.final(block, leaf, x̄, bars, definite)
+        for leaf, x, x̄ in zip(self.leaves, leaves, bars, strict=True):
+            found[leaf] = self.final(block, x, x̄, bars, definite)
         results = []
         for i in self.wanted:
             results.append(self.assemble(block, self.specialiser.leaves[i], found))
@@ -574,7 +616,7 @@ class Gradient:
     def final(
         self,
         block: Block,
-        x: Var,
+        x: Operand,
         x̄: Operand,
         all_bars: list[Operand],
         definite: set[Operand],
@@ -583,6 +625,8 @@ class Gradient:
         k = known(self.specialiser.value(x))
         if k is not None and not has_tangent(k.type):
             return Const(None)
+        if k is not None and _is_zero(x̄) and typed_zero(k.type) is not None:
+            return Const(typed_zero(k.type))
         x̄_known = known(self.types.get(x̄) if type(x̄) is Var else x̄)  # type: ignore[arg-type]
         if k is not None and x̄_known is not None and (x̄ in definite or type(x̄) is Const):
             zero = typed_zero(k.type)
@@ -663,7 +707,18 @@ def with_own_cell(code: CodeType) -> CodeType:
     return code.replace(co_freevars=(*code.co_freevars, OWN))
 
 
-def stub(code: CodeType, namespace: dict[str, Any], otherwise: Callable[..., Any]) -> CodeType:
+def positional_only(code: CodeType, wanted: Sequence[int]) -> CodeType:
+    """The code with the arguments that are differentiated, and those before them, by position only."""
+    n = max(code.co_posonlyargcount, *[i + 1 for i in wanted], 0)
+    return code.replace(co_posonlyargcount=n)
+
+
+def stub(
+    code: CodeType,
+    namespace: dict[str, Any],
+    wanted: Sequence[int],
+    otherwise: Callable[..., Any],
+) -> CodeType:
     """Code that goes to `otherwise(function, None, *arguments)` at once."""
     ir = IR(code.co_name, code.co_filename)
     block = ir.block()
@@ -675,7 +730,7 @@ def stub(code: CodeType, namespace: dict[str, Any], otherwise: Callable[..., Any
         Call(out, Const(otherwise), (function, Const(None), *block.params)),
     ]
     block.branches = [Branch(None, [out])]
-    return emit(ir, with_own_cell(code), namespace)
+    return emit(ir, with_own_cell(positional_only(code, wanted)), namespace)
 
 
 @functools.cache
@@ -693,6 +748,26 @@ def rule(items, i):
     exec(source, scope)
     rule: FunctionType = scope["rule"]
     return rule
+
+
+ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
+
+
+def may_mutate(call: Call) -> bool:
+    """May a call change an object that the caller holds too?"""
+    if type(call.fn) is not Const:
+        return True
+    if call.primitive in (list_append, map_add, set_add, set_cell):
+        return False  # what is under construction here
+    fn = call.fn.value
+    if isinstance(fn, MethodDescriptorType):
+        return fn.__name__ in MUTATORS
+    if type(fn) is FunctionType and registry.get(fn) is None:
+        return True
+    return id(fn) in EFFECTS and fn not in IN_PLACE_OPERATORS
+
+
+IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values() if name != "iadd"]
 
 
 def flat(leaves: Any) -> list[Var]:

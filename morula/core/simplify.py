@@ -277,9 +277,11 @@ def _(f: Folding, call: Call) -> Operand | None:
     owner, name = call.args
     if type(owner) is not Const or type(name) is not Const:
         return None
-    if isinstance(owner.value, ModuleType):
-        return Const(getattr(owner.value, name.value))
-    return None
+    if not isinstance(owner.value, ModuleType):
+        return None
+    value = getattr(owner.value, name.value)
+    # In rules, all attributes of modules are constants; in the user's code those that are guarded.
+    return Const(value) if call.removable or callable(value) else None
 
 
 @folds(slice)

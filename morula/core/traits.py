@@ -8,6 +8,7 @@
     adjoint_object.register(T)     the adjoint object of a mutable value, found by its identity
     collector.register(T)          what has reached a mutable result of a rule, by value
     on_entry.register(T)           an argument of type T as it is before the function runs
+    remembered.register(T)         what a pullback needs of memory that its caller may change
     materialise.register(T)        the gradient that a user gets for an argument of type T
 """
 
@@ -129,6 +130,15 @@ def on_entry(x: Any, known: dict[int, Any]) -> Any:
     return x
 
 
+@singledispatch
+def remembered(x: Any, known: dict[int, Any]) -> list[Callable[[], Callable[[], None]]]:
+    """What can bring the memory that a value holds back to its present state, and forth again.
+
+    `known` are the values seen so far, by identity.
+    """
+    return []
+
+
 def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     """What a user gets for (a part of) an argument; None: it has no tangent space."""
     if not has_tangent(type(x)):
@@ -166,6 +176,19 @@ def effects(*fns: Any) -> None:
 def has_effect(fn: Any) -> bool:
     """Is this callable called for what it does?"""
     return id(fn) in _effects
+
+
+_partial: set[int] = set()
+
+
+def partial_functions(*fns: Any) -> None:
+    """Declare callables that raise an exception for some numbers, so that each call must be made."""
+    _partial.update(map(id, fns))
+
+
+def is_partial(fn: Any) -> bool:
+    """May this callable raise for some numbers?"""
+    return id(fn) in _partial
 
 
 _written: set[int] = set()

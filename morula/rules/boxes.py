@@ -91,6 +91,48 @@ def _(cell: CellType, name: str, own: bool = False):
     return None, delete_cell_pullback
 
 
+# -- global variables: constants, unless differentiated code has set them ------------------------------
+
+_assigned: set[tuple[int, str]] = set()
+
+
+def assign_global(namespace: dict[str, Any], name: str) -> None:
+    """Note that a global variable was set in differentiated code."""
+    _assigned.add((id(namespace), name))
+
+
+def is_assigned_global(namespace: dict[str, Any], name: str) -> bool:
+    """Was it?"""
+    return (id(namespace), name) in _assigned
+
+
+non_differentiable(assign_global, is_assigned_global)
+
+
+@rrule(primitives.load_global, by_identity=True)
+def _(namespace: dict, name: str):
+    assigned = is_assigned_global(namespace, name)
+
+    def load_global_pullback(ȳ):
+        if assigned:
+            bars = adjoint_of(namespace)
+            bars[name] = accumulate(bars.get(name, ZERO), ȳ)
+        return NoTangent(), NoTangent()
+
+    return primitives.load_global(namespace, name), load_global_pullback
+
+
+@rrule(primitives.store_global, by_identity=True)
+def _(namespace: dict, name: str, value: object):
+    assign_global(namespace, name)
+    primitives.store_global(namespace, name, value)
+
+    def store_global_pullback(ȳ):
+        return NoTangent(), NoTangent(), adjoint_of(namespace).pop(name, ZERO)
+
+    return None, store_global_pullback
+
+
 # -- default values: the adjoint object of a function has them, by position or by name -----------------
 
 _with_defaults: WeakSet[FunctionType] = WeakSet()

@@ -39,6 +39,7 @@ from morula.core.extend import (
     project_to,
     projector,
     reaching,
+    remembered,
     results_of,
     rrule,
     scale,
@@ -1608,6 +1609,48 @@ def _of_mutable(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
 
 for _cls in (list, dict, set):
     materialise.register(_cls, _of_mutable)
+
+
+# -- the memory of arrays, which the caller of a pullback may have written to since ------------------------------
+
+
+@remembered.register(np.ndarray)
+def _(x: np.ndarray, known: dict[int, Any]) -> Any:
+    if id(x) in known or not x.flags.writeable or x.dtype.hasobject:
+        return []
+    known[id(x)] = x
+    before = x.copy()
+
+    def as_it_was() -> Callable[[], None]:
+        now = x.copy()
+        x[...] = before
+
+        def restore() -> None:
+            x[...] = now
+
+        return restore
+
+    def if_changed() -> Callable[[], None]:
+        return leave_it if x.tobytes() == before.tobytes() else as_it_was()
+
+    return [if_changed]
+
+
+def leave_it() -> None:
+    """There is nothing to restore."""
+
+
+def in_parts(items: Any, x: Any, known: dict[int, Any]) -> list[Any]:
+    """What is remembered of the parts of a value."""
+    if id(x) in known:
+        return []
+    known[id(x)] = x
+    return [found for item in items for found in remembered(item, known)]
+
+
+remembered.register(list, lambda x, known: in_parts(x, x, known))
+remembered.register(tuple, lambda x, known: in_parts(x, x, known))
+remembered.register(dict, lambda x, known: in_parts(list(x.values()), x, known))
 
 
 @multiply.register

@@ -5,6 +5,7 @@ the value itself. A power has a type that depends on the values; here is what is
 Tests: tests/rules/test_folding.py
 """
 
+import math
 import operator
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from morula.core.extend import (
     folds,
     fresh_results,
+    partial_functions,
     result_on_samples,
     transfers,
     type_stable,
@@ -400,3 +402,11 @@ def _(f: Any, call: Any) -> Any:
     if len(args) == len(call.args):
         return None
     return [f.same_call(call, np.ufunc.reduce, *args)]
+
+
+partial_functions(
+    math.log, math.log2, math.log10, math.log1p, math.sqrt, math.asin, math.acos, math.acosh,
+    math.atanh, math.gamma, math.lgamma, math.pow, math.fmod, math.exp, math.expm1, math.sinh,
+    math.cosh, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv,
+    operator.ifloordiv, operator.imod, operator.ipow,
+)  # fmt: skip

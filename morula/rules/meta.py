@@ -190,6 +190,11 @@ def projected(project: Any, c: Any) -> tuple[Any, Any]:
     return call(project, c)
 
 
+@serves(interface.J)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(interface.plain_J, *args, **kwargs)
+
+
 @serves(interface.pull)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(interface.straight_pull, *args, **kwargs)
@@ -202,7 +207,7 @@ def general_gradient(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def general_withgradient(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`withgradient` by the general path."""
-    y, back = interface.J(f, *args, **kwargs)
+    y, back = interface.plain_J(f, *args, **kwargs)
     return y, back(interface._one(y, f))[1:]
 
 

@@ -54,6 +54,7 @@ from morula.core.extend import (
     project_to,
     projector,
     reaching,
+    remembered,
     results_of,
     unthunk,
 )
@@ -872,6 +873,27 @@ def is_part_of_python(cls: type) -> bool:
 
 non_differentiable(is_part_of_python)
 
+@remembered.register(object)
+def _(x: Any, known: dict[int, Any]) -> Any:
+    if id(x) in known or not has_fields(type(x)) or not is_by_identity(x):
+        return []
+    if is_part_of_python(type(x)):
+        return []
+    known[id(x)] = x
+    return [found for value in own_fields(x).values() for found in remembered(value, known)]
+
+
+@remembered.register(FunctionType)
+def _(fn: FunctionType, known: dict[int, Any]) -> Any:
+    if id(fn) in known:
+        return []
+    known[id(fn)] = fn
+    cells = [cell for cell in fn.__closure__ or () if cell != CellType()]
+    return [found for cell in cells for found in remembered(cell.cell_contents, known)]
+
+
+for _type in (type, ModuleType, str, bytes, numbers.Number, np.generic, CellType, Enum):
+    remembered.register(_type, lambda x, known: [])
 for _type in (
     type, ModuleType, str, bytes, numbers.Number, np.ndarray, np.generic, CellType, AbstractZero,
     Enum,

@@ -105,6 +105,19 @@ def test_a_method_keeps_super_and_its_closure():
             assert new(pixel, *args) == method(pixel, *args)
 
 
+def test_a_super_of_the_users_own_is_called_as_it_is():
+    scope = {"super": lambda *args: f"super of {len(args)}"}
+    source = """
+    class C:
+        def f(self):
+            return super(), super().upper(), super(C, self), super(C, self).upper(), __class__
+    """
+    exec(inspect.cleandoc(source), scope)
+    f = scope["C"].f
+    new = emitted(f)
+    assert new(scope["C"]()) == f(scope["C"]())
+
+
 def test_a_free_variable_is_shared_with_the_code_emitted():
     count = 0
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from morula import J, NoTangent, Tangent, gradient, pullback
@@ -117,7 +118,22 @@ def default_values_in_a_loop(x):
     return fs[0](x) * fs[1](1.0) * fs[2](x)
 
 
+def put_global(x):
+    global written
+    written = x * x
+
+
+def a_global_that_is_set(x):
+    global counter
+    counter = x
+    for _ in range(2):
+        counter *= x
+    put_global(counter)
+    return written * counter
+
+
 PROGRAMS = [
+    a_global_that_is_set,
     captured,
     rebound_after_capture,
     rebound_by_the_inner_function,
@@ -135,6 +151,14 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_gradient_agrees_with_differences(program):
     check_gradient(program, 0.7)
+
+
+def test_a_global_that_is_not_set_is_constant():
+    assert gradient(lambda x: x * SCALE * WEIGHTS.sum(), 2.0) == (6.0,)
+    assert gradient(lambda x: x * written if x < 0 else x * SCALE, 2.0) == (2.0,)
+
+
+SCALE, WEIGHTS = 2.0, np.ones(3)
 
 
 def closure(a, xs, name, g=None):

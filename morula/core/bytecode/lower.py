@@ -698,9 +698,9 @@ def _(b: _Lowering, n: int) -> None:
 
 
 @lowers("call_super")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: _Lowering, explicit: bool) -> None:
     fn, owner, instance = b.popn(3)
-    b.push(b.call(fn, owner, instance))
+    b.push(b.call(fn) if _hides_super(b) and not explicit else b.call(fn, owner, instance))
 
 
 @lowers("call_ex")
@@ -722,7 +722,7 @@ def _definition(b: _Lowering, x: Operand) -> Call | None:
 
 def _is_super(b: _Lowering, fn: Operand) -> bool:
     """`super()` finds its arguments in the frame that calls it; here they are made explicit."""
-    if "__class__" not in b.code.co_freevars or not b.code.co_argcount:
+    if "__class__" not in b.code.co_freevars or not b.code.co_argcount or _hides_super(b):
         return False
     loaded = _definition(b, fn)
     return (
@@ -731,6 +731,11 @@ def _is_super(b: _Lowering, fn: Operand) -> bool:
         and type(loaded.args[1]) is Const
         and loaded.args[1].value == "super"
     )
+
+
+def _hides_super(b: _Lowering) -> bool:
+    """Has the user a global variable of that name?"""
+    return "super" in b.namespace and b.namespace["super"] is not super
 
 
 def _own_class(b: _Lowering) -> Operand:

@@ -26,7 +26,7 @@ def _load_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
 
 
 def _load_super_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
-    return [("call_super", None), *_load_attr(ins, code)]
+    return [("call_super", bool((ins.arg or 0) & 2)), *_load_attr(ins, code)]
 
 
 def pair(first: str, second: str) -> Rewrite:

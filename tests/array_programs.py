@@ -1,0 +1,404 @@
+"""Random NumPy programs: arrays in, one real number out.
+
+Shapes and kinds are known while a program is written, so that it is sure to run. The arguments are
+made from a seed. `check` compares both paths with each other and with differences along a random
+direction, taken in double precision where the program runs in a shorter one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import math
+import struct
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import morula
+from tests.program_writer import Choices, indented
+from tests.random_programs import on_path
+
+Shape = tuple[int, ...]
+SHAPES: tuple[Shape, ...] = ((3,), (2, 3), (), (1,), (3, 1), (2, 2), (4,), (1, 3), (2, 1, 3), (3, 3))
+WIDE = {"f": np.float64, "d": np.float64, "F": np.complex128, "D": np.complex128}
+
+
+@dataclass(frozen=True)
+class ArrayProgram:
+    """Source that defines `f`, and what its arguments are."""
+
+    source: str
+    shapes: tuple[Shape, ...]
+    dtypes: str
+    seed: int
+    scalars: bool  # arguments without axes are scalars, not arrays
+
+    def __repr__(self) -> str:
+        call = f"ArrayProgram('''\n{self.source}\n''', {self.shapes}, {self.dtypes!r}, {self.seed})"
+        return f"\nimport numpy as np\n\n{self.source}\n\n# {call[:0]}f(*{self.arguments()!r})\n"
+
+    def load(self) -> Callable[..., Any]:
+        """`f`, in a module of its own."""
+        name = f"<array program {next(_numbers)}>"
+        lines = self.source.splitlines(keepends=True)
+        linecache.cache[name] = (len(self.source), None, lines, name)
+        namespace: dict[str, Any] = {"__name__": "program", "np": np}
+        exec(compile(self.source, name, "exec"), namespace)
+        return namespace["f"]  # type: ignore[no-any-return]
+
+    def arguments(self) -> list[Any]:
+        """The arguments, made anew."""
+        rng = np.random.default_rng(self.seed)
+        args: list[Any] = []
+        for shape, letter in zip(self.shapes, self.dtypes, strict=True):
+            x = rng.uniform(0.2, 1.8, shape) * rng.choice([-1.0, 1.0], shape)
+            if letter in "FD":
+                x = x + 1j * rng.uniform(-1, 1, shape)
+            made = np.asarray(x, letter)
+            args.append(made[()] if shape == () and self.scalars else made)
+        return args
+
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Array:
+    """What is known of a variable."""
+
+    name: str
+    shape: Shape
+    complex: bool
+
+
+class ArrayWriter(Choices):
+    """Writes a program of arrays, one operation per line."""
+
+    def program(self) -> ArrayProgram:
+        n = 1 + self.number(3)
+        shapes = tuple(self.pick(SHAPES) for _ in range(n))
+        letters = self.pick(("d", "f", "D", "dD", "F", "fF"))
+        dtypes = "".join(self.pick(letters) for _ in range(n))
+        self.arrays = [
+            Array(name, shape, letter in "FD")
+            for name, shape, letter in zip("abc", shapes, dtypes, strict=False)
+        ]
+        lines: list[str] = []
+        for _ in range(8):
+            if self.number(10) == 0:
+                break
+            lines += self.operation()
+        total = [self.scalar(x) for x in self.arrays[:n] + self.arrays[n:][-3:]]
+        lines.append(f"return {' + '.join(total)}")
+        source = "\n".join([f"def f({', '.join('abc'[:n])}):", *indented(lines)])
+        return ArrayProgram(source, shapes, dtypes, self.number(1000), not self.chance(2))
+
+    def scalar(self, x: Array) -> str:
+        """One real number that depends on all entries of x, and on their order."""
+        if x.complex:
+            form = self.pick(("np.sum(np.abs({0}) ** 2)", "(({0}) * (0.3 - 0.4j)).real.sum()"))
+        else:
+            form = self.pick(("np.sum({0} * {0})", "{0}.sum()", "np.mean(np.sin({0}))"))
+        if x.shape and len(x.shape) == 1 and not x.complex and self.chance(2):
+            form = f"({{0}} @ np.arange({x.shape[0]}.0))"
+        return str(form.format(x.name))
+
+    # -- lines
+
+    def operation(self) -> list[str]:
+        result = self.pick(self.OPERATIONS)(self)
+        if result is None:
+            result = self.unary()
+        expression, shape, is_complex = result
+        name = self.fresh("v")
+        if math.prod(shape) > 200:
+            return []
+        self.arrays.append(Array(name, shape, is_complex))
+        return [f"{name} = {expression}"]
+
+    def any(self) -> Array:
+        """An array; the last is the simplest."""
+        return self.pick(self.arrays[::-1])  # type: ignore[no-any-return]
+
+    def real(self) -> Array | None:
+        found = [x for x in self.arrays if not x.complex]
+        return self.pick(found[::-1]) if found else None
+
+    def unary(self) -> Any:
+        x = self.any()
+        forms = ["np.sin({0})", "{0} ** 2", "-{0}", "np.exp(0.3 * {0})", "2.5 * {0}", "{0} - 1"]
+        forms += ["{0} * {0}", "{0} / 4", "np.cos({0})", "{0} * np.float32(0.5)", "np.square({0})"]
+        forms += ["{0} * (lambda t: t * {0})({0})", "{0}.copy()", "np.array({0})", "+{0}"]
+        if x.complex:
+            forms += ["np.conj({0})", "{0}.conj()", "1j * {0}"]
+            to_real = ["np.abs({0})", "{0}.real", "np.imag({0})", "np.real({0})", "abs({0})"]
+            if self.chance(3):
+                return self.pick(to_real).format(x.name), x.shape, False
+        else:
+            forms += ["np.tanh({0})", "np.sqrt(1 + {0} * {0})", "np.abs({0})", "np.log1p({0} ** 2)"]
+            forms += ["np.arctan({0})", "np.maximum({0}, 0.1)", "np.clip({0}, -0.9, 0.9)"]
+            forms += ["(2 + {0} * {0}) ** 0.5", "1.5 ** {0}", "np.exp2({0})", "np.expm1(0.3 * {0})"]
+            if self.chance(8):
+                return f"{x.name} * (1 + 2j)", x.shape, True
+        return self.pick(forms).format(x.name), x.shape, x.complex
+
+    def binary(self) -> Any:
+        x, y = self.any(), self.any()
+        try:
+            shape = np.broadcast_shapes(x.shape, y.shape)
+        except ValueError:
+            return None
+        both_real = not (x.complex or y.complex)
+        forms = ["{0} + {1}", "{0} * {1}", "{0} - {1}", "np.multiply({0}, {1})", "np.add({0}, {1})"]
+        if not y.complex:
+            forms += ["{0} / (2 + {1} * {1})"]
+        if both_real:
+            forms += ["np.maximum({0}, {1})", "np.minimum({0}, {1})", "np.hypot({0}, 2 + {1})"]
+            forms += ["np.arctan2({0}, 3 + {1} ** 2)", "np.where({0} > {1}, {0}, {1} * 2)"]
+            forms += ["(1.5 + np.abs({0})) ** {1}", "np.logaddexp({0}, {1})"]
+        forms += ["np.where(np.abs({0}) > 1, {0}, {1})", "np.where(True, {0}, {1})"]
+        return self.pick(forms).format(x.name, y.name), shape, x.complex or y.complex
+
+    def reduction(self) -> Any:
+        x = self.any()
+        axis: Any = None
+        if x.shape and self.number(3):
+            axis = self.number(len(x.shape))
+            if len(x.shape) > 1 and self.chance(4):
+                axis = (0, 1)
+            elif self.chance(2):
+                axis -= len(x.shape)
+        keepdims = self.chance(2)
+        names = ["sum", "mean", "prod"]
+        if not x.complex:
+            names += ["max", "min", "var", "std"]
+        name = self.pick(names)
+        if name == "std" and math.prod(x.shape) < 2:
+            name = "mean"
+        options = [] if axis is None else [f"axis={axis}"]
+        options += ["keepdims=True"] if keepdims else []
+        if self.chance(2):
+            text = f"np.{name}({', '.join([x.name, *options])})"
+        else:
+            text = f"{x.name}.{name}({', '.join(options)})"
+        if name == "std":  # not at a constant row
+            axis_size = 2 if axis is None else np.zeros(x.shape).sum(axis, keepdims=True).size
+            if axis_size == math.prod(x.shape):
+                return None
+            text = f"np.sqrt(1 + {text.replace('std', 'var')})"
+        return text, np.zeros(x.shape).sum(axis, keepdims=keepdims).shape, x.complex
+
+    def product(self) -> Any:
+        x, y = self.any(), self.any()
+        for a, b in ((x, y), (x, x), (y, x)):
+            try:
+                shape = (np.zeros(a.shape) @ np.zeros(b.shape)).shape
+            except ValueError:
+                continue
+            forms = ["{0} @ {1}", "np.matmul({0}, {1})"]
+            if len(a.shape) < 3 and len(b.shape) < 3:
+                forms += ["np.dot({0}, {1})", "{0}.dot({1})"]
+            return self.pick(forms).format(a.name, b.name), shape, a.complex or b.complex
+        if len(x.shape) == 1 and len(y.shape) == 1:
+            return f"np.outer({x.name}, {y.name})", x.shape + y.shape, x.complex or y.complex
+        if len(x.shape) == 2:
+            shape = x.shape[:1] * 2
+            form = self.pick(("{0} @ {0}.T", "np.einsum('ij,kj->ik', {0}, {0})"))
+            return form.format(x.name), shape, x.complex
+        return None
+
+    def index(self) -> Any:
+        x = self.any()
+        if not x.shape:
+            return f"{x.name}[None]" if self.chance(2) else f"{x.name}[()]", (), x.complex
+        n = x.shape[0]
+        i = self.number(n)
+        forms = [f"{i}", f"{i - n}", "::-1", "None", "..., 0", f"[{i}, 0, {i}]", "..., None", "1:"]
+        forms += [f"{i}:", ":-1", "::2", f"np.array([{i}, {i - n}])", f"[{i % 2 == 0}] * {n}", "..."]
+        if len(x.shape) > 1:
+            forms += [":, 0", f"{i}, -1", ":, None", "[0, -1], [0, 0]", ":, ::-1", "0, ..., -1"]
+        form = self.pick(forms)
+        shape = eval(f"np.zeros({x.shape})[{form}]", {"np": np}).shape
+        return f"{x.name}[{form}]", shape, x.complex
+
+    def masked(self) -> Any:
+        x = self.real()
+        return None if x is None else (f"{x.name}[{x.name} > 0].sum()", (), False)
+
+    def shaped(self) -> Any:
+        x = self.any()
+        forms = ["np.ravel({0})", "{0}.reshape(-1)", "{0}.T", "np.transpose({0})", "{0}[..., None]"]
+        forms += ["np.expand_dims({0}, 0)", "{0}.flatten()", "np.atleast_2d({0})", "np.squeeze({0})"]
+        forms += ["np.reshape({0}, (1, -1))", "np.tile({0}, 2)", "{0}.astype({0}.dtype)"]
+        if x.shape:
+            forms += ["np.flip({0})", "np.roll({0}, 1)", "np.repeat({0}, 2, axis=0)"]
+            forms += ["np.cumsum({0}, axis=0)", "np.broadcast_to({0}, (2, *{0}.shape))"]
+            forms += ["np.diff({0}, axis=-1)"]
+        if len(x.shape) > 1:
+            forms += ["np.swapaxes({0}, 0, 1)", "np.moveaxis({0}, 0, -1)", "{0}.transpose(-1, *range({0}.ndim - 1))"]
+        form = self.pick(forms)
+        shape = eval(form.format("x"), {"np": np, "x": np.zeros(x.shape)}).shape
+        return form.format(x.name), shape, x.complex
+
+    def joined(self) -> Any:
+        x, y = self.any(), self.any()
+        is_complex = x.complex or y.complex
+        if x.shape == y.shape:
+            if x.shape and self.chance(2):
+                axis = self.number(len(x.shape))
+                text = f"np.concatenate([{x.name}, {y.name}], axis={axis})"
+                shape = np.concatenate([np.zeros(x.shape)] * 2, axis=axis).shape
+                return text, shape, is_complex
+            return f"np.stack([{x.name}, {y.name}])", (2, *x.shape), is_complex
+        if x.shape == () or y.shape == ():
+            return None
+        text = f"np.concatenate([{x.name}.ravel(), {y.name}.ravel()])"
+        return text, (math.prod(x.shape) + math.prod(y.shape),), is_complex
+
+    def loop(self) -> Any:
+        """Python among arrays."""
+        x = self.any()
+        if not x.shape:
+            return f"np.array([{x.name}, {x.name} * 2])", (2,), x.complex
+        forms = [
+            ("sum([r * i for i, r in enumerate({0})])", x.shape[1:]),
+            ("np.stack([r * {0}[0] for r in {0}])", x.shape),
+            ("np.array([r.sum() for r in {0}])", x.shape[:1]),
+            ("sum({0})", x.shape[1:]),
+            ("({0}[0] if {0}.size > 2 else {0}[-1] * 2)", x.shape[1:]),
+            ("max([r.sum() for r in {0}], key=lambda t: abs(t))", ()),
+        ]
+        form, shape = self.pick(forms)
+        return form.format(x.name), shape, x.complex
+
+    OPERATIONS: tuple[Any, ...] = (
+        unary,
+        binary,
+        reduction,
+        product,
+        binary,
+        index,
+        shaped,
+        joined,
+        loop,
+        masked,
+    )
+
+
+@st.composite
+def array_programs(draw: Any) -> ArrayProgram:
+    """Programs of arrays."""
+    return ArrayWriter(draw).program()
+
+
+# -- what is asked of a program --------------------------------------------------------------------
+
+
+def check(program: ArrayProgram) -> bool:
+    """Compare everything; was the function smooth enough for differences to say something?"""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        f = program.load()
+        value = f(*program.arguments())
+        found = {}
+        for path in ("specialised", "general"):
+            with on_path(path):
+                found[path] = check_path(program, path, value)
+        compare(program, found["specialised"], found["general"])
+        return check_differences(program, found["general"])
+
+
+def fail(program: ArrayProgram, message: str) -> None:
+    raise AssertionError(f"{message}{program}")
+
+
+def check_path(program: ArrayProgram, path: str, value: Any) -> tuple[Any, ...]:
+    """The gradients on one path, after all that does not depend on their values."""
+    f, args, untouched = program.load(), program.arguments(), program.arguments()
+    try:
+        y, gradients = morula.withgradient(f, *args)
+    except Exception as error:
+        raise AssertionError(f"{path}: {type(error).__name__}: {error}{program}") from error
+    if type(y) is not type(value) or bits(y) != bits(value):
+        fail(program, f"{path}: the value is {y!r}, the plain call's {value!r}")
+    for x, before in zip(args, untouched, strict=True):
+        if bits(x) != bits(before):
+            fail(program, f"{path}: an argument has changed")
+    for x, x̄ in zip(args, gradients, strict=True):
+        if type(x̄) is not type(x) or x̄.dtype != x.dtype or x̄.shape != x.shape:
+            fail(program, f"{path}: the gradient for {x!r} is {x̄!r}")
+        if isinstance(x̄, np.ndarray) and not x̄.flags.writeable:
+            fail(program, f"{path}: a gradient is read-only")
+    arrays = [x for x in (*args, *gradients) if isinstance(x, np.ndarray)]
+    for a, b in itertools.combinations(arrays, 2):
+        if np.shares_memory(a, b):
+            fail(program, f"{path}: gradients share memory: {gradients}")
+    again = morula.gradient(f, *args)
+    if [bits(x) for x in again] != [bits(x) for x in gradients]:
+        fail(program, f"{path}: the second call gives {again}, the first {gradients}")
+    _, back = morula.pullback(f, *args)
+    first, second = back(type(value)(1)), back(type(value)(1))
+    if [bits(x) for x in first] != [bits(x) for x in second]:
+        fail(program, f"{path}: back gives {first}, then {second}")
+    return gradients  # type: ignore[no-any-return]
+
+
+def bits(x: Any) -> Any:
+    """Something that is equal for equal bits."""
+    return struct.pack("d", x) if type(x) is float else (x.dtype, x.shape, x.tobytes())
+
+
+def compare(program: ArrayProgram, a: Any, b: Any) -> None:
+    """Do both paths give the same, to the precision of the program?"""
+    rtol = 2e-3 if set(program.dtypes) & set("fF") else 1e-9
+    for x, y in zip(a, b, strict=True):
+        scale = max(1.0, float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0))) if y.size else 1.0
+        if not np.allclose(x, y, rtol=rtol, atol=rtol * scale, equal_nan=True):
+            fail(program, f"specialised {a}, general {b}")
+
+
+def check_differences(program: ArrayProgram, gradients: Any) -> bool:
+    """Compare with differences along one random direction."""
+    f = program.load()
+    args = [np.asarray(x, WIDE[x.dtype.char])[()] for x in program.arguments()]
+    args = [
+        x if isinstance(old, np.ndarray) is False else np.asarray(x)
+        for x, old in zip(args, program.arguments(), strict=True)
+    ]
+    rng = np.random.default_rng(program.seed + 1)
+    directions = [rng.standard_normal(np.shape(x)) for x in args]
+    directions = [
+        v + 1j * rng.standard_normal(v.shape) if np.iscomplexobj(x) else v
+        for x, v in zip(args, directions, strict=True)
+    ]
+
+    def at(t: float) -> float:
+        return float(f(*[type(x)(x + t * v) if not isinstance(x, np.ndarray) else x + t * v
+                         for x, v in zip(args, directions, strict=True)]))
+
+    h = 1e-4
+    y = at(0.0)
+    slopes = [(at(h * s) - at(-h * s)) / (2 * h * s) for s in (1, 0.5, 0.25)]
+    best = (4 * slopes[2] - slopes[1]) / 3
+    size = 1 + abs(best)
+    sides = [(at(h / 4) - y) / (h / 4), (y - at(-h / 4)) / (h / 4)]
+    error = abs(slopes[1] - slopes[2]) + 1e-14 * abs(y) / h
+    smooth = abs(slopes[0] - slopes[1]) < 1e-3 * size and abs(sides[0] - sides[1]) < 1e-2 * size
+    if not (math.isfinite(best) and smooth and error < 1e-4 * size):
+        return False
+    found = sum(
+        float(np.sum(np.conj(x̄) * v).real) for x̄, v in zip(gradients, directions, strict=True)
+    )
+    terms = sum(
+        float(np.sum(np.abs(x̄ * v))) for x̄, v in zip(gradients, directions, strict=True)
+    )
+    single = set(program.dtypes) & set("fF")
+    bound = 4 * error + (3e-3 * (1 + terms) if single else 1e-7 * (1 + terms))
+    if not abs(found - best) <= bound:
+        fail(program, f"gradients {gradients}: {found} along the direction, difference {best}")
+    return True

@@ -1,0 +1,69 @@
+"""Random programs: both paths against each other, dual numbers and finite differences."""
+
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.dual_numbers import DUAL_MATH, Dual
+from tests.program_writer import Program
+from tests.random_programs import check, difference, forward_gradient, programs
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(programs())
+def test_gradients_of_random_programs(program):
+    check(program)
+
+
+# -- the checks themselves -------------------------------------------------------------------------
+
+
+def test_dual_numbers_are_right():
+    def f(x, y):
+        return (x**2 / y - math.sin(x)) % 0.7 + abs(-x) // 1 + 2**x
+
+    def g(x, y):
+        return (x**2 / y - DUAL_MATH.sin(x)) % 0.7 + abs(-x) // 1 + 2**x
+
+    args = (1.3, 0.9)
+    y = g(Dual(args[0], (1.0, 0.0)), Dual(args[1], (0.0, 1.0)))
+    assert y.x == f(*args)
+    for i in range(2):
+        slope, bound = difference(f, args, i)
+        assert y.dx[i] == pytest.approx(slope, abs=bound)
+
+
+def test_differences_say_nothing_at_a_kink():
+    assert difference(abs, (0.0,), 0) is None
+    assert difference(lambda x: 1.0 if x > 0 else 0.0, (0.0,), 0) is None
+    assert difference(lambda x: max(x, 3 * x), (0.0,), 0) is None
+    assert difference(lambda x: x * abs(x), (1.0,), 0)[0] == pytest.approx(2.0)
+
+
+def test_a_program_is_its_source():
+    program = Program("def f(x, y):\n    LOG.append(x)\n    return x * math.sin(y)", (2.0, 0.5))
+    f, log = program.load()
+    assert f(*program.args) == 2.0 * math.sin(0.5)
+    assert log == [2.0]
+    value, gradient = forward_gradient(program)
+    assert value == f(*program.args)
+    assert gradient == (math.sin(0.5), 2.0 * math.cos(0.5))
+    assert "def f(x, y):" in repr(program)
+
+
+def test_a_wrong_gradient_is_found(monkeypatch):
+    import morula
+
+    program = Program("def f(x):\n    return x * x", (2.0,))
+    check(program)
+    right = morula.withgradient
+    monkeypatch.setattr(morula, "withgradient", lambda f, *args: (right(f, *args)[0], (4.001,)))
+    with pytest.raises(AssertionError, match="def f"):
+        check(program)
