@@ -300,6 +300,7 @@ class Gradient:
         ir = self.ir
         self.simplify()
         while True:
+            self.simplify()  # first, so that what a pullback returned is seen item by item
             self.fold_zero_tests()
             self.simplify()
             merge_blocks(ir)
@@ -416,7 +417,9 @@ class Gradient:
                     and call.primitive is not sum_if_any
                     and (self.types.get(call.out) is None or self.may_inline(call.primitive))
                 )
-                unresolved = type(call.fn) is not Const
+                unresolved = type(call.fn) is not Const or (
+                    call.primitive is operator.getitem and self.types.get(call.out) is None
+                )
                 if call.out in opaque or unknown_helper or unresolved or call.primitive in ZEROS:
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
