@@ -33,7 +33,7 @@ def product(x, y=2.0, *, scale=1.0):
     return x * x * y * scale
 
 
-# -- grad and value_and_grad ---------------------------------------------------------------------------
+# -- grad and value_and_grad -----------------------------------------------------------------------
 
 
 def test_grad_gives_the_bare_gradient_for_an_int_and_a_tuple_for_a_sequence():
@@ -55,7 +55,9 @@ def test_negative_argnums_count_from_the_end():
 
 @pytest.mark.parametrize("transform", [grad, value_and_grad])
 def test_wrong_argnums_and_too_few_arguments(transform):
-    with pytest.raises(ArgumentError, match=r"argument 2 of .*product, which was called with 1 pos"):
+    with pytest.raises(
+        ArgumentError, match=r"argument 2 of .*product, which was called with 1 pos"
+    ):
         transform(product, 2)(3.0)
     with pytest.raises(ArgumentError, match="argument -3"):
         transform(product, (0, -3))(3.0, 2.0)
@@ -142,7 +144,7 @@ def test_builtins_and_callable_objects():
     assert gradient(float, 3.0) == (1.0,)
 
 
-# -- what comes back -----------------------------------------------------------------------------------
+# -- what comes back -------------------------------------------------------------------------------
 
 
 def test_gradient_is_always_a_tuple():
@@ -197,7 +199,7 @@ def test_scipys_optimisers_take_value_and_grad():
     np.testing.assert_allclose(found.x, [1.0, 1.0], rtol=1e-4)
 
 
-# -- outputs ---------------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_an_output_of_an_integer_type():
     assert gradient(lambda x: x * x, 3) == (6.0,)
 
 
-# -- pullback and J ----------------------------------------------------------------------------------------
+# -- pullback and J --------------------------------------------------------------------------------
 
 
 def test_a_pullback_may_be_called_any_number_of_times():
@@ -274,7 +276,7 @@ def test_j_gives_the_cotangent_of_the_callable_first():
     assert J(math.sin, 0.0)[1](1.0) == (NoTangent(), 1.0)
 
 
-# -- errors ----------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 
 def test_a_users_exception_keeps_its_type():

@@ -1,5 +1,7 @@
 """The language: every construct that is lowered, differentiated in functions as people write them."""
 
+# ruff: noqa: B905
+
 import collections
 import dataclasses
 import functools

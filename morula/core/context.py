@@ -85,6 +85,7 @@ class Reached:
         self.results: dict[int, Any] = {}
 
     def __call__(self, x: Any) -> Any:
+        """The adjoint object of `x`, or None."""
         return adjoint_if_any(x)
 
 

@@ -261,7 +261,7 @@ class Inference:
 class Specialiser(Inference):
     """One function for arguments of known types: callees resolved and inlined, types inferred."""
 
-    max_calls = 4000
+    max_calls = 600
 
     def __init__(
         self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any] = ()
@@ -282,11 +282,13 @@ class Specialiser(Inference):
         self.read_captured()
         self.take_apart_arguments()
         simplify(self.ir, no_namespace)
+        self.limit_size()
         while True:
             self.infer()
             changed = self.resolve_constants()
             changed |= self.resolve_methods()
             changed |= simplify(self.ir, no_namespace)
+            self.limit_size()
             if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
@@ -294,6 +296,11 @@ class Specialiser(Inference):
         self.infer()
         if self.bail is not None and not all(map(may_run_twice, self.ir.calls())):
             raise AssumptionsUnsafe
+
+    def limit_size(self) -> None:
+        """A very long function goes by the general path, which is transformed faster."""
+        if sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
+            raise NotSpecialised("it is too long")
 
     def assume(self) -> bool:
         """Take values of unknown type to be like the examples; the program asks whether they are.

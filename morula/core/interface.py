@@ -28,12 +28,12 @@ def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     >>> back(1.0)
     (Tangent[function](a=2.0), 3.0)
     """
-    y, back = plain_J(f, *args, **kwargs)
+    y, back = differentiate(f, *args, **kwargs)
     memory = [as_it_was for x in (y, f, *args) for as_it_was in remembered(x, {})]
     return y, functools.partial(pull_as_it_was, back, memory) if memory else back
 
 
-def plain_J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
+def differentiate(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`J`, for who calls the pullback before anything else happens."""
     known: dict[int, Any] = {}
     inputs = [on_entry(x, known) for x in (f, *args)]
@@ -113,7 +113,7 @@ def withgradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[A
 
 
 def _general_withgradient(f: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    y, back = plain_J(f, *args, **kwargs)
+    y, back = differentiate(f, *args, **kwargs)
     return y, back(_one(y, f))[1:]
 
 
@@ -216,7 +216,7 @@ def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[...,
     @_wraps(f, "value_and_grad")
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         positions = positions_of(argnums, len(args), f)
-        y, back = plain_J(f, *args, **kwargs)
+        y, back = differentiate(f, *args, **kwargs)
         out = y
         if has_aux:
             out = _output_of(y, f)

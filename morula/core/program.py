@@ -45,6 +45,7 @@ from morula.core.infer import (
     Value,
     bind,
     inline_form,
+    is_ours,
     known,
     known_value,
     possibilities,
@@ -178,7 +179,8 @@ class Gradient:
                 return None
             if (pair := self.pair_of_item(call)) is not None:
                 return pair
-            if (rule := self.rule_for(call)) is not None:
+            rule = self.rule_for(call)
+            if rule is not None and not self.makes_object(rule, call):
                 return self.pair_of(rule, call)
         self.needs_context = True
         return Pair(Const(general_call), operands, call.keywords, tuple(enumerate(operands)))
@@ -243,6 +245,12 @@ class Gradient:
             active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
         forward = Const(rule.function if direct else checked_rule(rule))
         return Pair(forward, call.args, call.keywords, active, rule.by_identity)
+
+    def makes_object(self, rule: Rule, call: Call) -> bool:
+        """May the result be a mutable object, whose cotangent the general path finds?"""
+        if rule.by_identity or uses_adjoints(rule.function):
+            return False
+        return _may_hold(self.specialiser.value(call.out))
 
     def needs_projection(self, rule: Rule, active: tuple[tuple[int, Operand], ...]) -> bool:
         """Must cotangents be brought to their spaces: by value to those of mutable objects?"""
@@ -765,7 +773,7 @@ def may_mutate(call: Call) -> bool:
     fn = call.fn.value
     if isinstance(fn, MethodDescriptorType):
         return fn.__name__ in MUTATORS
-    if type(fn) is FunctionType and registry.get(fn) is None:
+    if type(fn) is FunctionType and registry.get(fn) is None and not is_ours(fn):
         return True
     return id(fn) in EFFECTS and fn not in IN_PLACE_OPERATORS
 

@@ -91,7 +91,7 @@ def _(cell: CellType, name: str, own: bool = False):
     return None, delete_cell_pullback
 
 
-# -- global variables: constants, unless differentiated code has set them ------------------------------
+# -- global variables: constants, unless differentiated code has set them --------------------------
 
 _assigned: set[tuple[int, str]] = set()
 
@@ -133,7 +133,7 @@ def _(namespace: dict, name: str, value: object):
     return None, store_global_pullback
 
 
-# -- default values: the adjoint object of a function has them, by position or by name -----------------
+# -- default values: the adjoint object of a function has them, by position or by name -------------
 
 _with_defaults: WeakSet[FunctionType] = WeakSet()
 
@@ -195,7 +195,7 @@ def default_value(fn: FunctionType, key: Any) -> Any:
 
 non_differentiable(remember, missing_arguments, default_value)
 
-# -- what the user gets for a function -------------------------------------------------------------------
+# -- what the user gets for a function -------------------------------------------------------------
 
 
 class FunctionOnEntry:

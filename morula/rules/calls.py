@@ -100,11 +100,11 @@ def together(bars: Any) -> Any:
 
 
 def without_callee(back: Back, ȳ: Any) -> tuple[Any, ...]:
-    """From (function, object, arguments) to (method, arguments): the method counts as its object."""
+    """From (function, object, arguments) to (method, arguments): a method counts as its object."""
     return back(ȳ)[1:]
 
 
-# -- compiled callables ------------------------------------------------------------------------------
+# -- compiled callables ----------------------------------------------------------------------------
 
 CONTAINERS = (list, dict, set, deque)
 
@@ -156,7 +156,9 @@ def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
         for x in changed:
             if is_reached(x):
                 raise no_rule(
-                    fn, args, reason=f"it changes a {type(x).__name__} that the gradient runs through"
+                    fn,
+                    args,
+                    reason=f"it changes a {type(x).__name__} that the gradient runs through",
                 )
         return back(ȳ)
 
@@ -266,7 +268,7 @@ def array_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return compiled(fn, args, kwargs)
 
 
-# -- Python functions, methods, callable objects --------------------------------------------------------
+# -- Python functions, methods, callable objects ---------------------------------------------------
 
 _SINGLE_DISPATCH = functools.singledispatch(lambda x: x).__code__
 
@@ -299,9 +301,7 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return y, function_pullback
 
 
-def gradient_function(
-    fn: Any, family: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def gradient_function(fn: Any, family: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What `grad` or `value_and_grad` gave: by the general path, whatever was compiled for it."""
     f = fn.__wrapped__
     names = f.__code__.co_varnames[len(args) : f.__code__.co_argcount]
@@ -355,7 +355,7 @@ def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return compiled(fn, args, kwargs)
 
 
-# -- classes --------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 
 
 @resolves(type)
@@ -421,6 +421,12 @@ def generic_alias(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return y, back
 
 
+@serves(type(Generic[_T]).__call__)  # type: ignore[index]
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y, back = generic_alias(args[0], args[1:], kwargs)
+    return y, lambda ȳ: (NONE, *back(ȳ))
+
+
 def remember_class(x: Any, alias: Any) -> None:
     """What `typing` notes on an instance."""
     with contextlib.suppress(Exception):
@@ -438,8 +444,6 @@ non_differentiable(
 )  # fmt: skip
 
 
-
-
 def new_number(kind: Any) -> Any:
     """The rule of `float.__new__(cls, x)`: the value is that of `float(x)`."""
 
@@ -454,7 +458,7 @@ for _kind in (float, complex):
     serves(_kind.__new__)(new_number(_kind))
 non_differentiable(int.__new__, str.__new__, bytes.__new__)
 
-# -- functools ------------------------------------------------------------------------------------------
+# -- functools -------------------------------------------------------------------------------------
 
 
 def part(x̄: Any, key: Any) -> Any:
@@ -560,7 +564,7 @@ def is_same(a: Any, b: Any) -> bool:
 
 non_differentiable(is_same)
 
-# -- objects that operator makes -------------------------------------------------------------------------
+# -- objects that operator makes -------------------------------------------------------------------
 
 
 @resolves(operator.itemgetter)
@@ -640,7 +644,7 @@ def parts_of(fn: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
 
 non_differentiable(parts_of)
 
-# -- cotangents of tuples, that calls pass about ---------------------------------------------------------
+# -- cotangents of tuples, that calls pass about ---------------------------------------------------
 
 
 def entry(x̄: Any, i: int) -> Any:

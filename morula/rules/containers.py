@@ -47,7 +47,7 @@ from morula.core.extend import (
 from morula.rules.calls import entry, is_zero, lookup, served, serves, together
 from morula.rules.objects import give, owner_of, take
 
-# -- adjoint lists --------------------------------------------------------------------------------------
+# -- adjoint lists ---------------------------------------------------------------------------------
 
 
 @adjoint_object.register(list)
@@ -106,7 +106,7 @@ def by_class(method: str, *args: Any) -> Any:
     return y, lambda ȳ: back(ȳ)[1:]
 
 
-# -- all items of any iterable ----------------------------------------------------------------------------
+# -- all items of any iterable ---------------------------------------------------------------------
 
 
 def drain(xs: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
@@ -160,7 +160,7 @@ def entries(x̄: Any, n: int) -> list[Any]:
     return [entry(x̄, i) for i in range(n)]
 
 
-# -- tuples -----------------------------------------------------------------------------------------------
+# -- tuples ----------------------------------------------------------------------------------------
 
 
 @rrule(primitives.build_tuple)
@@ -411,7 +411,7 @@ def _(x: tuple) -> Any:
     return project_tuple
 
 
-# -- what a rule gets that returns a container: the cotangents of its items, by value ---------------------
+# -- what a rule gets that returns a container: the cotangents of its items, by value --------------
 
 
 new_containers(
@@ -464,10 +464,8 @@ def position(x: Any, key: Any) -> int:
 def not_like(x: Any, x̄: Any) -> CotangentError:
     """A cotangent that does not have the structure of its primal."""
     kind = type(x̄).__name__
-    try:
+    if hasattr(x̄, "__len__"):
         kind += f" of length {len(x̄)}"
-    except TypeError:
-        pass
     return CotangentError(
         f"the cotangent of a {type(x).__name__} of length {len(x)} is a {kind}, expected one entry "
         "for each of its items"
@@ -476,7 +474,7 @@ def not_like(x: Any, x̄: Any) -> CotangentError:
 
 non_differentiable(position)
 
-# -- lists --------------------------------------------------------------------------------------------------
+# -- lists -----------------------------------------------------------------------------------------
 
 
 @rrule(primitives.build_list, by_identity=True)
@@ -769,7 +767,7 @@ def list_imul(xs: list, k: int):
 
 
 def list_iadd(xs: list, more: object):
-    y, back = call(list.extend, xs, more)
+    _, back = call(list.extend, xs, more)
     return xs, lambda ȳ: back(ZERO)[1:]
 
 
@@ -882,7 +880,7 @@ def _(x: list) -> Any:
     return absorb
 
 
-# -- dicts --------------------------------------------------------------------------------------------------
+# -- dicts -----------------------------------------------------------------------------------------
 
 
 class Key:
@@ -1289,7 +1287,7 @@ def _(x: dict) -> Any:
     return absorb
 
 
-# -- sets ---------------------------------------------------------------------------------------------------
+# -- sets ------------------------------------------------------------------------------------------
 
 
 @adjoint_object.register(set)
@@ -1451,7 +1449,7 @@ def set_operator(op: Any) -> Any:
 for _op in (operator.or_, operator.and_, operator.sub, operator.xor):
     rrule(_op, by_identity=True)(set_operator(_op))
 
-# -- text, ranges, slices: constants --------------------------------------------------------------------------
+# -- text, ranges, slices: constants ---------------------------------------------------------------
 
 
 @rrule(operator.getitem)
@@ -1492,7 +1490,7 @@ def _(value: object, name: str):
     return primitives.check_bound(value, name), check_bound_pullback
 
 
-# -- the structure of arguments, and what the user gets ---------------------------------------------------------
+# -- the structure of arguments, and what the user gets --------------------------------------------
 
 
 class OnEntry:
@@ -1611,7 +1609,7 @@ for _cls in (list, dict, set):
     materialise.register(_cls, _of_mutable)
 
 
-# -- the memory of arrays, which the caller of a pullback may have written to since ------------------------------
+# -- the memory of arrays, which the caller of a pullback may have written to since ----------------
 
 
 @remembered.register(np.ndarray)

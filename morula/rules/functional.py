@@ -49,7 +49,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         total, step = call(operator.add, total, item)
         steps.append(step)
 
-    items, back = visit(args[0], each)
+    _, back = visit(args[0], each)
     if not steps:
         total = sum(plain[1:], start)
 
@@ -173,7 +173,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, reduce_pullback
 
 
-@serves(*[getattr(math, name) for name in ("prod", "fsum", "dist", "sumprod") if hasattr(math, name)])
+@serves(
+    *[getattr(math, name) for name in ("prod", "fsum", "dist", "sumprod") if hasattr(math, name)]
+)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     drained = [drain(x) if is_iterable(x) else (x, None) for x in args]
     if not any(back is not None for _, back in drained):

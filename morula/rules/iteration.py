@@ -42,7 +42,7 @@ from morula.rules.calls import MISSING, Back, entry, is_zero, lookup, serves
 from morula.rules.containers import Key, give_at
 from morula.rules.objects import give
 
-# -- where an item came from ------------------------------------------------------------------------------
+# -- where an item came from -----------------------------------------------------------------------
 
 
 class Origin:
@@ -63,6 +63,7 @@ class Unknown(Origin):
         self.iterator = iterator
 
     def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
         if not is_zero(c):
             raise no_rule(next, (self.iterator,))
 
@@ -77,6 +78,7 @@ class ListItem(Origin):
         self.i = i
 
     def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
         give_at(adjoint_of(self.xs), self.i, c)
 
 
@@ -90,6 +92,7 @@ class Entry(Origin):
         self.key = key
 
     def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
         give(adjoint_of(self.owner), self.key, c)
 
 
@@ -102,6 +105,7 @@ class Pieces(Origin):
         self.parts = parts
 
     def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
         for i in reversed(range(len(self.parts))):
             self.parts[i].deliver(entry(c, i))
 
@@ -115,13 +119,14 @@ class Value(Origin):
         self.step = step
 
     def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
         box = adjoint_of(self.step)
         box.cotangent = accumulate(box.cotangent, c)
 
 
 CONSTANT = Origin()
 
-# -- calls that iterators make -----------------------------------------------------------------------------
+# -- calls that iterators make ---------------------------------------------------------------------
 
 
 class Recording(threading.local):
@@ -174,6 +179,7 @@ class Recorder:
         self.origins: list[Origin] = []  # of the latest values
 
     def __call__(self, *items: Any) -> Any:
+        """The value, recorded unless a compiled function takes it."""
         steps = record(None)
         if steps is None:
             return self.fn(*items)
@@ -195,6 +201,7 @@ class Predicate(Recorder):
     __slots__ = ()
 
     def keep(self, y: Any, items: tuple[Any, ...], step: Step) -> None:
+        """Remember where an accepted item came from."""
         if y:
             self.origins.append(step.origins[0])
 
@@ -210,6 +217,7 @@ class Noted:
         self.keys: list[Any] = []
 
     def __call__(self, pair: Any) -> Any:
+        """The key, the item or the value."""
         self.keys.append(pair if self.kind == "keys" else pair[0])
         return pair[1] if self.kind == "values" else pair
 
@@ -251,7 +259,7 @@ def get_item(xs: Any) -> Any:
 
 non_differentiable(get_item)
 
-# -- the origin of the item that an iterator has just given ----------------------------------------------------
+# -- the origin of the item that an iterator has just given ----------------------------------------
 
 ORIGINS: dict[type, Callable[[Any, Any, int], Origin]] = {}
 
@@ -383,7 +391,7 @@ for _type in (*ORIGINS, type(iter({}.values())), type(reversed({}.values()))):
     on_entry.register(_type, lambda x, known: x)
     materialise.register(_type, lambda x, x̄, of: None)
 
-# -- iter ---------------------------------------------------------------------------------------------------------
+# -- iter ------------------------------------------------------------------------------------------
 
 
 @serves(iter)
@@ -461,7 +469,7 @@ def stacked(iterator: Any, xs: Any) -> Any:
     return np.stack([np.zeros(shape) if is_zero(row) else unthunk(row) for row in rows])
 
 
-# -- the next item --------------------------------------------------------------------------------------------------
+# -- the next item ---------------------------------------------------------------------------------
 
 
 @rrule(primitives.advance, by_identity=True)
@@ -528,7 +536,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return default[0], lambda ȳ: (NONE, back(ZERO)[1], ȳ)
 
 
-# -- iterators made of others ------------------------------------------------------------------------------------------
+# -- iterators made of others ----------------------------------------------------------------------
 
 
 def sources_of(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Callable[[], list[Any]]]:
@@ -569,7 +577,7 @@ class Repeated:
 @serves(zip)
 def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     iterators, back = sources_of(args)
-    y = zip(*iterators, **kwargs)
+    y = zip(*iterators, **kwargs)  # noqa: B905
     return y, lambda ȳ: (NONE, *back(), *[NONE] * len(kwargs))
 
 

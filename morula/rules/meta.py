@@ -71,7 +71,7 @@ def _(a: Numeric, b: Numeric):
     return accumulate(a, b), accumulate_pullback
 
 
-# -- calls of what has a rule: the rule's own code is differentiated, not the code that looks for it ----
+# -- calls of what has a rule: the rule's own code is differentiated, not the code that looks for it
 
 
 @serves(general.call)
@@ -192,7 +192,7 @@ def projected(project: Any, c: Any) -> tuple[Any, Any]:
 
 @serves(interface.J)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return call(interface.plain_J, *args, **kwargs)
+    return call(interface.differentiate, *args, **kwargs)
 
 
 @serves(interface.pull)
@@ -207,7 +207,7 @@ def general_gradient(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def general_withgradient(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`withgradient` by the general path."""
-    y, back = interface.plain_J(f, *args, **kwargs)
+    y, back = interface.differentiate(f, *args, **kwargs)
     return y, back(interface._one(y, f))[1:]
 
 
@@ -227,4 +227,3 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         n = 1 + len(args) + len(kwargs)
         return fn(*args, **kwargs), lambda ȳ: (ȳ,) * n
     return python_function(fn, args, kwargs)
-

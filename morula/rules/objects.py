@@ -9,6 +9,7 @@ Tests: tests/rules/test_objects.py
 """
 
 import builtins
+import contextlib
 import copy
 import numbers
 import operator
@@ -71,7 +72,7 @@ from morula.rules.calls import (
     serves,
 )
 
-# -- which objects have attributes that carry cotangents ----------------------------------------------
+# -- which objects have attributes that carry cotangents -------------------------------------------
 
 
 def slots_of(cls: type) -> list[str]:
@@ -136,7 +137,7 @@ def move(source: dict[Any, Any], target: dict[Any, Any]) -> None:
         give(target, key, take(source, key))
 
 
-# -- the `__dict__` of an object shares its table ------------------------------------------------------
+# -- the `__dict__` of an object shares its table --------------------------------------------------
 
 _exposed: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
@@ -151,10 +152,8 @@ def expose(x: Any) -> Any:
     d = x.__dict__
     if isinstance(x, CONTAINERS):
         return d
-    try:
+    with contextlib.suppress(TypeError):  # an object without weak references
         _exposed[id(d)] = x
-    except TypeError:  # an object without weak references
-        pass
     return d
 
 
@@ -166,7 +165,7 @@ def owner_of(d: dict[Any, Any]) -> Any:
 
 non_differentiable(table_of, expose, owner_of)
 
-# -- attributes that are set of classes and modules -----------------------------------------------------
+# -- attributes that are set of classes and modules ------------------------------------------------
 
 _assigned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
@@ -183,7 +182,7 @@ def is_assigned(owner: Any, name: str) -> bool:
 
 non_differentiable(assign, is_assigned)
 
-# -- reading --------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 Attribute = tuple[Any, Callable[[Any], Any]]  # the value, and ȳ -> the cotangent of the object
 
@@ -356,8 +355,7 @@ def plain_attribute(x: Any, name: str) -> Attribute:
         y = object.__getattribute__(x, name)
         return y, own_attribute(x, name)
     if kind is property and found.fget is not None:
-        y, back = call(found.fget, x)
-        return y, lambda ȳ: back(ȳ)[1]
+        return by_getter(found.fget, x)
     if kind is GetSetDescriptorType or kind is MemberDescriptorType:
         return compiled_attribute(x, name, kind)
     if kind is cached_property:
@@ -436,6 +434,12 @@ def class_field(cls: type, name: str) -> Callable[[Any], Any]:
     return to_nobody
 
 
+def by_getter(get: Any, x: Any) -> Attribute:
+    """What a getter gives."""
+    y, back = call(get, x)
+    return y, lambda ȳ: back(ȳ)[1]
+
+
 def super_attribute(s: Any, name: str) -> Attribute:
     """`super().name`; its cotangent is that of the object."""
     obj, cls = s.__self__, s.__self_class__
@@ -444,8 +448,7 @@ def super_attribute(s: Any, name: str) -> Attribute:
         if name in base.__dict__:
             found = base.__dict__[name]
             if type(found) is property and not isinstance(obj, type):
-                y, back = call(found.fget, obj)
-                return y, lambda ȳ: back(ȳ)[1]
+                return by_getter(found.fget, obj)
             break
     return getattr(s, name), to_object
 
@@ -462,7 +465,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, lambda ȳ: (NONE, ZERO)
 
 
-# -- setting and deleting -------------------------------------------------------------------------------
+# -- setting and deleting --------------------------------------------------------------------------
 
 
 @serves(setattr)
@@ -542,12 +545,26 @@ def delete_attribute(x: Any, name: str, delete: Any) -> Any:
     return None, delattr_pullback
 
 
-# -- the operators of classes that define them in Python ------------------------------------------------
+# -- the operators of classes that define them in Python -------------------------------------------
 
 SIGNS = dict(
     zip(
-        "add sub mul matmul truediv floordiv mod pow lshift rshift and_ or_ xor".split(),
-        "+ - * @ / // % ** << >> & | ^".split(),
+        [
+            "add",
+            "sub",
+            "mul",
+            "matmul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "pow",
+            "lshift",
+            "rshift",
+            "and_",
+            "or_",
+            "xor",
+        ],
+        ["+", "-", "*", "@", "/", "//", "%", "**", "<<", ">>", "&", "|", "^"],
         strict=True,
     )
 )
@@ -576,9 +593,7 @@ def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
     if left is right:
         by_right = MISSING
     reflected_first = (
-        by_right is not MISSING
-        and by_right is not lookup(left, second)
-        and issubclass(right, left)
+        by_right is not MISSING and by_right is not lookup(left, second) and issubclass(right, left)
     )
     ordered = [(by_left, False), (by_right, True)]
     if reflected_first or isinstance(a, (list, tuple, str, bytes)):  # sequences wait for numbers
@@ -618,10 +633,8 @@ def unary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """`-a` and the like, by the method of the class."""
     names = operators.METHODS.get(op) or of_builtins.METHODS[op]
     for name in names:
-        method = MISSING if name is None else lookup(type(args[0]), name)
-        if is_python(method):
-            y, back = call(method, *args)
-            return y, lambda ȳ: (NONE, *back(ȳ)[1:])
+        if name is not None and is_python(lookup(type(args[0]), name)):
+            return by_method(name)(op, args, kwargs)
     return compiled(op, args, kwargs)
 
 
@@ -673,11 +686,13 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 by_item = by_method("__getitem__")
 
-# -- exceptions -----------------------------------------------------------------------------------------
+# -- exceptions ------------------------------------------------------------------------------------
 
 
 EXCEPTIONS = [
-    cls for cls in vars(builtins).values() if isinstance(cls, type) and issubclass(cls, BaseException)
+    cls
+    for cls in vars(builtins).values()
+    if isinstance(cls, type) and issubclass(cls, BaseException)
 ]
 non_differentiable(*[cls.__dict__["__new__"] for cls in EXCEPTIONS if "__new__" in cls.__dict__])
 
@@ -695,8 +710,6 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return None, init_pullback
 
 
-
-
 @serves(SimpleNamespace)
 def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if args:
@@ -705,7 +718,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, lambda ȳ: (NONE, *[take(table_of(y), name) for name in kwargs])
 
 
-# -- copies ---------------------------------------------------------------------------------------------
+# -- copies ----------------------------------------------------------------------------------------
 
 
 @serves(copy.copy)
@@ -770,7 +783,7 @@ def move_adjoint(new: Any, old: Any) -> None:
         move(source, target)
 
 
-# -- cotangents of objects by value, and what the user gets ---------------------------------------------
+# -- cotangents of objects by value, and what the user gets ----------------------------------------
 
 
 def own_fields(x: Any) -> dict[str, Any]:
@@ -872,6 +885,7 @@ def is_part_of_python(cls: type) -> bool:
 
 
 non_differentiable(is_part_of_python)
+
 
 @remembered.register(object)
 def _(x: Any, known: dict[int, Any]) -> Any:

@@ -151,7 +151,9 @@ PROGRAMS = {
     "frozen dataclass": lambda x: Frozen(x).x * Frozen(1.0, x).y,
     "dataclasses.replace": lambda x: dataclasses.replace(Point(x, x), y=x * x).r,
     "named tuple": lambda x: Named(x, x * x).product() * Named(v=x, u=2.0).v + Named(x).product(),
-    "named tuple's own methods": lambda x: Named(x)._replace(v=x).product() + Named._make([x, x])[1],
+    "named tuple's own methods": lambda x: (
+        Named(x)._replace(v=x).product() + Named._make([x, x])[1]
+    ),
     "collections.namedtuple": lambda x: sum(collections.namedtuple("P", "a b")(x, x * x)),
     "subclass of list": lambda x: Stack([x, x * x])[1] * x,
     "super in a subclass of list": lambda x: (lambda s: (s.push(x), s[-1] * s[0])[1])(Stack([x])),
@@ -191,7 +193,7 @@ def test_the_gradient_of_a_call_agrees_with_differences(name):
         lambda x: np.sum(x),
         lambda x: np.add.reduce(x),
         lambda x: (x @ np.ones(3)) * x.mean(),
-        lambda x: getattr(np, 'sin')(x).dot(x),
+        lambda x: np.sin(x).dot(x),
     ],
 )
 def test_methods_and_functions_of_arrays(call):

@@ -1,5 +1,7 @@
 """Containers: displays, items, methods, construction, unpacking, and gradients of their shape."""
 
+# ruff: noqa: B905
+
 import collections
 import operator
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """sum, min, max, sorted, reduce."""
 
+# ruff: noqa: B905
+
 import functools
 import operator
 from fractions import Fraction
@@ -77,7 +79,8 @@ def folds(x, y):
     return (
         functools.reduce(lambda a, b: a * b + x, xs)
         + functools.reduce(operator.mul, xs, y)
-        + functools.reduce(max, xs) * functools.reduce(lambda a, b: a + [b * a[-1]], (x, y), [y])[-1]
+        + functools.reduce(max, xs)
+        * functools.reduce(lambda a, b: a + [b * a[-1]], (x, y), [y])[-1]
         + functools.reduce(lambda a, b: (b, a[0] * b), map(lambda v: v * x, xs), (1.0, y))[1]
     )
 

@@ -1,5 +1,7 @@
 """Iteration: for loops, iter and next, zip, enumerate, map, filter, reversed."""
 
+# ruff: noqa: B905
+
 import numpy as np
 import pytest
 
@@ -86,7 +88,9 @@ def by_hand(x, y):
     rest = iter(it)
     s += next(rest, x) * 3 + next(rest, x * x) + next(rest, y)
     t = iter((x, y))
-    return s * next(t) + Growing(y, 1).__next__() + next(Growing(x, 2)) + next(iter({"k": x}.values()))
+    return (
+        s * next(t) + Growing(y, 1).__next__() + next(Growing(x, 2)) + next(iter({"k": x}.values()))
+    )
 
 
 def zipped(x, y):
@@ -110,7 +114,9 @@ def mapped(x, y):
     s = weighted(map(lambda v: v * v, xs)) * weighted(map(lambda a, b: a * b * x, xs, (y, x)))
     s += weighted(map(lambda v: v * y, map(lambda v: v + x, xs)))
     s += weighted(list(map(float, xs))) + sum(map(abs, [-x, y])) + max(map(lambda v: v * y, xs))
-    return s + weighted(map([x, y, x * x].__getitem__, [2, 0, 1])) + weighted(map(pow, (x, y), [2, 3]))
+    return (
+        s + weighted(map([x, y, x * x].__getitem__, [2, 0, 1])) + weighted(map(pow, (x, y), [2, 3]))
+    )
 
 
 def filtered(x, y):

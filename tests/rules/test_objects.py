@@ -1,5 +1,7 @@
 """Objects: attributes, slots, properties, descriptors, operators of classes, copies."""
 
+# ruff: noqa: B905
+
 import copy
 import dataclasses
 import enum
@@ -13,7 +15,6 @@ import pytest
 
 from morula import J, NoRuleError, Tangent, UnsupportedError, gradient, pullback, rrule
 from morula.testing import check_gradient
-
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -193,8 +194,8 @@ def attribute_chain(x):
 
 def attributes_by_name(x):
     o = Plain(w=x)
-    setattr(o, "h", x * x)
-    return getattr(o, "h") * getattr(o, "w", 1.0) * getattr(o, "missing", x)
+    o.h = x * x
+    return o.h * getattr(o, "w", 1.0) * getattr(o, "missing", x)
 
 
 def the_dict_of_an_object(x):
@@ -371,9 +372,13 @@ def test_operators_of_classes_agree_with_differences():
 
 
 def test_operators_that_no_class_defines_raise_what_python_raises():
-    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Vector' and 'float'"):
+    with pytest.raises(
+        TypeError, match=r"unsupported operand type\(s\) for \+: 'Vector' and 'float'"
+    ):
         gradient(lambda x: Vector(x) + x, 1.0)
-    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for /: 'Plain' and 'float'"):
+    with pytest.raises(
+        TypeError, match=r"unsupported operand type\(s\) for /: 'Plain' and 'float'"
+    ):
         gradient(lambda x: Plain() / x, 1.0)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         gradient(lambda x: Plain(w=x).nothing, 1.0)

@@ -46,7 +46,9 @@ _RUNNING = {np.add: np.cumsum, np.multiply: np.cumprod}
 @resolves(np.ufunc)
 def ufunc_call(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that no rule of the ufunc itself serves: keywords, or types that it does not know."""
-    if len(args) > ufunc.nin or kwargs.get("out") not in (None, (None,) * ufunc.nout):
+    out = kwargs.get("out")
+    given = out if isinstance(out, tuple) else (out,)
+    if len(args) > ufunc.nin or any(x is not None for x in given):
         raise refuse(f"np.{ufunc.__name__} with out=")
     kwargs.pop("out", None)
     if find_rrule(np.ufunc.__call__, (ufunc, *args), kwargs) is None:
