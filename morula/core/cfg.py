@@ -118,9 +118,7 @@ def is_reducible(ir: IR) -> bool:
     parent = dominators(ir)
     index = {b: i for i, b in enumerate(reachable(ir))}
     return all(
-        index[b] < index[s] or dominates(parent, s, b)
-        for b in index
-        for s in b.successors()
+        index[b] < index[s] or dominates(parent, s, b) for b in index for s in b.successors()
     )
 
 

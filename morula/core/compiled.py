@@ -100,7 +100,12 @@ class Family:
         if not specialising or tries > Program.most_tries:
             return program
         gradient = Gradient(
-            f, list(key), self.wanted, self.with_value, self.single, False,
+            f,
+            list(key),
+            self.wanted,
+            self.with_value,
+            self.single,
+            False,
             examples=() if tries else args,  # what was assumed once and did not hold is not again
         )
         try:

@@ -43,9 +43,7 @@ class Node:
         self.operands = operands
         self.depth = 1 + max([x.depth for x in operands if type(x) is Node], default=0)
         # Pure trees may be evaluated later than they stand, the others keep their order.
-        self.is_pure = call.movable and all(
-            x.is_pure for x in operands if type(x) is Node
-        )
+        self.is_pure = call.movable and all(x.is_pure for x in operands if type(x) is Node)
 
     def loads(self) -> list[Var]:
         """The local variables that evaluating the tree reads."""
@@ -824,7 +822,8 @@ for _primitive, _op in (
     (primitives.build_string, "BUILD_STRING"),
 ):
     select(
-        _primitive, lambda asm, node, op=_op: asm.op(op, len(node.operands))  # type: ignore[misc]
+        _primitive,
+        lambda asm, node, op=_op: asm.op(op, len(node.operands)),  # type: ignore[misc]
     )
 select(primitives.build_map, lambda asm, node: asm.const_key_map(len(node.operands) // 2))
 select(

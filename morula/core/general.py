@@ -86,8 +86,10 @@ def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
         return opaque(fn, args, kwargs, reason)
     y, back = forward(*args, **kwargs)
     code = fn.__code__
-    if not kwargs and len(args) == code.co_argcount and not (
-        code.co_flags & 0x0C or code.co_kwonlyargcount
+    if (
+        not kwargs
+        and len(args) == code.co_argcount
+        and not (code.co_flags & 0x0C or code.co_kwonlyargcount)
     ):
         return y, partial(_with_callee, back)
     return y, partial(_by_call, back, _binding(code, len(args), tuple(kwargs)))
@@ -113,9 +115,7 @@ def _binding(code: CodeType, n_args: int, keywords: tuple[str, ...]) -> list[Any
     star = n_named
     double_star = n_named + bool(code.co_flags & inspect.CO_VARARGS)
     names = code.co_varnames[:n_named]
-    where: list[Any] = [
-        i if i < n_positional else (star, i - n_positional) for i in range(n_args)
-    ]
+    where: list[Any] = [i if i < n_positional else (star, i - n_positional) for i in range(n_args)]
     for k in keywords:
         where.append(names.index(k) if k in names else (double_star, k))
     return where

@@ -60,6 +60,7 @@ from morula.core.traits import (
     sample,
 )
 
+
 @dataclass(frozen=True)
 class OneOf:
     """A value of one of a few types that rules mostly treat alike, such as int and float."""
@@ -263,9 +264,7 @@ class Specialiser(Inference):
 
     max_calls = 600
 
-    def __init__(
-        self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any] = ()
-    ) -> None:
+    def __init__(self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any] = ()) -> None:
         ir = lower(fn.__code__, fn.__globals__).copy()
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
         self.fn = fn
@@ -449,9 +448,7 @@ class Specialiser(Inference):
         """A captured variable that nobody here rebinds is read once, at the entry."""
         ir = self.ir
         rebound = {c.args[0] for c in ir.calls() if c.primitive is set_cell}
-        shared = {
-            a for c in ir.calls() if c.primitive not in (get_cell, set_cell) for a in c.args
-        }
+        shared = {a for c in ir.calls() if c.primitive not in (get_cell, set_cell) for a in c.args}
         reads = []
         for cell, real in zip(ir.free, self.fn.__closure__ or (), strict=True):
             if cell in rebound or cell in shared:
@@ -503,7 +500,14 @@ class Specialiser(Inference):
                 block.calls[i:i] = bound.calls
                 i += len(bound.calls)
                 block, i = inline(
-                    ir, block, i, callee, bound.operands, free, call.removable, results,
+                    ir,
+                    block,
+                    i,
+                    callee,
+                    bound.operands,
+                    free,
+                    call.removable,
+                    results,
                     keep_positions=callee.filename == ir.filename,
                 )
                 self.chains_from(first, chain)
@@ -527,7 +531,11 @@ class Specialiser(Inference):
         fn = self.value(call.fn)
         free: list[Operand] = []
         if type(fn) is Const and type(fn.value) is FunctionType:
-            code, namespace, defaults = fn.value.__code__, fn.value.__globals__, fn.value.__defaults__
+            code, namespace, defaults = (
+                fn.value.__code__,
+                fn.value.__globals__,
+                fn.value.__defaults__,
+            )
             kwdefaults = fn.value.__kwdefaults__ or {}
             if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
                 return None
@@ -1150,5 +1158,6 @@ def _is_builtin(t: type) -> bool:
 @transfers(range)
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     return Known(range)
+
 
 non_differentiable(actual_type, actual_attribute, actual_length, actual_item, detail_matches)

@@ -242,9 +242,7 @@ def check_argnums(argnums: Any) -> None:
     """Argnums are an int or a sequence of ints."""
     numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(isinstance(i, int) and not isinstance(i, bool) for i in numbers):
-        raise errors.ArgumentError(
-            f"argnums must be an int or a sequence of ints, got {argnums!r}"
-        )
+        raise errors.ArgumentError(f"argnums must be an int or a sequence of ints, got {argnums!r}")
 
 
 def positions_of(argnums: Any, n: int, f: Any) -> list[int]:

@@ -282,7 +282,9 @@ class IRPrinter:
     def block(self, block: Block) -> list[str]:
         """The lines of a block."""
         params = ", ".join(self.operand(p) for p in block.params)
-        notes = [w for w, marked in (("kept", self.ir.kept), ("cold", self.ir.cold)) if block in marked]
+        notes = [
+            w for w, marked in (("kept", self.ir.kept), ("cold", self.ir.cold)) if block in marked
+        ]
         lines = [_noted(f"{self.labels[block]}({params}):", notes)]
         for call in block.calls:
             line = call.position.line

@@ -211,9 +211,7 @@ class Gradient:
                 value = None
             if value is None and not entry.has_one_rule():
                 return None
-            options.append(
-                [object] if value is None else [k.type for k in possibilities(value)]
-            )
+            options.append([object] if value is None else [k.type for k in possibilities(value)])
         if all(len(o) == 1 for o in options) and not call.keywords:
             exact = exact_rule(call.fn.value, tuple([o[0] for o in options]))
             if exact is not None:
@@ -686,9 +684,7 @@ class Gradient:
 
         for namespace, name, value in guards.globals.values():
             found = ir.var(name)
-            block.calls.append(
-                Call(found, Const(load_global), (Const(namespace), Const(name)))
-            )
+            block.calls.append(Call(found, Const(load_global), (Const(namespace), Const(name))))
             check(self.append(block, operator.is_, found, Const(value)))
         for owner, name, value in guards.attributes.values():
             found = ir.var(name)
@@ -868,9 +864,7 @@ def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
             raise NotSpecialised("an object from outside of the function may be changed")
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
-        varied.update(
-            v for v in variables if v not in s.counted and _may_hold(s.types.get(v))
-        )
+        varied.update(v for v in variables if v not in s.counted and _may_hold(s.types.get(v)))
         _spread_varied(s, varied)
     return varied
 
@@ -1009,5 +1003,3 @@ def _runs_empty(start: Block | None, header: Block) -> bool:
         seen.add(block)
         work += [b.block for b in block.branches]
     return True
-
-

@@ -20,7 +20,18 @@ from typing import Any
 from morula.core import errors
 from morula.core.cfg import Loop, canonical_loops, is_reducible, leads_to, one_exit
 from morula.core.cotangents import ZERO, accumulate
-from morula.core.ir import IR, NOWHERE, Block, Branch, Call, Const, Operand, Position, Var, reachable
+from morula.core.ir import (
+    IR,
+    NOWHERE,
+    Block,
+    Branch,
+    Call,
+    Const,
+    Operand,
+    Position,
+    Var,
+    reachable,
+)
 from morula.core.primitives import (
     DONE,
     advance,
@@ -174,9 +185,7 @@ class Reversal:
         block.calls.append(Call(out, Const(fn), args, (), self.position))
         return out
 
-    def adjoint_of_calls(
-        self, block: Block, pairs: list[tuple[Var, Pair, Var, Position]]
-    ) -> Block:
+    def adjoint_of_calls(self, block: Block, pairs: list[tuple[Var, Pair, Var, Position]]) -> Block:
         """Call the pullbacks, last first; returns the block that control is in after them."""
         for y, pair, back, position in reversed(pairs):
             self.position = position
@@ -319,9 +328,7 @@ class _Residuals:
         ]
         self.bodies = self.find_bodies()
         self.beginning = {self.marks[begin_iteration, loop][0][0]: loop for loop in self.loops}
-        self.pulled: dict[Loop, list[tuple[Var, Operand]]] = {
-            loop: [] for loop in self.loops
-        }
+        self.pulled: dict[Loop, list[tuple[Var, Operand]]] = {loop: [] for loop in self.loops}
         self.tapes: dict[Loop, Var] = {}
         self.position = NOWHERE
 
@@ -431,9 +438,7 @@ class _Residuals:
         header.branches = [Branch(leave.block, leave.args, ended), Branch(begin.block, begin.args)]
         block, _ = self.marks[begin_iteration, loop][0]
         items = self.variables.read(block, ("items", loop))
-        block.calls[:0] = [
-            Call(item, Const(pull), (items,)) for item, _ in reversed(pulled[:-1])
-        ]
+        block.calls[:0] = [Call(item, Const(pull), (items,)) for item, _ in reversed(pulled[:-1])]
         self.variables.finish()
 
     def drop_marks(self) -> None:

@@ -336,9 +336,7 @@ def _(f: Folding, call: Call) -> Operand | list[Call] | None:
     left, right = f.definition(a, build_tuple), f.definition(b, build_tuple)
     if left is None or right is None or len(left.args) != len(right.args):
         return None
-    sums = [
-        f.new_call(call, accumulate, x, y) for x, y in zip(left.args, right.args, strict=True)
-    ]
+    sums = [f.new_call(call, accumulate, x, y) for x, y in zip(left.args, right.args, strict=True)]
     return [*sums, f.same_call(call, build_tuple, *[c.out for c in sums])]
 
 

@@ -1,15 +1,15 @@
 """What the rules tell the core about types, so that the core need know none.
 
-    no_tangent(str, ...)           values of these types have no tangent space
-    detail_of.register(T)          what the program's meaning depends on besides the type (hashable)
-    sample_of(T)                   a small value of type T with a given detail, for type inference
-    unit.register(T)               the cotangent "one" of an output of type T
-    zero_of(T)                     a zero cotangent that sums start from, where that is fast
-    adjoint_object.register(T)     the adjoint object of a mutable value, found by its identity
-    collector.register(T)          what has reached a mutable result of a rule, by value
-    on_entry.register(T)           an argument of type T as it is before the function runs
-    remembered.register(T)         what a pullback needs of memory that its caller may change
-    materialise.register(T)        the gradient that a user gets for an argument of type T
+no_tangent(str, ...)           values of these types have no tangent space
+detail_of.register(T)          what the program's meaning depends on besides the type (hashable)
+sample_of(T)                   a small value of type T with a given detail, for type inference
+unit.register(T)               the cotangent "one" of an output of type T
+zero_of(T)                     a zero cotangent that sums start from, where that is fast
+adjoint_object.register(T)     the adjoint object of a mutable value, found by its identity
+collector.register(T)          what has reached a mutable result of a rule, by value
+on_entry.register(T)           an argument of type T as it is before the function runs
+remembered.register(T)         what a pullback needs of memory that its caller may change
+materialise.register(T)        the gradient that a user gets for an argument of type T
 """
 
 from __future__ import annotations

@@ -141,9 +141,7 @@ def lists_of(s: Any, over: Any, source: Any) -> list[Any] | None:
         return None
     if not any(kind.type is list for kind in kinds):
         return None
-    return [
-        a if kind.type is list else None for a, kind in zip(source.args, kinds, strict=True)
-    ]
+    return [a if kind.type is list else None for a, kind in zip(source.args, kinds, strict=True)]
 
 
 def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, lists: list[Any]) -> None:
