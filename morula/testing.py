@@ -821,7 +821,7 @@ def _identical(a: Any, b: Any) -> bool:
     fields = _children(a)
     if fields is not None:
         return _identical(dict(fields), dict(_children(b) or ()))
-    if isinstance(a, Iterator) or type(a).__eq__ is object.__eq__:
+    if isinstance(a, Iterator) or type(a).__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
         return True  # nothing more can be said without using it up
     return bool(a == b) or a != a
 

@@ -242,7 +242,8 @@ class ArrayWriter(Choices):
             forms += ["np.cumsum({0}, axis=0)", "np.broadcast_to({0}, (2, *{0}.shape))"]
             forms += ["np.diff({0}, axis=-1)"]
         if len(x.shape) > 1:
-            forms += ["np.swapaxes({0}, 0, 1)", "np.moveaxis({0}, 0, -1)", "{0}.transpose(-1, *range({0}.ndim - 1))"]
+            forms += ["np.swapaxes({0}, 0, 1)", "np.moveaxis({0}, 0, -1)"]
+            forms += ["{0}.transpose(-1, *range({0}.ndim - 1))"]
         form = self.pick(forms)
         shape = eval(form.format("x"), {"np": np, "x": np.zeros(x.shape)}).shape
         return form.format(x.name), shape, x.complex
@@ -374,9 +375,10 @@ def sensitivity(program: ArrayProgram, gradients: Any) -> list[Any]:
     """How far the gradients move when the arguments do in their last places."""
     args = program.arguments()
     eps = max(float(np.finfo(x.dtype).eps) for x in args)
-    nudged = [type(x)(x * (1 + 4 * eps)) if x.shape == () else x * (1 + 4 * eps) for x in args]
-    nudged = [np.asarray(n, x.dtype) if isinstance(x, np.ndarray) else n
-              for x, n in zip(args, nudged, strict=True)]
+    nudged = [
+        np.asarray(x * (1 + 4 * eps), x.dtype)[() if isinstance(x, np.generic) else ...]
+        for x in args
+    ]
     with on_path("general"):
         moved = morula.gradient(program.load(), *nudged)
     return [np.abs(x - y) for x, y in zip(moved, gradients, strict=True)]

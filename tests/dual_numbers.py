@@ -70,8 +70,9 @@ DUNDERS = {
     "mod": (operator.mod, lambda a, b: 1.0, lambda a, b: -(a // b)),
 }
 for _name, (_fn, _da, _db) in DUNDERS.items():
-    setattr(Dual, f"__{_name}__", lifted(_fn, _da, _db))
-    setattr(Dual, f"__r{_name}__", lambda b, a, g=lifted(_fn, _da, _db): g(a, b))
+    _lifted = lifted(_fn, _da, _db)
+    setattr(Dual, f"__{_name}__", _lifted)
+    setattr(Dual, f"__r{_name}__", lambda b, a, g=_lifted: g(a, b))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     _fn = getattr(operator, _name)
     setattr(Dual, f"__{_name}__", lambda a, b, fn=_fn: fn(plain(a), plain(b)))

@@ -17,7 +17,15 @@ import numpy as np
 import pytest
 
 import morula
-from morula import DifferentiationError, grad, gradient, pullback, rrule, value_and_grad, withgradient
+from morula import (
+    DifferentiationError,
+    grad,
+    gradient,
+    pullback,
+    rrule,
+    value_and_grad,
+    withgradient,
+)
 from morula.core import compiled
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -270,7 +278,7 @@ def test_a_captured_variable_rebound_between_calls():
     k = 2.0
 
     def f(x):
-        return x * k
+        return x * k  # noqa: F821 (it is deleted below)
 
     g = grad(f)
     assert g(3.0) == 2.0
@@ -881,7 +889,7 @@ def test_the_call_after_an_exception_works():
         (lambda x: [x][1], 2.0, IndexError),
         (lambda x: {"a": x}["b"], 2.0, KeyError),
         (lambda x: x.missing, 2.0, AttributeError),
-        (lambda x: undefined_name, 2.0, NameError),
+        (lambda x: undefined_name, 2.0, NameError),  # noqa: F821 (it is not there)
         (lambda x: x + "text", 2.0, TypeError),
         (lambda x: math.exp(x), 1e4, OverflowError),
         (lambda x: (x, x)[0](x), 2.0, TypeError),

@@ -246,12 +246,12 @@ def test_a_pullback_may_be_called_any_number_of_times():
 
 
 def test_a_pullback_is_linear_and_accepts_any_output():
-    y, back = pullback(lambda z: z * z, 1 + 2j)
+    _, back = pullback(lambda z: z * z, 1 + 2j)
     assert back(1.0)[0] == 2 - 4j
     assert back(1j)[0] == pytest.approx(4 + 2j)
     assert pullback(lambda x: x > 1, 2.0)[1](True) == (0.0,)
     assert pullback(lambda x: None, 2.0)[1](None) == (0.0,)
-    y, back = pullback(lambda x: np.outer(x, x), np.array([1.0, 2.0]))
+    _, back = pullback(lambda x: np.outer(x, x), np.array([1.0, 2.0]))
     np.testing.assert_array_equal(back(np.eye(2))[0], [2.0, 4.0])
 
 

@@ -1,4 +1,4 @@
-"""The language: every construct that is lowered, differentiated in functions as people write them."""
+"""The language: every construct that is lowered, in functions as people write them."""
 
 # ruff: noqa: B905
 

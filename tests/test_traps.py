@@ -310,7 +310,7 @@ def test_t2_a_deleted_variable_that_is_read():
     def f(x):
         a = x * x
         del a
-        return a
+        return a  # noqa: F821 (it is deleted)
 
     with pytest.raises(UnboundLocalError):
         gradient(f, 1.0)
@@ -622,7 +622,7 @@ def test_t5_twenty_uses_of_one_array():
 
 def test_t5_the_caller_changes_what_it_got_and_calls_again():
     x = V.copy()
-    y, back = pullback(lambda x: (x * x, x), x)
+    _, back = pullback(lambda x: (x * x, x), x)
     seeds = (np.ones(3), np.ones(3))
     first = back(seeds)[0]
     expected = first.copy()
@@ -879,7 +879,7 @@ def test_t6_default_arguments():
 
 
 def test_t6_a_mutable_default():
-    def f(x, memory=[]):
+    def f(x, memory=[]):  # noqa: B006 (it is what is tested)
         memory.append(x)
         return memory[-1] * x
 

@@ -10,8 +10,8 @@ import sys
 from types import CodeType
 from typing import Any
 
-from bytecode import BinaryOp, Bytecode, Compare, FreeVar, Instr, Label
-from bytecode.instr import InstrLocation, Intrinsic1Op
+from bytecode import BinaryOp, Bytecode, Compare, Instr, Label
+from bytecode.instr import FreeVar, InstrLocation, Intrinsic1Op
 
 from morula.core.ir import Position
 

@@ -52,7 +52,7 @@ class Family:
         self.first: CodeType | None = None
         self.specialised: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
-    def function(self, f: FunctionType) -> FunctionType:
+    def function(self, f: Any) -> Any:
         """The gradient function of `f`."""
         cell = CellType()
         g = FunctionType(
@@ -79,7 +79,7 @@ class Family:
         """The program for arguments like these; `failed` is one whose guards did not hold."""
         key = tuple([known_value(a) for a in args])
         if key not in self.programs and self.kinds[tuple(map(coarsened, key))] >= self.most_fine:
-            key = tuple(map(coarsened, key))  # many shapes: one program for all of them
+            key = tuple(map(coarsened, key))  # many shapes: one program for all of them  # type: ignore[arg-type]
         found = self.programs.get(key)
         if found is not None and found is not failed:
             return found

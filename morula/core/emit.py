@@ -37,6 +37,8 @@ class Node:
     """A call whose single-use operands stand in it as nodes: an expression tree."""
 
     __slots__ = ("call", "depth", "is_pure", "operands")
+    depth: int
+    is_pure: bool
 
     def __init__(self, call: Call, operands: list[Any]) -> None:
         self.call = call
@@ -404,7 +406,9 @@ class _Emitter:
     def emit_loop_test(self, block: Block, jump: Jump) -> None:
         asm = self.asm
         ended, go_on = jump.branches[0].block, jump.branches[1].block
-        assert ended is not None and go_on is not None and jump.item is not None
+        assert ended is not None
+        assert go_on is not None
+        assert jump.item is not None
         self.operand(jump.operands[0])
         asm.at(block.calls[-2].position)
         done = Label()
@@ -742,11 +746,11 @@ def _constant(x: Operand) -> Any:
 
 
 for _name in BINARY_OPS:
-    select(getattr(operator, _name), lambda asm, node, n=_name: asm.binary(n), _takes(2))
+    select(getattr(operator, _name), lambda asm, node, n=_name: asm.binary(n), _takes(2))  # type: ignore[misc]
 for _name in COMPARISONS:
-    select(getattr(operator, _name), lambda asm, node, n=_name: asm.compare(n), _takes(2))
+    select(getattr(operator, _name), lambda asm, node, n=_name: asm.compare(n), _takes(2))  # type: ignore[misc]
 for _name in UNARY:
-    select(getattr(operator, _name), lambda asm, node, n=_name: asm.unary(n), _takes(1))
+    select(getattr(operator, _name), lambda asm, node, n=_name: asm.unary(n), _takes(1))  # type: ignore[misc]
 select(primitives.alias, lambda asm, node: None, _takes(1))
 select(operator.is_, lambda asm, node: asm.op("IS_OP", 0), _takes(2))
 select(operator.is_not, lambda asm, node: asm.op("IS_OP", 1), _takes(2))

@@ -83,7 +83,7 @@ def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
     """A Python function: through its own code."""
     forward, reason = try_forward_of(fn)
     if forward is None:
-        return opaque(fn, args, kwargs, reason)
+        return opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
     y, back = forward(*args, **kwargs)
     code = fn.__code__
     if (

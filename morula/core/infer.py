@@ -36,14 +36,13 @@ from morula.core.primitives import (
     actual_item,
     actual_length,
     actual_type,
-    sum_if_any,
     advance,
     build_tuple,
     get_cell,
     load_global,
     make_function,
     set_cell,
-    store_global,
+    sum_if_any,
     unpack,
 )
 from morula.core.registry import is_constant, non_differentiable, registry
@@ -879,7 +878,7 @@ def rewrites(rewrite: Callable[[Specialiser], bool]) -> Callable[[Specialiser], 
     return rewrite
 
 
-Transfer = Callable[[Specialiser, Call, list[Value]], Value]
+Transfer = Callable[[Any, Call, list[Value]], Value]
 TRANSFERS: dict[int, Transfer] = {}
 
 
@@ -953,7 +952,7 @@ def _call_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...], fine
         warnings.simplefilter("ignore")
         y = fn(*samples[:n], **dict(zip(keywords, samples[n:], strict=True)))
     value = known_value(y)
-    return value if fine else coarsened(value)  # type: ignore[return-value]
+    return value if fine else coarsened(value)
 
 
 def is_fine(value: Value) -> bool:
@@ -1042,10 +1041,10 @@ def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
 def _(s: Specialiser, call: Call, args: list[Value]) -> Value:
     items, key = known(args[0]), args[1]
     if items is not None and items.type is tuple:
-        if items.detail and type(key) is Const and type(key.value) is int:
-            if -len(items.detail) <= key.value < len(items.detail):
-                return items.detail[key.value]
-        return None
+        known_items = items.detail or ()
+        plain = type(key) is Const and type(key.value) is int
+        inside = plain and -len(known_items) <= key.value < len(known_items)  # type: ignore[union-attr]
+        return known_items[key.value] if inside else None  # type: ignore[union-attr]
     entry = registry.get(operator.getitem)
     if entry is None or not entry.stable:
         return None

@@ -35,8 +35,32 @@ EFFECTS = {
 
 
 MUTATORS = set(
-    "append extend insert pop remove clear sort reverse update setdefault popitem add discard fill put "
-    "resize partition itemset setfield setflags write appendleft popleft rotate".split()
+    [
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "remove",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "setdefault",
+        "popitem",
+        "add",
+        "discard",
+        "fill",
+        "put",
+        "resize",
+        "partition",
+        "itemset",
+        "setfield",
+        "setflags",
+        "write",
+        "appendleft",
+        "popleft",
+        "rotate",
+    ]
 )
 
 
@@ -67,8 +91,9 @@ def inline(
     """Replace the call `block.calls[index]` by the body of `callee`.
 
     `args` are its arguments, one per parameter, and `free` its cells. The calls put in stand where
-    the call stood in the source, or where they stood themselves, if that is the same file. The result of a straight body is noted in `results`, for the
-    caller to substitute. Returns where the calls behind it now are: a block and an index.
+    the call stood in the source, or where they stood themselves, if that is the same file. The
+    result of a straight body is noted in `results`, for the caller to substitute. Returns where the
+    calls behind it now are: a block and an index.
     """
     call = block.calls[index]
     renamed: dict[Var, Operand] = dict(zip(callee.params, args, strict=True))

@@ -232,7 +232,7 @@ def count_uses(ir: IR) -> dict[Var, int]:
                 if type(x) is Var:
                     uses[x] = uses.get(x, 0) + 1
         for branch in block.branches:
-            for x in (*branch.args, branch.cond):
+            for x in (*branch.args, branch.cond):  # type: ignore[assignment]
                 if type(x) is Var:
                     uses[x] = uses.get(x, 0) + 1
     return uses

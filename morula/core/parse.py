@@ -11,7 +11,7 @@ import ast
 import builtins
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from morula.core.ir import IR, Block, Branch, Call, Const, IRPrinter, Operand, Position, Var
@@ -58,7 +58,8 @@ class _Parser:
             if not line[0].isspace():
                 self.blocks[line.partition("(")[0]] = self.ir.block()
         block: Block | None = None
-        for self.line in self.lines[1:]:
+        for line in self.lines[1:]:
+            self.line = line
             if not self.line[0].isspace():
                 block = self.head_of_block()
                 continue
@@ -141,8 +142,8 @@ class _Parser:
         self.at = match.end()
         return match
 
-    def items(self, end: str) -> Any:
-        """Go through items between commas, to the bracket `end`; without, as long as there are commas."""
+    def items(self, end: str) -> Iterator[None]:
+        """Go through items between commas, to the bracket `end` if there is one."""
         if end and self.take(end):
             return
         yield

@@ -61,7 +61,8 @@ def build_string(*parts: str) -> str:
 def format_value(value: Any, conversion: str, spec: Any) -> str:
     """One `{value!conversion:spec}` of an f-string."""
     if conversion:
-        value = {"s": str, "r": repr, "a": ascii}[conversion](value)
+        convert: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+        value = convert[conversion](value)
     return format(value, spec)
 
 

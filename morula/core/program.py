@@ -21,6 +21,7 @@ from types import (
 from typing import Any
 
 from morula.core import errors
+from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.context import enter, leave
 from morula.core.cotangents import (
     NONE,
@@ -36,21 +37,19 @@ from morula.core.emit import emit, merge_blocks
 from morula.core.general import call as general_call
 from morula.core.infer import (
     AssumptionsUnsafe,
-    IteratorOver,
-    bail_out,
-    check_type,
     Inference,
+    IteratorOver,
     NotSpecialised,
     Specialiser,
     Value,
+    bail_out,
     bind,
+    check_type,
     inline_form,
     is_ours,
     known,
-    known_value,
     possibilities,
 )
-from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.inline import EFFECTS, MUTATORS, inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
@@ -78,7 +77,6 @@ from morula.core.reverse import (
     Pair,
     Reversal,
     enter_loop,
-    end_iteration,
     more_iterations,
     reachable_from,
 )
@@ -530,7 +528,7 @@ class Gradient:
         value = self.types.get(x) if type(x) is Var else x
         if value is None:
             return False
-        return all(_is_immutable(k.type) for k in possibilities(value))
+        return all(_is_immutable(k.type) for k in possibilities(value))  # type: ignore[arg-type]
 
     def lower_sum(self, call: Call, definite: set[Operand], opaque: set[Var]) -> None:
         a, b = call.args
@@ -571,7 +569,7 @@ class Gradient:
                 if branch.block is None:
                     continue
                 for i, p in enumerate(branch.block.params):
-                    leaf = variable_of.get(p)
+                    leaf = variable_of.get(p)  # type: ignore[assignment]
                     if leaf in zeros and _is_zero(branch.args[i]):
                         branch.args[i] = Const(zeros[leaf])
 
@@ -593,10 +591,7 @@ class Gradient:
         for i in self.wanted:
             results.append(self.assemble(block, self.specialiser.leaves[i], found))
         out: Operand
-        if self.single:
-            out = results[0]
-        else:
-            out = self.append(block, build_tuple, *results)
+        out = results[0] if self.single else self.append(block, build_tuple, *results)
         if y is not None:
             out = self.append(block, build_tuple, y, out)
         block.branches[0].args = [out]
@@ -798,10 +793,10 @@ def trusted(namespace: dict[str, Any]) -> bool:
 
 def uses_adjoints(function: Callable[..., Any]) -> bool:
     """Does the pullback of a rule call a helper that works on adjoint objects?"""
-    namespace = function.__globals__  # type: ignore[attr-defined]
+    namespace = function.__globals__
     return any(
         has_effect(namespace.get(name))
-        for code in filter(is_code, function.__code__.co_consts)  # type: ignore[attr-defined]
+        for code in filter(is_code, function.__code__.co_consts)
         for name in code.co_names
     )
 

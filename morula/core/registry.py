@@ -429,7 +429,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     if rule.by_identity:  # it moves cotangents about, which are in their spaces
         projections = [_as_it_is] * len(positions)
     else:
-        projections = [project_to(a) for a in (*args, *kwargs.values())]
+        projections = [project_to(a) for a in (*args, *kwargs.values())]  # type: ignore[misc]
 
     checks = debug.ON or not rule.trusted
     all_args = (*args, *kwargs.values())

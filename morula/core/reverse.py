@@ -381,7 +381,7 @@ class _Residuals:
 
     def begin_tapes(self) -> None:
         for loop in self.loops:
-            block, mark = self.marks[enter_loop, loop][0]
+            block, _ = self.marks[enter_loop, loop][0]
             tape = self.tapes[loop] = self.ir.var("tape")
             block.calls.append(Call(tape, Const(build_list), ()))
             self.home[tape] = block
@@ -426,7 +426,7 @@ class _Residuals:
             self.emit_test(loop, pulled)
 
     def emit_test(self, loop: Loop, pulled: list[tuple[Var, Operand]]) -> None:
-        header, mark = self.marks[more_iterations, loop][0]
+        header, _ = self.marks[more_iterations, loop][0]
         items = self.variables.read(header, ("items", loop))
         ended = self.ir.var()
         last = pulled[-1][0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Hashable
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from morula.core.cfg import dominators
@@ -230,10 +230,8 @@ def _(f: Folding, call: Call) -> Operand | None:
     made = f.definition(items, build_tuple)
     if made is not None and -len(made.args) <= key.value < len(made.args):
         return made.args[key.value]
-    if type(items) is Const and type(items.value) is tuple:
-        if -len(items.value) <= key.value < len(items.value):
-            return Const(items.value[key.value])
-    return None
+    values = items.value if type(items) is Const and type(items.value) is tuple else ()
+    return Const(values[key.value]) if -len(values) <= key.value < len(values) else None
 
 
 @folds(unpack)
@@ -254,7 +252,7 @@ def _(f: Folding, call: Call) -> Operand | None:
 @folds(get_cell)
 def _(f: Folding, call: Call) -> Operand | None:
     cell = call.args[0]
-    return f.cells.get(cell) if type(cell) is Var else _cell_contents(f, cell)
+    return f.cells.get(cell) if type(cell) is Var else _cell_contents(f, cell)  # type: ignore[arg-type]
 
 
 def _cell_contents(f: Folding, cell: Const) -> Operand | None:
@@ -403,7 +401,7 @@ def fold_calls(
                 folding.block_of.update((c.out, block) for c in value)
                 rewritten = True
             else:
-                mapping[call.out] = _find(mapping, value)
+                mapping[call.out] = _find(mapping, value)  # type: ignore[arg-type]
         block.calls = kept
     substitute(ir, mapping)
     return bool(mapping) or rewritten
@@ -498,9 +496,9 @@ def _key_of(call: Call, side: Hashable) -> Any:
 def _operand_key(x: Operand) -> Any:
     if type(x) is Var:
         return x
-    if is_simple(x.value) or type(x.value) is slice:
-        return type(x.value), repr(x.value)
-    return id(x.value)
+    if is_simple(x.value) or type(x.value) is slice:  # type: ignore[union-attr]
+        return type(x.value), repr(x.value)  # type: ignore[union-attr]
+    return id(x.value)  # type: ignore[union-attr]
 
 
 def is_removable(call: Call) -> bool:
@@ -542,7 +540,7 @@ def remove_unused(ir: IR) -> bool:
             continue
         live.add(x)
         work += passed.get(x, ())
-        if (call := definitions.get(x)) is not None:
+        if (call := definitions.get(x)) is not None:  # type: ignore[assignment]
             work += call.operands()
         for call in sets.get(x, ()):
             work += call.operands()
@@ -558,6 +556,3 @@ def remove_unused(ir: IR) -> bool:
         changed |= len(kept) < len(block.calls)
         block.calls = kept
     return changed
-
-
-_ = FunctionType

@@ -22,11 +22,11 @@ class InvalidIR(AssertionError):
 
 
 class Fault(NamedTuple):
-    """What is wrong, and where: `index` is that of a call; -1 is the head, the rest are branches."""
+    """What is wrong, and where: `at` is the index of a call; -1 the head, above are branches."""
 
     message: str
     block: Block
-    index: int = -1
+    at: int = -1
     subject: Var | None = None  # what the message begins with
 
 
@@ -61,12 +61,13 @@ def checked(after: str, ir: IR) -> IR:
 def _message(ir: IR, name: str, fault: Fault, after: str) -> str:
     place = f" after {after}" if after else ""
     printer = IRPrinter(ir)
-    lines, marked = [], 0
+    lines: list[str] = []
+    marked = 0
     for block in ir.blocks:
         start = len(lines)
         lines += printer.block(block)
         if block is fault.block:
-            marked = start + 1 + fault.index
+            marked = start + 1 + fault.at
     subject = "" if fault.subject is None else f"{printer.operand(fault.subject)} "
     head = f"{name.replace('_', ' ')}: {subject}{fault.message}\n  in {ir.name}{place}"
     first = max(0, marked - AROUND)

@@ -6,6 +6,7 @@ from morula.rules import (
     builtins,
     calls,
     containers,
+    dicts,
     exact,
     folding,
     functional,
@@ -17,6 +18,8 @@ from morula.rules import (
     numbers,
     objects,
     operators,
+    sets,
+    structures,
 )
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "builtins",
     "calls",
     "containers",
+    "dicts",
     "exact",
     "folding",
     "functional",
@@ -36,4 +40,6 @@ __all__ = [
     "numbers",
     "objects",
     "operators",
+    "sets",
+    "structures",
 ]

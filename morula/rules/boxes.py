@@ -26,6 +26,7 @@ from morula.core.extend import (
     results_of,
     rrule,
 )
+from morula.rules.numbers import Anything
 
 make_cell, get_cell = primitives.make_cell, primitives.get_cell
 set_cell, delete_cell = primitives.set_cell, primitives.delete_cell
@@ -53,7 +54,7 @@ def take(box: Box) -> Any:
 
 
 @rrule(make_cell, by_identity=True)
-def _(value: object):
+def _(value: Anything):
     cell = make_cell(value)
 
     def make_cell_pullback(ȳ):
@@ -73,7 +74,7 @@ def _(cell: CellType, name: str, own: bool = False):
 
 
 @rrule(set_cell, by_identity=True)
-def _(cell: CellType, value: object):
+def _(cell: CellType, value: Anything):
     def set_cell_pullback(ȳ):
         return NoTangent(), take(adjoint_of(cell))
 
@@ -123,7 +124,7 @@ def _(namespace: dict, name: str):
 
 
 @rrule(primitives.store_global, by_identity=True)
-def _(namespace: dict, name: str, value: object):
+def _(namespace: dict, name: str, value: Anything):
     assign_global(namespace, name)
     primitives.store_global(namespace, name, value)
 
@@ -142,9 +143,9 @@ _with_defaults: WeakSet[FunctionType] = WeakSet()
 def _(
     namespace: dict,
     code: CodeType,
-    defaults: object,
-    kwdefaults: object,
-    annotations: object,
+    defaults: Anything,
+    kwdefaults: Anything,
+    annotations: Anything,
     *cells: CellType,
 ):
     fn = primitives.make_function(namespace, code, defaults, kwdefaults, annotations, *cells)

@@ -57,16 +57,17 @@ _T = TypeVar("_T")
 Back = Callable[[Any], tuple[Any, ...]]
 Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _served: dict[int, tuple[Any, Resolver]] = {}
 
 
-def serves(*callables: Any) -> Callable[[Resolver], Resolver]:
+def serves(*callables: Any) -> Callable[[_F], _F]:
     """Register what calling these means: resolver(fn, args, kwargs) -> (y, back).
 
     `back(ȳ)` gives the cotangent of the callable and one for each argument, keywords last.
     """
 
-    def register(resolver: Resolver) -> Resolver:
+    def register(resolver: _F) -> _F:
         for fn in callables:
             _served[id(fn)] = (fn, resolver)
         return resolver
@@ -144,13 +145,13 @@ def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
     What only moves the items of a list, as heapq does, is followed by their identity.
     """
     before = copies(args)
-    y, back = opaque(fn, args, kwargs, reason)
+    y, back = opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
     changed = changes(before) if before else []
     if not changed:
         return y, back
     moved = None if kwargs else moves(before, changed, args, y)
     if moved is not None:
-        return y, partial(put_back_items, *moved, len(args))
+        return y, partial(put_back_items, *moved, len(args))  # type: ignore[call-arg]
 
     def compiled_pullback(ȳ: Any) -> tuple[Any, ...]:
         for x in changed:
@@ -270,7 +271,7 @@ def array_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 # -- Python functions, methods, callable objects ---------------------------------------------------
 
-_SINGLE_DISPATCH = functools.singledispatch(lambda x: x).__code__
+_SINGLE_DISPATCH = functools.singledispatch(lambda x: x).__code__  # type: ignore[attr-defined]
 
 
 @resolves(FunctionType)
@@ -385,6 +386,8 @@ def instance(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if plain_new and plain_initialise:
         return cls(*args, **kwargs), lambda ȳ: (NONE,)  # object() takes no arguments
     n = len(args) + len(kwargs)
+    obj: Any
+    new_back: Any
     if plain_new:
         obj, new_back = object.__new__(cls), None
     elif type(new) is FunctionType or cls.__flags__ & HEAP_TYPE:
@@ -474,7 +477,7 @@ def item(x̄: Any, i: int) -> Any:
 
 @serves(partial)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    y = partial(*args, **kwargs)
+    y = partial(*args, **kwargs)  # type: ignore[operator]
     inner = args[0]
     nested = type(inner) is partial  # flattened by CPython
     m = len(inner.args) if nested else 0

@@ -28,6 +28,7 @@ from morula.core.extend import (
     adjoint_of,
     call,
     collector,
+    is_zero,
     materialise,
     no_rule,
     non_differentiable,
@@ -38,8 +39,10 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.boxes import Box, take
-from morula.rules.calls import MISSING, Back, entry, is_zero, lookup, serves
-from morula.rules.containers import Key, give_at
+from morula.rules.calls import MISSING, Back, entry, lookup, serves
+from morula.rules.containers import give_at
+from morula.rules.dicts import Key
+from morula.rules.numbers import Anything
 from morula.rules.objects import give
 
 # -- where an item came from -----------------------------------------------------------------------
@@ -333,7 +336,7 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
     return Entry(iterator, i + 1 + skip)
 
 
-def container_of(iterator: Any, kind: type) -> Any:
+def container_of(iterator: Any, kind: Any) -> Any:
     """The container that a compiled iterator runs over."""
     return next(x for x in gc.get_referents(iterator) if isinstance(x, kind))
 
@@ -428,7 +431,7 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
 
 
 # What tells by itself neither the dict nor the key: an iterator over the items has to.
-_VIEWS = OrderedDict()
+_VIEWS: OrderedDict[Any, Any] = OrderedDict()
 NOTED = {
     type({}.values()): "values",
     OrderedDict: "keys",
@@ -473,7 +476,7 @@ def stacked(iterator: Any, xs: Any) -> Any:
 
 
 @rrule(primitives.advance, by_identity=True)
-def _(iterator: object):
+def _(iterator: Anything):
     method = lookup(type(iterator), "__next__")
     if type(method) is FunctionType:
         return advance_by_method(method, iterator)
@@ -490,7 +493,7 @@ def _(iterator: object):
 
 
 @rrule(primitives.pull, by_identity=True)
-def _(iterator: object):
+def _(iterator: Anything):
     item, back = call(primitives.advance, iterator)
     return item, lambda ȳ: back(ȳ)[1:]
 

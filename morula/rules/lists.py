@@ -1,10 +1,9 @@
-"""What the specialised path does with lists: items, displays, and loops over them, at the speed of a
-hand-written adjoint.
+"""What the specialised path does with lists: items, displays, loops; as fast as by hand.
 
-The meaning is that of the rules in containers.py and iteration.py: the cotangent of a list is found by
-its identity. Here the types are known exactly, so no subclass has to be thought of; and a loop over
-lists counts, so that an item's cotangent goes to its place in the adjoint list without a question to
-the iterator.
+The meaning is that of the rules in containers.py and iteration.py: the cotangent of a list is found
+by its identity. Here the types are known exactly, so no subclass has to be thought of; and a loop
+over lists counts, so that an item's cotangent goes to its place in the adjoint list without a
+question to the iterator.
 Tests: tests/rules/test_lists.py
 """
 
@@ -95,7 +94,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
 
-# -- loops ---------------------------------------------------------------------------------------------
+# -- loops ------------------------------------------------------------------------------------------
 
 
 @rewrites
@@ -126,7 +125,7 @@ def count_loops(s: Any) -> bool:
 
 
 def lists_of(s: Any, over: Any, source: Any) -> list[Any] | None:
-    """The lists that a loop runs over; ranges beside them count as None; None: it is another loop."""
+    """The lists that a loop runs over, and None for a range; None if it is another loop."""
     k = known(s.value(over))
     if k is None or k.type is IteratorOver:
         return None
@@ -136,7 +135,7 @@ def lists_of(s: Any, over: Any, source: Any) -> list[Any] | None:
         return None
     if source.keywords or not source.args:
         return None
-    kinds = [known(s.value(a)) for a in source.args]
+    kinds: list[Any] = [known(s.value(a)) for a in source.args]
     if any(kind is None or kind.type not in (list, range) for kind in kinds):
         return None
     if not any(kind.type is list for kind in kinds):

@@ -47,6 +47,7 @@ from morula.core.extend import (
     call,
     collector,
     gradient_for,
+    is_zero,
     materialise,
     no_rule,
     no_tangent,
@@ -67,7 +68,6 @@ from morula.rules.calls import (
     MISSING,
     Back,
     compiled,
-    is_zero,
     lookup,
     serves,
 )
@@ -112,6 +112,7 @@ def _(x: Any) -> Any:
     return {} if has_fields(type(x)) else None
 
 
+_type: Any
 for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum):
     adjoint_object.register(_type, lambda x: None)
 for _type in (type, ModuleType, FunctionType):
@@ -480,7 +481,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @serves(object.__setattr__, type.__setattr__, ModuleType.__setattr__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return set_attribute(*args, fn)
+    return set_attribute(*args, fn)  # type: ignore[call-arg]
 
 
 def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
@@ -526,7 +527,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @serves(object.__delattr__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return delete_attribute(*args, fn)
+    return delete_attribute(*args, fn)  # type: ignore[call-arg]
 
 
 def delete_attribute(x: Any, name: str, delete: Any) -> Any:
@@ -584,6 +585,7 @@ def is_implemented(y: Any) -> bool:
 def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
     """The methods that Python asks for `a op b` in turn, and if it asks b's first."""
     first, second, third = operators.METHODS[op]
+    assert second is not None
     left, right = type(a), type(b)
     found = []
     if third is not None:  # in place, then as the plain operator
@@ -849,10 +851,8 @@ for _type in (
     collector.register(_type, lambda y: None)
 for _type in (type, ModuleType, FunctionType, CellType, property, staticmethod, classmethod):
     projector.register(_type, lambda x: None)
-for _type in (CellType, property, staticmethod, classmethod):
-    if _type is not CellType:
-        adjoint_object.register(_type, lambda x: None)
 for _type in (property, staticmethod, classmethod):
+    adjoint_object.register(_type, lambda x: None)
     no_tangent(_type)
 
 

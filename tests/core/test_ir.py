@@ -181,7 +181,7 @@ def test_a_closure_reads_back():
         ("f:\n    return 1", "expected a block"),
         ("f:\nb0(:", "not the head of a block"),
         ("f:\nb0(%0):\n    goto b7()", "expected the label of a block at column 11"),
-        ("f:\nb0(%0):\n    %1 = nowhere.to.be.found(%0)", "a constant of the table; nowhere.to.be.found"),
+        ("f:\nb0(%0):\n    %1 = nowhere.at.all(%0)", "a constant of the table; nowhere.at.all"),
         ("f:\nb0(%0):\n    %1 = len(%0", r"expected '\)' at column 15"),
         ("f:\nb0(%0):\n    %1 = len(%0) extra", "expected the end of a call"),
         ("f:\nb0(%0):\n    return %0 when %1", "expected the end of a branch"),

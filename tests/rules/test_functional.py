@@ -125,7 +125,7 @@ def test_keys_are_called_once_each_in_order():
     f(1.0)
     expected = list(log)
     log.clear()
-    y, back = pullback(f, 1.0)
+    y, _ = pullback(f, 1.0)
     assert log == expected
     assert y == f(1.0)
 

@@ -293,13 +293,13 @@ def test_errors_are_those_of_the_plain_call():
         gradient(lambda x: next([x]), 1.0)
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         gradient(lambda x: weighted([a for a, b in zip([x, x], [x], strict=True)]), 1.0)
+
+    def f(x):
+        d = {"a": x}
+        for k in d:
+            d[k * 2] = x
+
     with pytest.raises(RuntimeError, match="dictionary changed size during iteration"):
-
-        def f(x):
-            d = {"a": x}
-            for k in d:
-                d[k * 2] = x
-
         gradient(f, 1.0)
 
 

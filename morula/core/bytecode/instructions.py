@@ -57,13 +57,21 @@ def refuse(construct: str) -> Rewrite:
     return lambda ins, code: [("unsupported", construct)]
 
 
-BINARY = dict(
-    zip(
-        "+ & // << @ * % | ** >> - / ^".split(),
-        "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split(),
-        strict=True,
-    )
-)
+BINARY = {
+    "+": "add",
+    "&": "and_",
+    "//": "floordiv",
+    "<<": "lshift",
+    "@": "matmul",
+    "*": "mul",
+    "%": "mod",
+    "|": "or_",
+    "**": "pow",
+    ">>": "rshift",
+    "-": "sub",
+    "/": "truediv",
+    "^": "xor",
+}
 IN_PLACE = {
     f"{sign}=": "i" + name.rstrip("_") if name in ("and_", "or_") else "i" + name
     for sign, name in BINARY.items()
@@ -169,7 +177,7 @@ def decode(code: CodeType) -> list[Instruction]:
     decoded = []
     for ins in dis.get_instructions(code):
         rewrite = table.get(ins.opname)
-        spelt = [("unsupported", f"the instruction {ins.opname}")]
+        spelt: list[tuple[str, Any]] = [("unsupported", f"the instruction {ins.opname}")]
         if rewrite is not None:
             spelt = rewrite(ins, code)
         position = Position(*ins.positions) if ins.positions else Position()

@@ -245,9 +245,7 @@ class _Lowering:
     def peek(self, i: int) -> Operand:
         return self.variables.read(self.block, ("stack", self.depth - i))
 
-    def call(
-        self, fn: Any, *args: Any, keywords: tuple[str, ...] = (), name: str = ""
-    ) -> Var:
+    def call(self, fn: Any, *args: Any, keywords: tuple[str, ...] = (), name: str = "") -> Var:
         """Append a call; operands that are not variables are constants."""
         out = self.ir.var(name)
         callee = fn if isinstance(fn, Var | Const) else Const(fn)
@@ -759,9 +757,7 @@ def _(b: _Lowering, flags: int) -> None:
     given = [f for f in (_DEFAULTS, _KWDEFAULTS, _ANNOTATIONS, _CLOSURE) if flags & f]
     values = b.popn(len(given))
     nothing = Const(None)
-    made = b.call(
-        primitives.make_function, Const(b.namespace), code, nothing, nothing, nothing
-    )
+    made = b.call(primitives.make_function, Const(b.namespace), code, nothing, nothing, nothing)
     for flag, value in zip(given, values, strict=True):
         _set_attribute(b, made, flag, value)
     b.push(made)

@@ -226,7 +226,7 @@ def _(stop: Anything, *, dtype=None):
 @rrule(np.arange)
 def _(start: Anything, stop: Anything, step=1, dtype=None):
     """start + i step: the number of entries is a step function of stop."""
-    y = np.arange(start, stop, step, dtype)  # type: ignore[call-overload]
+    y = np.arange(start, stop, step, dtype)
     n = len(y)
 
     def arange_pullback(ȳ):

@@ -44,7 +44,7 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
             NoTangent() if initial is NO_VALUE else total(ȳ),
         )
 
-    y = np.add.reduce(a, axis, dtype, None, keepdims, initial, where)  # type: ignore[call-overload]
+    y = np.add.reduce(a, axis, dtype, None, keepdims, initial, where)
     return y, sum_pullback
 
 
@@ -221,8 +221,8 @@ def product_slopes(a, axis, y):
 def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False, where=True):
     shape = a.shape
     factors = a if where is True else np.where(where, a, 1)
-    bare = np.multiply.reduce(factors, axis, dtype, None, keepdims)  # type: ignore[call-overload]
-    y = np.multiply.reduce(a, axis, dtype, None, keepdims, initial, where)  # type: ignore[call-overload]
+    bare = np.multiply.reduce(factors, axis, dtype, None, keepdims)
+    y = np.multiply.reduce(a, axis, dtype, None, keepdims, initial, where)
 
     def prod_pullback(ȳ):
         others = product_slopes(factors, axis, restore(bare, shape, axis, keepdims))

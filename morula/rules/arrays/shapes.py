@@ -280,10 +280,7 @@ def _joining(primal, axis_of, prepare):
 @rrule(np.concatenate)
 def _(arrays: list | tuple, axis=0):
     def concatenate_pullback(ȳ):
-        if axis is None:
-            sizes = [np.size(a) for a in arrays]
-        else:
-            sizes = [np.shape(a)[axis] for a in arrays]
+        sizes = [np.size(a) if axis is None else np.shape(a)[axis] for a in arrays]
         return members(pieces(ȳ, sizes, 0 if axis is None else axis), arrays), NoTangent()
 
     return np.concatenate(arrays, axis), concatenate_pullback
@@ -314,7 +311,7 @@ def _(arrays: np.ndarray, axis=0):
     def stack_pullback(ȳ):
         return np.moveaxis(ȳ, axis, 0), NoTangent()
 
-    return np.stack(arrays, axis), stack_pullback  # type: ignore[call-overload]
+    return np.stack(arrays, axis), stack_pullback
 
 
 def _1d(shape):

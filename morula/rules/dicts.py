@@ -1,0 +1,442 @@
+"""Rules of dicts, also of defaultdict, OrderedDict and Counter.
+
+The adjoint object of a dict is a dict of cotangents by key; `Key(k)` stands for the cotangent of a
+key itself. It follows the changes of the primal backwards.
+Tests: tests/rules/test_containers.py
+"""
+
+import operator
+from collections import OrderedDict, defaultdict
+from types import FunctionType, MappingProxyType
+from typing import Any
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    NoTangent,
+    Tangent,
+    accumulate,
+    adjoint_object,
+    adjoint_of,
+    call,
+    non_differentiable,
+    primitives,
+    project_to,
+    projector,
+    rrule,
+)
+from morula.rules.calls import entry, lookup, serves
+from morula.rules.containers import by_class, by_operator, drain, is_native, not_like
+from morula.rules.numbers import Anything
+from morula.rules.objects import give, owner_of, take
+
+# -- dicts -----------------------------------------------------------------------------------------
+
+
+class Key:
+    """In the adjoint of a dict: the cotangent of a key, not of its value."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __hash__(self) -> int:
+        return hash((Key, self.key))
+
+    def __eq__(self, other: Anything) -> bool:
+        return isinstance(other, Key) and (self.key is other.key or bool(self.key == other.key))
+
+
+@adjoint_object.register(dict)
+def _(x: dict) -> dict[Any, Any]:
+    owner = owner_of(x)
+    return {} if owner is None else adjoint_of(owner)
+
+
+@rrule(primitives.build_map, by_identity=True)
+def _(*items: Anything):
+    y = primitives.build_map(*items)
+    keys = items[::2]
+
+    def build_map_pullback(ȳ):
+        bars = adjoint_of(y)
+        found = []
+        for key in keys[::-1]:  # of a key that is given twice, the last value counts
+            found += [take(bars, key), take(bars, Key(key))]
+        return tuple(found[::-1])
+
+    return y, build_map_pullback
+
+
+def dict_getitem(d: dict, key: Anything):
+    if key not in d and type(d) is not dict:
+        missing = lookup(type(d), "__missing__")
+        if type(missing) is FunctionType:
+            return by_class("__missing__", d, key)
+        if missing is defaultdict.__missing__ and isinstance(d, defaultdict):
+            if d.default_factory is not None:
+                return default_item(d, key)
+
+    def getitem_pullback(ȳ):
+        give(adjoint_of(d), key, ȳ)
+        return NoTangent(), NoTangent()
+
+    return dict.__getitem__(d, key), getitem_pullback
+
+
+def default_item(d: Any, key: Any) -> Any:
+    """`d[key]` of a defaultdict that has no such key."""
+    y, back = call(d.default_factory)
+    dict.__setitem__(d, key, y)
+
+    def default_item_pullback(ȳ):
+        back(accumulate(take(adjoint_of(d), key), ȳ))
+        return NoTangent(), NoTangent()
+
+    return y, default_item_pullback
+
+
+def dict_setitem(d: dict, key: Anything, value: Anything):
+    new = key not in d
+    store_of(d)(d, key, value)
+
+    def setitem_pullback(ȳ):
+        bars = adjoint_of(d)
+        return NoTangent(), take(bars, Key(key)) if new else ZERO, take(bars, key)
+
+    return None, setitem_pullback
+
+
+def store_of(d: dict[Any, Any]) -> Any:
+    """The compiled `__setitem__` of a dict; an OrderedDict has its own."""
+    return OrderedDict.__setitem__ if isinstance(d, OrderedDict) else dict.__setitem__
+
+
+def delete_of(d: dict[Any, Any]) -> Any:
+    """The compiled `__delitem__` of a dict."""
+    return OrderedDict.__delitem__ if isinstance(d, OrderedDict) else dict.__delitem__
+
+
+non_differentiable(store_of, delete_of)
+
+
+def dict_delitem(d: dict, key: Anything):
+    delete_of(d)(d, key)
+
+    def delitem_pullback(ȳ):
+        take(adjoint_of(d), key)
+        return NoTangent(), NoTangent()
+
+    return None, delitem_pullback
+
+
+@rrule(operator.getitem, by_identity=True)
+def _(d: dict, key: Anything):
+    if is_native(d, "__getitem__"):
+        return dict_getitem(d, key)
+    return by_class("__getitem__", d, key)
+
+
+@rrule(operator.setitem, by_identity=True)
+def _(d: dict, key: Anything, value: Anything):
+    if is_native(d, "__setitem__"):
+        return dict_setitem(d, key, value)
+    return by_class("__setitem__", d, key, value)
+
+
+@rrule(primitives.map_add, by_identity=True)
+def _(d: dict, key: Anything, value: Anything):
+    return dict_setitem(d, key, value)
+
+
+@rrule(operator.delitem, by_identity=True)
+def _(d: dict, key: Anything):
+    if is_native(d, "__delitem__"):
+        return dict_delitem(d, key)
+    return by_class("__delitem__", d, key)
+
+
+rrule(dict.__getitem__, by_identity=True)(dict_getitem)
+_cls: Any
+for _cls in (dict, OrderedDict):
+    rrule(_cls.__setitem__, by_identity=True)(dict_setitem)
+    rrule(_cls.__delitem__, by_identity=True)(dict_delitem)
+
+
+@rrule(dict.get, by_identity=True)
+def _(d: dict, key: Anything, default: Anything = None):
+    if key not in d:
+        return default, lambda ȳ: (NoTangent(), NoTangent(), ȳ)
+
+    def get_pullback(ȳ):
+        give(adjoint_of(d), key, ȳ)
+        return NoTangent(), NoTangent(), ZERO
+
+    return dict.__getitem__(d, key), get_pullback
+
+
+def dict_pop(d: dict, key: Anything, *default: Anything):
+    if key not in d:
+        y = dict.pop(d, key, *default)  # raises KeyError without a default
+        return y, lambda ȳ: (NoTangent(), NoTangent(), *[ȳ] * len(default))
+    y = OrderedDict.pop(d, key) if isinstance(d, OrderedDict) else dict.pop(d, key)
+
+    def pop_pullback(ȳ):
+        give(adjoint_of(d), key, ȳ)
+        return (NoTangent(), NoTangent(), *[ZERO] * len(default))
+
+    return y, pop_pullback
+
+
+@rrule(dict.popitem, by_identity=True)
+@rrule(OrderedDict.popitem, by_identity=True)
+def _(d: dict, last: bool = True):
+    y = OrderedDict.popitem(d, last) if isinstance(d, OrderedDict) else dict.popitem(d)
+
+    def popitem_pullback(ȳ):
+        bars = adjoint_of(d)
+        give(bars, Key(y[0]), entry(ȳ, 0))
+        give(bars, y[0], entry(ȳ, 1))
+        return NoTangent(), NoTangent()
+
+    return y, popitem_pullback
+
+
+def dict_setdefault(d: dict, key: Anything, default: Anything = None):
+    if key in d:
+        y, back = dict_getitem(d, key)
+        return y, lambda ȳ: (*back(ȳ), ZERO)
+    store_of(d)(d, key, default)
+
+    def setdefault_pullback(ȳ):
+        return NoTangent(), NoTangent(), accumulate(take(adjoint_of(d), key), ȳ)
+
+    return default, setdefault_pullback
+
+
+for _cls in (dict, OrderedDict):
+    rrule(_cls.pop, by_identity=True)(dict_pop)
+    rrule(_cls.setdefault, by_identity=True)(dict_setdefault)
+
+
+@rrule(dict.clear, by_identity=True)
+@rrule(OrderedDict.clear, by_identity=True)
+def _(d: dict):
+    OrderedDict.clear(d) if isinstance(d, OrderedDict) else dict.clear(d)
+
+    def clear_pullback(ȳ):
+        adjoint_of(d).clear()
+        return (NoTangent(),)
+
+    return None, clear_pullback
+
+
+def dict_copy(d: dict):
+    y = OrderedDict.copy(d) if isinstance(d, OrderedDict) else copy_of(d)(d)
+    keys = list(d)
+
+    def copy_pullback(ȳ):
+        bars, copied = adjoint_of(d), adjoint_of(y)
+        for key in keys:
+            give(bars, key, take(copied, key))
+        return (NoTangent(),)
+
+    return y, copy_pullback
+
+
+def copy_of(d: dict[Any, Any]) -> Any:
+    """The compiled `copy` of a dict."""
+    return defaultdict.copy if isinstance(d, defaultdict) else dict.copy
+
+
+non_differentiable(copy_of)
+for _cls in (dict, OrderedDict, defaultdict):
+    rrule(_cls.copy, by_identity=True)(dict_copy)
+non_differentiable(
+    OrderedDict.move_to_end, dict.keys, dict.items, dict.values, OrderedDict.keys,
+    OrderedDict.items, OrderedDict.values,
+)  # fmt: skip
+
+
+def update(d: dict[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`d.update(*args, **kwargs)`, item by item; its pullback gives the cotangents of both."""
+    pairs, source_back = [], None
+    if args:
+        pairs, source_back = pairs_of(args[0])
+    n = len(pairs)
+    backs = [dict_setitem(d, key, value)[1] for key, value in [*pairs, *kwargs.items()]]
+
+    def update_pullback() -> list[Any]:
+        bars: list[Any] = [ZERO] * len(backs)
+        for i in reversed(range(len(backs))):
+            _, key_bar, value_bar = backs[i](ZERO)
+            bars[i] = value_bar if i >= n else (key_bar, value_bar)
+        found = [] if source_back is None else [source_back(bars[:n])]
+        return found + bars[n:]
+
+    return update_pullback
+
+
+def pairs_of(source: Any) -> Any:
+    """The items of what a dict is made from: a mapping, or an iterable of pairs."""
+    if isinstance(source, MappingProxyType):
+        return list(source.items()), lambda bars: ZERO
+    if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
+        keys = list(source)
+        pairs = [(key, dict.__getitem__(source, key)) for key in keys]
+
+        def mapping_pullback(bars: list[Any]) -> Any:
+            table = adjoint_of(source)
+            for key, c in zip(keys, bars, strict=True):
+                give(table, key, c[1])
+            return ZERO
+
+        return pairs, mapping_pullback
+    if hasattr(source, "keys"):
+        return pairs_by_keys(source)
+    items, back = drain(source)
+    unpacked = [call(primitives.unpack, item, 2) for item in items]
+
+    def pairs_pullback(bars: list[Any]) -> Any:
+        of_items: list[Any] = [ZERO] * len(unpacked)
+        for i in reversed(range(len(unpacked))):
+            of_items[i] = unpacked[i][1](bars[i])[1]
+        return back(of_items)
+
+    return [pair for pair, _ in unpacked], pairs_pullback
+
+
+def pairs_by_keys(source: Any) -> Any:
+    """The items of a mapping of a user's class, by `keys()` and `source[key]`."""
+    keys, keys_back = call(call_keys, source)
+    got = [call(operator.getitem, source, key) for key in keys]
+
+    def keys_pullback(bars: list[Any]) -> Any:
+        x̄: Any = ZERO
+        for i in reversed(range(len(got))):
+            x̄ = accumulate(got[i][1](bars[i][1])[1], x̄)
+        return accumulate(keys_back(ZERO)[1], x̄)
+
+    return list(zip(keys, [y for y, _ in got], strict=True)), keys_pullback
+
+
+def call_keys(source: Any) -> list[Any]:
+    """The keys of a mapping."""
+    return list(source.keys())
+
+
+@serves(dict.update, OrderedDict.update, dict.__init__, OrderedDict.__init__, dict.__ior__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    d, *rest = args
+    back = update(d, tuple(rest), kwargs)
+    y = d if fn is dict.__ior__ else None
+    return y, lambda ȳ: (NONE, ZERO, *back())
+
+
+@serves(defaultdict.__init__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    d, *rest = args
+    defaultdict.__init__(d, *rest[:1])
+    back = update(d, tuple(rest[1:]), kwargs)
+    return None, lambda ȳ: (NONE, ZERO, *[NONE] * len(rest[:1]), *back())
+
+
+@serves(dict, OrderedDict, defaultdict)
+def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    factory = args[:1] if cls is defaultdict else ()
+    d = cls(*factory)
+    back = update(d, args[len(factory) :], kwargs)
+    return d, lambda ȳ: (NONE, *[NONE] * len(factory), *back())
+
+
+@rrule(primitives.dict_update, by_identity=True)
+def _(d: dict, more: Anything):
+    if not hasattr(more, "keys"):
+        raise TypeError(f"'{type(more).__name__}' object is not a mapping")
+    back = update(d, (more,), {})
+    return None, lambda ȳ: (NoTangent(), *back())
+
+
+@rrule(primitives.dict_merge, by_identity=True)
+def _(d: dict, more: Anything, fn: Anything):
+    if not hasattr(more, "keys") or any([key in d for key in more]):
+        primitives.dict_merge(d, more, fn)  # raises
+    back = update(d, (more,), {})
+    return None, lambda ȳ: (NoTangent(), *back(), NoTangent())
+
+
+def dict_or(a: dict, b: dict):
+    y, copy_back = dict_copy(a)
+    back = update(y, (b,), {})
+
+    def or_pullback(ȳ):
+        back()
+        copy_back(ZERO)
+        return NoTangent(), NoTangent()
+
+    return y, or_pullback
+
+
+def dict_ior(a: dict, b: Anything):
+    back = update(a, (b,), {})
+    return a, lambda ȳ: (NoTangent(), *back())
+
+
+@rrule(operator.or_, by_identity=True)
+def _(a: dict, b: dict):
+    if is_native(a, "__or__") and is_native(b, "__ror__"):
+        return dict_or(a, b)
+    return by_operator(operator.or_, a, b)
+
+
+@rrule(operator.ior, by_identity=True)
+def _(a: dict, b: Anything):
+    return dict_ior(a, b) if is_native(a, "__ior__") else by_operator(operator.ior, a, b)
+
+
+rrule(dict.__or__, by_identity=True)(dict_or)
+
+
+@rrule(vars(dict)["fromkeys"], by_identity=True)
+def _(cls: type, keys: Anything, value: Anything = None):
+    names, back = drain(keys)
+    y = cls.fromkeys(names, value)  # type: ignore[attr-defined]
+
+    def fromkeys_pullback(ȳ):
+        bars = adjoint_of(y)
+        total: Any = ZERO
+        for key in y:
+            total = accumulate(total, take(bars, key))
+        return NoTangent(), back([ZERO] * len(names)), total
+
+    return y, fromkeys_pullback
+
+
+@rrule(primitives.own_keywords, by_identity=True)
+def _(kwargs: dict):
+    def own_keywords_pullback(ȳ):
+        bars = adjoint_of(kwargs)
+        return (Tangent[dict]({key: take(bars, key) for key in list(bars)}),)
+
+    return kwargs, own_keywords_pullback
+
+
+@projector.register(dict)
+def _(x: dict) -> Any:
+    items = dict(x)
+
+    def absorb(x̄: Any) -> Any:
+        """A cotangent that a rule returned by value goes to the adjoint of the dict."""
+        if not isinstance(x̄, (dict, Tangent)):
+            raise not_like(items, x̄)
+        bars = adjoint_of(x)
+        for key, c in x̄.items():
+            if c is not None:
+                give(bars, key, project_to(items[key])(c))
+        return ZERO
+
+    return absorb
+
+
+del _cls

@@ -1,0 +1,186 @@
+"""Rules of sets and frozensets.
+
+The adjoint object of a set is a dict of cotangents by element: of equal elements, the first one put
+in is the element.
+Tests: tests/rules/test_containers.py
+"""
+
+import operator
+from typing import Any
+
+from morula.core.extend import (
+    ZERO,
+    NoTangent,
+    adjoint_object,
+    adjoint_of,
+    primitives,
+    rrule,
+)
+from morula.rules.containers import drain
+from morula.rules.numbers import Anything
+from morula.rules.objects import give, take
+
+# -- sets ------------------------------------------------------------------------------------------
+
+
+@adjoint_object.register(set)
+@adjoint_object.register(frozenset)
+def _(x: Any) -> dict[Any, Any]:
+    return {}
+
+
+def fill(s: set[Any], items: Any) -> Any:
+    """Add all items to a set; gives the cotangents of those that were not in it before."""
+    before = [item in s for item in items]
+    new = []
+    for item in items:
+        new.append(item not in s)
+        set.add(s, item)
+    del before
+
+    def fill_pullback() -> list[Any]:
+        bars = adjoint_of(s)
+        return [take(bars, x) if is_new else ZERO for x, is_new in zip(items, new, strict=True)]
+
+    return fill_pullback
+
+
+@rrule(primitives.build_set, by_identity=True)
+def _(*items: Anything):
+    y: set[Any] = set()
+    back = fill(y, items)
+    return y, lambda ȳ: tuple(back())
+
+
+@rrule(set, by_identity=True)
+def _(*items: Anything):
+    values, back = drain(*items) if items else ([], None)
+    y: set[Any] = set()
+    filled = fill(y, values)
+    return y, lambda ȳ: () if back is None else (back(filled()),)
+
+
+@rrule(frozenset, by_identity=True)
+def _(*items: Anything):
+    if items and type(items[0]) is frozenset:
+        return items[0], lambda ȳ: (ȳ,)
+    values, back = drain(*items) if items else ([], None)
+    y = frozenset(values)
+
+    def frozenset_pullback(ȳ):
+        if back is None:
+            return ()
+        bars = adjoint_of(y)
+        return (back([take(bars, value) for value in values]),)
+
+    return y, frozenset_pullback
+
+
+@rrule(primitives.set_add, by_identity=True)
+@rrule(set.add, by_identity=True)
+def _(s: set, item: Anything):
+    back = fill(s, [item])
+    return None, lambda ȳ: (NoTangent(), back()[0])
+
+
+@rrule(primitives.set_update, by_identity=True)
+@rrule(set.update, by_identity=True)
+def _(s: set, *more: Anything):
+    backs = []
+    for xs in more:
+        values, back = drain(xs)
+        backs.append((fill(s, values), back))
+
+    def update_pullback(ȳ):
+        found = [back(filled()) for filled, back in reversed(backs)]
+        return NoTangent(), *reversed(found)
+
+    return None, update_pullback
+
+
+def removal(method: Any) -> Any:
+    """The rule of taking an element out of a set."""
+
+    def rule(s: set, item: Anything):
+        method(s, item)
+
+        def removal_pullback(ȳ):
+            take(adjoint_of(s), item)
+            return NoTangent(), NoTangent()
+
+        return None, removal_pullback
+
+    return rule
+
+
+rrule(set.remove, by_identity=True)(removal(set.remove))
+rrule(set.discard, by_identity=True)(removal(set.discard))
+
+
+@rrule(set.pop, by_identity=True)
+def _(s: set):
+    y = set.pop(s)
+
+    def pop_pullback(ȳ):
+        give(adjoint_of(s), y, ȳ)
+        return (NoTangent(),)
+
+    return y, pop_pullback
+
+
+@rrule(set.clear, by_identity=True)
+def _(s: set):
+    set.clear(s)
+
+    def clear_pullback(ȳ):
+        adjoint_of(s).clear()
+        return (NoTangent(),)
+
+    return None, clear_pullback
+
+
+def combination(method: Any) -> Any:
+    """The rule of making a set of others: each element comes from the first that has it."""
+
+    def rule(s: set | frozenset, *others: Anything):
+        sources = [s, *[other if is_set(other) else frozenset(other) for other in others]]
+        y = method(*sources)
+
+        def combination_pullback(ȳ):
+            bars = adjoint_of(y)
+            for element in y:
+                origin = next((source for source in sources if element in source), None)
+                c = take(bars, element)
+                if origin is not None:
+                    give(adjoint_of(origin), element, c)
+            return tuple([NoTangent()] * len(sources))
+
+        return y, combination_pullback
+
+    return rule
+
+
+def is_set(x: Any) -> bool:
+    """Is it a set?"""
+    return isinstance(x, (set, frozenset))
+
+
+for _name in ("union", "intersection", "difference", "symmetric_difference", "copy"):
+    for _cls in (set, frozenset):
+        rrule(getattr(_cls, _name), by_identity=True)(combination(getattr(_cls, _name)))
+
+
+def set_operator(op: Any) -> Any:
+    """The rule of `|` and its kin on sets."""
+
+    def rule(a: set | frozenset, b: set | frozenset):
+        return combination(op)(a, b)
+
+    return rule
+
+
+for _op in (operator.or_, operator.and_, operator.sub, operator.xor):
+    rrule(_op, by_identity=True)(set_operator(_op))
+
+
+del _cls, _name, _op
