@@ -24,7 +24,18 @@ from tests.program_writer import Choices, indented
 from tests.random_programs import on_path
 
 Shape = tuple[int, ...]
-SHAPES: tuple[Shape, ...] = ((3,), (2, 3), (), (1,), (3, 1), (2, 2), (4,), (1, 3), (2, 1, 3), (3, 3))
+SHAPES: tuple[Shape, ...] = (
+    (3,),
+    (2, 3),
+    (),
+    (1,),
+    (3, 1),
+    (2, 2),
+    (4,),
+    (1, 3),
+    (2, 1, 3),
+    (3, 3),
+)
 WIDE = {"f": np.float64, "d": np.float64, "F": np.complex128, "D": np.complex128}
 
 
@@ -221,7 +232,14 @@ class ArrayWriter(Choices):
         n = x.shape[0]
         i = self.number(n)
         forms = [f"{i}", f"{i - n}", "::-1", "None", "..., 0", f"[{i}, 0, {i}]", "..., None", "1:"]
-        forms += [f"{i}:", ":-1", "::2", f"np.array([{i}, {i - n}])", f"[{i % 2 == 0}] * {n}", "..."]
+        forms += [
+            f"{i}:",
+            ":-1",
+            "::2",
+            f"np.array([{i}, {i - n}])",
+            f"[{i % 2 == 0}] * {n}",
+            "...",
+        ]
         if len(x.shape) > 1:
             forms += [":, 0", f"{i}, -1", ":, None", "[0, -1], [0, 0]", ":, ::-1", "0, ..., -1"]
         form = self.pick(forms)
@@ -235,7 +253,12 @@ class ArrayWriter(Choices):
     def shaped(self) -> Any:
         x = self.any()
         forms = ["np.ravel({0})", "{0}.reshape(-1)", "{0}.T", "np.transpose({0})", "{0}[..., None]"]
-        forms += ["np.expand_dims({0}, 0)", "{0}.flatten()", "np.atleast_2d({0})", "np.squeeze({0})"]
+        forms += [
+            "np.expand_dims({0}, 0)",
+            "{0}.flatten()",
+            "np.atleast_2d({0})",
+            "np.squeeze({0})",
+        ]
         forms += ["np.reshape({0}, (1, -1))", "np.tile({0}, 2)", "{0}.astype({0}.dtype)"]
         if x.shape:
             forms += ["np.flip({0})", "np.roll({0}, 1)", "np.repeat({0}, 2, axis=0)"]
@@ -400,8 +423,14 @@ def check_differences(program: ArrayProgram, gradients: Any) -> bool:
     ]
 
     def at(t: float) -> float:
-        return float(f(*[type(x)(x + t * v) if not isinstance(x, np.ndarray) else x + t * v
-                         for x, v in zip(args, directions, strict=True)]))
+        return float(
+            f(
+                *[
+                    type(x)(x + t * v) if not isinstance(x, np.ndarray) else x + t * v
+                    for x, v in zip(args, directions, strict=True)
+                ]
+            )
+        )
 
     h = 1e-4
     y = at(0.0)
@@ -416,9 +445,7 @@ def check_differences(program: ArrayProgram, gradients: Any) -> bool:
     found = sum(
         float(np.sum(np.conj(x̄) * v).real) for x̄, v in zip(gradients, directions, strict=True)
     )
-    terms = sum(
-        float(np.sum(np.abs(x̄ * v))) for x̄, v in zip(gradients, directions, strict=True)
-    )
+    terms = sum(float(np.sum(np.abs(x̄ * v))) for x̄, v in zip(gradients, directions, strict=True))
     single = set(program.dtypes) & set("fF")
     bound = 4 * error + (3e-3 * (1 + terms) if single else 1e-7 * (1 + terms))
     if not abs(found - best) <= bound:

@@ -89,7 +89,5 @@ DUAL_MATH = SimpleNamespace(
     log1p=lifted(math.log1p, lambda a: 1 / (1 + a)),
     sqrt=lifted(math.sqrt, lambda a: 0.5 / math.sqrt(a)),
     hypot=lifted(math.hypot, lambda a, b: a / math.hypot(a, b), lambda a, b: b / math.hypot(a, b)),
-    atan2=lifted(
-        math.atan2, lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)
-    ),
+    atan2=lifted(math.atan2, lambda a, b: b / (a * a + b * b), lambda a, b: -a / (a * a + b * b)),
 )

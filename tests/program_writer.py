@@ -501,7 +501,10 @@ class Writer(Choices):
         e = self.expr(s, 1)
         forms = [f"assert {e} is not None, f'never {{{self.leaf(s)}}}'"]
         if self.has("log"):
-            forms += [f"LOG.append({e})", f"LOG.append(f'{{{self.leaf(s)}:.3f}} {{{self.leaf(s)}!r}}')"]
+            forms += [
+                f"LOG.append({e})",
+                f"LOG.append(f'{{{self.leaf(s)}:.3f}} {{{self.leaf(s)}!r}}')",
+            ]
         return [self.pick(forms)]
 
     def define(self, s: Scope) -> list[str]:
@@ -678,7 +681,9 @@ class Writer(Choices):
         if lines == ["pass"]:
             lines = []
         used = s.names("float")[:4]
-        structures = [n for n in s.kinds if type(s.kinds[n]) is tuple and s.kinds[n][0] in "tuplelist"]
+        structures = [
+            n for n in s.kinds if type(s.kinds[n]) is tuple and s.kinds[n][0] in "tuplelist"
+        ]
         used += [f"sum({n})" for n in structures[:2]]
         used += [f"{n}['a']" for n in s.names("dict")[:1]]
         return [*lines, f"return {' + '.join([self.expr(s), *used])}"]

@@ -18,6 +18,8 @@ import contextlib
 import itertools
 import linecache
 import math
+import re
+import signal
 import struct
 import sys
 import time
@@ -32,6 +34,7 @@ from hypothesis import strategies as st
 
 import morula
 from morula.core import compiled, general, infer
+from morula.core.bytecode import lower
 from tests.dual_numbers import DUAL_MATH, Dual, plain
 from tests.program_writer import FEATURES, Program, Writer
 
@@ -219,11 +222,31 @@ def expect(good: bool, program: Program, message: str) -> None:
         raise AssertionError(f"{message}{program}")
 
 
+@contextlib.contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """TimeoutError after so many seconds, on systems that have alarms."""
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"more than {seconds} s")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def forget() -> None:
     """Drop what the core and linecache keep for programs that are done with."""
     compiled._families.clear()
     general._forward_codes.clear()
     infer._inline_forms.clear()
+    lower._lowered.clear()
     for name in [n for n in linecache.cache if n.startswith("<program ")]:
         del linecache.cache[name]
 
@@ -235,6 +258,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.random_programs", description=__doc__)
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=int, default=60, help="seconds for one program")
     parser.add_argument("--without", nargs="*", default=[], choices=FEATURES)
     parser.add_argument("--show", action="store_true", help="print the programs, check nothing")
     options = parser.parse_args()
@@ -246,7 +270,8 @@ def main() -> int:
 
     def attempt(program: Program) -> None:
         try:
-            report = check(program)
+            with time_limit(options.limit):
+                report = check(program)
         except Exception as error:
             message = f"{type(error).__name__}: {error}".split("\nimport math")[0]
             kind = signature(message)
@@ -299,9 +324,12 @@ def main() -> int:
 
 
 def signature(message: str) -> str:
-    """A message without its numbers."""
-    text = "".join("#" if c.isdigit() or c in ".-+e" else c for c in message)
-    return " ".join(dict.fromkeys(text.split()))[:80]
+    """What messages of one kind of failure have in common: no numbers, no addresses."""
+    first = message.split("\n")[0]
+    text = re.sub(
+        r"(\(?-?#,? ?)+\)?", "# ", re.sub(r"-?(0x)?\d[\w.]*([-+]\d+)?|nan|inf", "#", first)
+    )
+    return text[:100]
 
 
 if __name__ == "__main__":

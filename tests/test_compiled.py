@@ -439,7 +439,16 @@ def test_one_gradient_function_for_numbers_of_many_types():
     from fractions import Fraction
 
     g = grad(polynomial)
-    numbers = [2, 2.0, np.float64(2), np.float32(2), np.int64(2), np.longdouble(2), Fraction(2), True]
+    numbers = [
+        2,
+        2.0,
+        np.float64(2),
+        np.float32(2),
+        np.int64(2),
+        np.longdouble(2),
+        Fraction(2),
+        True,
+    ]
     for _ in range(2):
         for x in numbers[:-1]:
             assert g(x) == 11.5
@@ -642,7 +651,9 @@ module_level_gradient = grad(module_level)
 @pytest.mark.parametrize("transform", [grad, value_and_grad])
 def test_gradient_functions_pickle_when_the_function_does(transform, monkeypatch):
     # The test modules have made-up names under --import-mode=importlib.
-    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or types.ModuleType(__name__))
+    monkeypatch.setitem(
+        sys.modules, __name__, sys.modules.get(__name__) or types.ModuleType(__name__)
+    )
     monkeypatch.setattr(sys.modules[__name__], "module_level", module_level, raising=False)
     g = transform(module_level)
     expected = g(3.0)

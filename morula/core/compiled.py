@@ -78,8 +78,8 @@ class Family:
     def program(self, f: FunctionType, args: tuple[Any, ...], failed: Program | None) -> Program:
         """The program for arguments like these; `failed` is one whose guards did not hold."""
         key = tuple([known_value(a) for a in args])
-        if key not in self.programs and self.kinds[tuple(map(coarsened, key))] >= self.most_fine:
-            key = tuple(map(coarsened, key))  # many shapes: one program for all of them  # type: ignore[arg-type]
+        if key not in self.programs and self.kinds[kind_of(key)] >= self.most_fine:
+            key = kind_of(key)  # many shapes: one program for all of them  # type: ignore[arg-type]
         found = self.programs.get(key)
         if found is not None and found is not failed:
             return found
@@ -90,7 +90,7 @@ class Family:
                 if len(self.programs) >= self.most_programs:
                     self.programs.clear()
                 found = self.programs[key] = self.compile(f, key, tries, args)
-                self.kinds[tuple(map(coarsened, key))] += 1
+                self.kinds[kind_of(key)] += 1
         return found
 
     def compile(
@@ -123,6 +123,11 @@ class Family:
         self.first = None
         for g in self.specialised:
             g.__code__ = self.stub
+
+
+def kind_of(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What arguments are like but for the fine details."""
+    return tuple([coarsened(k) for k in key])
 
 
 class Program:

@@ -85,6 +85,7 @@ from morula.core.ssa import prune_params
 from morula.core.traits import (
     Known,
     coarse_detail,
+    field,
     gives_new,
     has_effect,
     has_tangent,
@@ -236,7 +237,7 @@ class Gradient:
         if rule.trusted and not rule.by_identity:
             self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
         self.needs_context |= rule.by_identity or uses_adjoints(rule.function)
-        direct = rule.trusted and not self.needs_projection(rule, active)
+        direct = rule.trusted and not self.needs_projection(rule, call, active)
         if not direct:
             active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
         forward = Const(rule.function if direct else checked_rule(rule))
@@ -248,10 +249,19 @@ class Gradient:
             return False
         return _may_hold(self.specialiser.value(call.out))
 
-    def needs_projection(self, rule: Rule, active: tuple[tuple[int, Operand], ...]) -> bool:
-        """Must cotangents be brought to their spaces: by value to those of mutable objects?"""
+    def needs_projection(
+        self, rule: Rule, call: Call, active: tuple[tuple[int, Operand], ...]
+    ) -> bool:
+        """Must cotangents be brought to their spaces: those of mutable objects, of real numbers?"""
         if rule.by_identity or uses_adjoints(rule.function):
             return False
+        fields = {
+            field(k)
+            for x in (*call.args, call.out)
+            for k in possibilities(self.specialiser.value(x) or Known(object))
+        } - {None}
+        if len(fields) > 1:
+            return True
         return any(_may_hold(self.specialiser.value(x)) for _, x in active)
 
     # -- the adjoint

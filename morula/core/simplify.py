@@ -108,6 +108,18 @@ class Folding:
         new.movable = call.movable
         return new
 
+    def count_again(self, call: Call, value: Operand | list[Call]) -> None:
+        """The uses after a call was replaced by a value or by other calls."""
+        if self._uses is None:
+            return
+        if type(value) is Var:
+            self._uses[value] = self._uses.get(value, 0) + self._uses.get(call.out, 0)
+        elif type(value) is list:
+            for new in value:
+                for a in new.args:
+                    if type(a) is Var:
+                        self._uses[a] = self._uses.get(a, 0) + 1
+
     def may_overwrite(self, x: Operand) -> bool:
         """Is it a fresh value of the same run of the adjoint's block, that nothing else reads?"""
         call = self.definitions.get(x) if type(x) is Var else None
@@ -396,12 +408,14 @@ def fold_calls(
             if value is None:
                 kept.append(call)
             elif type(value) is list:
+                folding.count_again(call, value)
                 kept += value
                 folding.definitions.update((c.out, c) for c in value)
                 folding.block_of.update((c.out, block) for c in value)
                 rewritten = True
             else:
                 mapping[call.out] = _find(mapping, value)  # type: ignore[arg-type]
+                folding.count_again(call, mapping[call.out])
         block.calls = kept
     substitute(ir, mapping)
     return bool(mapping) or rewritten
@@ -462,6 +476,7 @@ def share(ir: IR, side: Callable[[Block], Hashable]) -> bool:
         if parent is not None:
             children.setdefault(parent, []).append(block)
     mapping: dict[Var, Operand] = {}
+    overwritten = {c.args[0] for c in ir.calls() if is_written(c.primitive) and c.args}
     work: list[tuple[Block, dict[Any, Var]]] = [(ir.entry, {})]
     while work:
         block, known = work.pop()
@@ -471,7 +486,7 @@ def share(ir: IR, side: Callable[[Block], Hashable]) -> bool:
             call.fn = _find(mapping, call.fn)
             call.args = tuple([_find(mapping, a) for a in call.args])
             key = _key_of(call, side(block))
-            if key is None:
+            if key is None or call.out in overwritten:
                 kept.append(call)
             elif key in known:
                 mapping[call.out] = known[key]

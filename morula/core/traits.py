@@ -224,3 +224,14 @@ def coarse(known: Known) -> Known:
     """The same with a coarse detail."""
     make = coarse_detail.get(known.type)
     return known if make is None else Known(known.type, make(known.detail))
+
+
+# Which numbers a type holds: rules whose arguments hold different ones may give cotangents that have to
+# be projected (complex ones for real arguments, double ones for single).
+field_of: dict[type, Callable[[Any], str]] = {}
+
+
+def field(known: Known) -> str | None:
+    """The field of a value, "real" or "complex" or that of a precision; None: it holds no numbers."""
+    find = field_of.get(known.type)
+    return None if find is None else find(known.detail)

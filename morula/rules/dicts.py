@@ -74,9 +74,12 @@ def dict_getitem(d: dict, key: Anything):
         missing = lookup(type(d), "__missing__")
         if type(missing) is FunctionType:
             return by_class("__missing__", d, key)
-        if missing is defaultdict.__missing__ and isinstance(d, defaultdict):
-            if d.default_factory is not None:
-                return default_item(d, key)
+        if (
+            isinstance(d, defaultdict)
+            and missing is defaultdict.__missing__
+            and d.default_factory is not None
+        ):
+            return default_item(d, key)
 
     def getitem_pullback(ȳ):
         give(adjoint_of(d), key, ȳ)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    field_of,
     folds,
     fresh_results,
     partial_functions,
@@ -25,6 +26,7 @@ from morula.rules.arrays.elementwise import infinite_less
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.reductions import attaining, attains
 from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
 
 
 def constant(x: Any) -> Any:
@@ -410,3 +412,27 @@ partial_functions(
     math.cosh, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv,
     operator.ifloordiv, operator.imod, operator.ipow,
 )  # fmt: skip
+
+
+def numpy_field(dtype: np.dtype) -> str:
+    """The field of the entries of an array; whole numbers count as real ones."""
+    if dtype.kind == "f":
+        return "real" if dtype == np.float64 else dtype.str
+    if dtype.kind == "c":
+        return "complex" if dtype == np.complex128 else dtype.str
+    return "real" if dtype.kind in "iu" else dtype.kind
+
+
+for _type in (int, float):
+    field_of[_type] = lambda detail: "real"
+field_of[complex] = lambda detail: "complex"
+field_of[np.ndarray] = lambda detail: numpy_field(np.dtype(detail[0]))
+
+
+def _scalar_field(t: type) -> None:
+    field = numpy_field(np.dtype(t))
+    field_of[t] = lambda detail: field
+
+
+for _type in (*FLOATING, *COMPLEX, *INTEGERS):
+    _scalar_field(_type)
