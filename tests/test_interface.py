@@ -340,3 +340,17 @@ def test_the_tables_of_a_broken_pass_are_gone():
     with pytest.raises(IndexError):
         gradient(lambda x: [x][1], 1.0)
     assert gradient(lambda xs: xs[0] * xs[1], [2.0, 3.0]) == ([3.0, 2.0],)
+
+
+def test_arrays_that_the_caller_changed_come_back_after_the_pullback():
+    x, params = np.array([1.0, 2.0]), {"w": [np.array([3.0, 4.0])]}
+    view = x[:1]
+    y, back = pullback(lambda x, p: {"y": x * p["w"][0], "same": x}, x, params)
+    expected = back({"y": np.ones(2)})
+    view[:] = 7.0
+    params["w"][0] *= 0.0
+    y["y"][1] = 5.0
+    again = back({"y": np.ones(2)})
+    np.testing.assert_array_equal(again[0], expected[0])
+    np.testing.assert_array_equal(again[1]["w"][0], expected[1]["w"][0])
+    assert (x[0], params["w"][0].tolist(), y["y"][1]) == (7.0, [0.0, 0.0], 5.0)

@@ -29,7 +29,8 @@ def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     (Tangent[function](a=2.0), 3.0)
     """
     y, back = differentiate(f, *args, **kwargs)
-    memory = [as_it_was for x in (y, f, *args) for as_it_was in remembered(x, {})]
+    known: dict[int, Any] = {}
+    memory = [as_it_was for x in (y, *args) for as_it_was in remembered(x, known)]
     return y, functools.partial(pull_as_it_was, back, memory) if memory else back
 
 

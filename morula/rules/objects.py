@@ -662,6 +662,28 @@ for _op in (abs, float, complex, round):
 serves(divmod, pow)(two_sided)
 
 
+def as_operator(op: Any, swapped: bool) -> Any:
+    """A resolver for `np.ndarray.__add__` and the like: the operator."""
+
+    def resolver(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or not all(isinstance(a, ARRAY_LIKE) for a in args):
+            return compiled(fn, args, kwargs)
+        y, back = call(op, *(args[::-1] if swapped else args))
+        if not swapped:
+            return y, back
+        return y, operator_pullback(back, True)
+
+    return resolver
+
+
+ARRAY_LIKE = (np.ndarray, numbers.Number)
+for _op, _methods in operators.METHODS.items():
+    for _cls in (np.ndarray, np.generic):
+        for _name, _swapped in ((_methods[0], False), (_methods[1], True)):
+            if _name in _cls.__dict__ and not (_swapped and _methods[2]):
+                serves(_cls.__dict__[_name])(as_operator(_op, _swapped))
+
+
 def by_method(name: str) -> Any:
     """A resolver for what a class says by one method."""
 
@@ -952,4 +974,4 @@ def _(x: MethodType, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return gradient_for(x.__self__, x̄, of)
 
 
-del _type, _op, _methods
+del _type, _op, _methods, _cls, _name, _swapped
