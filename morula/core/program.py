@@ -22,7 +22,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.bytecode.instructions import IN_PLACE
-from morula.core.context import enter, leave
+from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -87,11 +87,11 @@ from morula.core.traits import (
     coarse_detail,
     field,
     gives_new,
+    gradient_for,
     has_effect,
     has_tangent,
     is_partial,
     is_written,
-    materialise,
     sample,
     typed_zero,
     unit,
@@ -121,6 +121,7 @@ class Gradient:
         self.rules: dict[int, Rule] = {}
         self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
         self.needs_context = False
+        self.reached: Operand | None = None  # the memory of the gradients that are made
         self.types: dict[Var, Value] = {}
 
     def compile(self, otherwise: Callable[..., Any], this: Any) -> CodeType:
@@ -648,7 +649,9 @@ class Gradient:
                 return x̄
             if k == x̄_known and self.is_new(x̄) and all_bars.count(x̄) == 1:
                 return x̄
-        return self.append(block, final_gradient, x, x̄)
+        if self.reached is None:
+            self.reached = self.append(block, Reached)
+        return self.append(block, gradient_for, x, x̄, self.reached)
 
     def is_new(self, x̄: Operand) -> bool:
         """Does the value share memory with nothing else?"""
@@ -848,13 +851,6 @@ def one_of(y: Any, name: str) -> Any:
     if one is None:
         raise errors.not_scalar(y, name)
     return one
-
-
-def final_gradient(x: Any, x̄: Any) -> Any:
-    """What a user gets for an argument; None: it has no tangent space."""
-    from morula.core.context import adjoint_if_any
-
-    return materialise(x, x̄, adjoint_if_any) if has_tangent(type(x)) else None
 
 
 def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:

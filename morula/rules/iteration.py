@@ -330,7 +330,9 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
 
 @originates(reversed)
 def _(iterator: Any, item: Any, skip: int) -> Origin:
-    _, (xs,), i = iterator.__reduce__()
+    (xs,) = gc.get_referents(iterator)
+    _, _, *index = iterator.__reduce__()
+    i = index[0] if index else -1  # CPython 3.14 does not tell behind the last item
     if isinstance(xs, Indexed):
         return xs.recorder.origins[-1 - skip]
     return Entry(iterator, i + 1 + skip)
