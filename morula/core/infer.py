@@ -81,6 +81,7 @@ class Guards:
 
     globals: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = field(default_factory=dict)
     attributes: dict[tuple[int, str], tuple[Any, str, Any]] = field(default_factory=dict)
+    items: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = field(default_factory=dict)
     types: list[tuple[Var, Known]] = field(default_factory=list)
     identities: list[tuple[Var, Any]] = field(default_factory=list)
 
@@ -544,6 +545,8 @@ class Specialiser(Inference):
                 now = getattr(fn.value, name)
                 if now is not None:
                     self.guards.attributes[id(fn.value), name] = (fn.value, name, now)
+            for name, now in kwdefaults.items():
+                self.guards.items[id(kwdefaults), name] = (kwdefaults, name, now)
         else:
             made = self.made.get(call.fn)  # type: ignore[arg-type]
             if made is None or type(made.args[1]) is not Const:

@@ -698,6 +698,10 @@ class Gradient:
             found = ir.var(name)
             block.calls.append(Call(found, Const(getattr), (Const(owner), Const(name))))
             check(self.append(block, operator.is_, found, Const(value)))
+        for mapping, name, value in guards.items.values():
+            found = ir.var(name)
+            block.calls.append(Call(found, Const(dict.get), (Const(mapping), Const(name))))
+            check(self.append(block, operator.is_, found, Const(value)))
         for v, value in guards.identities:
             if any(c.out is v for c in reads):
                 check(self.append(block, operator.is_, v, Const(value)))

@@ -291,7 +291,7 @@ def _(f: Folding, call: Call) -> Operand | None:
         return None
     value = getattr(owner.value, name.value)
     # In rules, all attributes of modules are constants; in the user's code those that are guarded.
-    return Const(value) if call.removable or callable(value) else None
+    return Const(value) if call.removable else None
 
 
 @folds(slice)

@@ -681,7 +681,7 @@ for _op, _methods in operators.METHODS.items():
     for _cls in (np.ndarray, np.generic):
         for _name, _swapped in ((_methods[0], False), (_methods[1], True)):
             if _name in _cls.__dict__ and not (_swapped and _methods[2]):
-                serves(_cls.__dict__[_name])(as_operator(_op, _swapped))
+                serves(_cls.__dict__[_name])(as_operator(_op, _swapped))  # type: ignore[index]
 
 
 def by_method(name: str) -> Any:

@@ -413,10 +413,10 @@ def base_slope(a: Any, b: Any) -> Any:
     a, b = unwrapped(a), unwrapped(b)
     if b == 0:
         return 0
-    try:
-        return a ** (b - 1) * b
-    except ZeroDivisionError:  # a = 0 and b < 1
+    n = b - 1
+    if a == 0 and (n.real < 0 or n.imag != 0):  # Python has no 0 ** n
         return math.inf
+    return a**n * b
 
 
 def exponent_slope(a: Any, y: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from morula.core.extend import (
     ZERO,
     accumulate,
-    adjoint_of,
+    adjoint_if_any,
     collector,
     gradient_for,
     is_zero,
@@ -54,7 +54,8 @@ def _(y: list) -> Any:
     n, inside = len(y), collector(tuple(y))
 
     def collect() -> Any:
-        bars = drop_from(adjoint_of(y), 0, n)
+        adjoint = adjoint_if_any(y)
+        bars = [ZERO] * n if adjoint is None else drop_from(adjoint, 0, n)
         if inside is not None:
             bars = [accumulate(a, b) for a, b in zip(bars, inside(), strict=True)]
         return ZERO if all(map(is_zero, bars)) else bars
@@ -67,7 +68,7 @@ def _(y: dict) -> Any:
     parts = {key: collector(item) for key, item in y.items()}
 
     def collect() -> Any:
-        bars = adjoint_of(y)
+        bars = adjoint_if_any(y) or {}
         found = {}
         for key, part in parts.items():
             c = take(bars, key)
