@@ -149,6 +149,8 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
     """What a gradient function does when its code does not fit the arguments."""
     family: Family = g.__dict__["__morula__"]
     f = g.__wrapped__  # type: ignore[attr-defined]
+    if registry.registry.get(f) is not None:  # a rule of its own says what it means
+        return family.general(f, args)
     program = family.program(f, args, failed)
     if program.code is None:
         return family.general(f, args)
@@ -170,7 +172,7 @@ def family_of(
     general: Fallback,
 ) -> Family | None:
     """The family for a plain Python function; None where there can be none."""
-    if type(f) is not FunctionType:
+    if type(f) is not FunctionType or registry.registry.get(f) is not None:
         return None
     code = f.__code__
     if code.co_flags & 0x2AC or code.co_kwonlyargcount or "__morula__" in f.__dict__:
