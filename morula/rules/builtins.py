@@ -10,6 +10,7 @@ Tests: tests/rules/test_builtins.py
 
 import builtins
 import operator
+import random
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -381,6 +382,7 @@ CONSTANT = """
     isinstance issubclass len memoryview oct open ord print range repr round str type
 """
 non_differentiable(*[getattr(builtins, name) for name in CONSTANT.split()])
+non_differentiable(random.Random.random, random.Random.getrandbits)
 STABLE = """
     all any ascii bin bool callable chr complex divmod float format hasattr hash hex id int
     isinstance issubclass len oct ord range repr str
