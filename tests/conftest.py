@@ -43,7 +43,16 @@ KNOWN_GAPS = {
     "test_compiled.py::test_a_thousand_gradient_functions_cost_one_transformation[general-value": (
         "the general path does not keep one transformation for value_and_grad"
     ),
-    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised": (
+    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-gradient]": (
+        "frames of inlined callees are missing from tracebacks"
+    ),
+    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-withgradient]": (
+        "frames of inlined callees are missing from tracebacks"
+    ),
+    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-grad]": (
+        "frames of inlined callees are missing from tracebacks"
+    ),
+    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-nested]": (
         "frames of inlined callees are missing from tracebacks"
     ),
     "test_traps.py::test_t9_a_reduction_with_where": "the cotangent where= leaves out is NaN",

@@ -371,24 +371,3 @@ def test_errors_are_those_of_the_plain_call():
 def unpack_two(xs):
     a, b = xs
     return a * b
-
-
-def test_the_cost_of_appending_and_popping_does_not_depend_on_the_length():
-    import time
-
-    def f(x, n):
-        xs = []
-        for _ in range(n):
-            xs.append(x)
-        s = 0.0
-        while xs:
-            s += xs.pop()
-        return s
-
-    def seconds(n):
-        start = time.perf_counter()
-        assert gradient(f, 2.0, n) == (float(n), 0.0)
-        return time.perf_counter() - start
-
-    seconds(100)
-    assert seconds(4000) < 100 * seconds(400)
