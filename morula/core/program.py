@@ -22,7 +22,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.bytecode.instructions import IN_PLACE
-from morula.core.context import Reached, enter, leave
+from morula.core.context import adjoint_if_any, enter, leave
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -121,7 +121,6 @@ class Gradient:
         self.rules: dict[int, Rule] = {}
         self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
         self.needs_context = False
-        self.reached: Operand | None = None  # the memory of the gradients that are made
         self.types: dict[Var, Value] = {}
 
     def compile(self, otherwise: Callable[..., Any], this: Any) -> CodeType:
@@ -649,9 +648,7 @@ class Gradient:
                 return x̄
             if k == x̄_known and self.is_new(x̄) and all_bars.count(x̄) == 1:
                 return x̄
-        if self.reached is None:
-            self.reached = self.append(block, Reached)
-        return self.append(block, gradient_for, x, x̄, self.reached)
+        return self.append(block, gradient_for, x, x̄, Const(adjoint_if_any))
 
     def is_new(self, x̄: Operand) -> bool:
         """Does the value share memory with nothing else?"""
