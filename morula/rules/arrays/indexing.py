@@ -35,6 +35,16 @@ def _(x: np.ndarray, index: Anything):
     return x[index], getitem_pullback
 
 
+@rrule(operator.getitem)
+def _(x: np.number, index: Anything):
+    """An index of a NumPy scalar only adds axes: every entry of the result is x."""
+
+    def scalar_getitem_pullback(ȳ):
+        return np.add.reduce(ȳ, None), NoTangent()
+
+    return x[index], scalar_getitem_pullback
+
+
 def scatter(ȳ, index, shape, dtype):
     """Zeros of this shape, with ȳ added at `index`: the transpose of indexing."""
     x̄ = np.zeros(shape, _scattered_dtype(ȳ, dtype))

@@ -34,6 +34,12 @@ def test_getitem_of_a_vector():
     check_rrule(operator.getitem, np.array(3.0), ())
 
 
+@pytest.mark.parametrize("index", [(), None, ..., True, False, (None, ..., None)])
+@pytest.mark.parametrize("x", [np.float64(1.5), np.float32(1.5), np.complex128(1 + 2j), np.int64(3)])
+def test_getitem_of_a_scalar(x, index):
+    check_rrule(operator.getitem, x, index)
+
+
 def test_one_entry_of_float32_stays_float32():
     x = np.ones(3, "f4")
     x̄ = apply_rule(find_rrule(operator.getitem, (x, 1)), (x, 1), {})[1](2.0)[0]
