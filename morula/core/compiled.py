@@ -16,8 +16,9 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from morula.core import debug, errors, registry
-from morula.core.infer import NotSpecialised, coarsened, known_value
 from morula.core.program import Gradient, stub
+from morula.core.specialise import NotSpecialised
+from morula.core.values import coarsened, known_value
 
 Fallback = Callable[..., Any]
 
@@ -105,7 +106,6 @@ class Family:
             self.wanted,
             self.with_value,
             self.single,
-            False,
             examples=() if tries else args,  # what was assumed once and did not hold is not again
         )
         try:

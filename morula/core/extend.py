@@ -28,7 +28,7 @@ from morula.core.cotangents import (
 )
 from morula.core.errors import CotangentError, UnsupportedError, no_rule
 from morula.core.general import call, opaque, python_function, resolves
-from morula.core.infer import IteratorOver, known, result_on_samples, rewrites, transfers
+from morula.core.infer import result_on_samples, transfers
 from morula.core.ir import Call, Const, Var, count_uses
 from morula.core.registry import (
     exactly,
@@ -40,6 +40,7 @@ from morula.core.registry import (
     type_stable,
 )
 from morula.core.simplify import folds
+from morula.core.specialise import rewrites
 from morula.core.traits import (
     adjoint_object,
     coarse_detail,
@@ -64,6 +65,7 @@ from morula.core.traits import (
     written_results,
     zero_of,
 )
+from morula.core.values import IteratorOver, known
 
 __all__ = [
     "NONE",

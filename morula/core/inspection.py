@@ -9,11 +9,12 @@ from morula.core import errors
 from morula.core.bytecode.lower import lower
 from morula.core.emit import merge_blocks
 from morula.core.general import general_plan
-from morula.core.infer import NotSpecialised, known_value
 from morula.core.ir import IR, reachable
 from morula.core.program import Gradient
 from morula.core.reverse import Reversal
+from morula.core.specialise import NotSpecialised
 from morula.core.ssa import prune_params
+from morula.core.values import known_value
 
 
 def code_ir(f: Any) -> IR:
@@ -61,9 +62,7 @@ def code_adjoint(f: Any, *args: Any) -> AdjointCode:
     if isinstance(f, MethodType):
         args = (f.__self__, *args)
     knowns = [known_value(a) for a in args]
-    gradient = Gradient(
-        function, knowns, range(len(args)), False, len(args) == 1, False, examples=args
-    )
+    gradient = Gradient(function, knowns, range(len(args)), False, len(args) == 1, examples=args)
     try:
         return AdjointCode(_tidy(gradient.build()), "specialised to the types of the arguments")
     except NotSpecialised as reason:

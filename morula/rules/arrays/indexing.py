@@ -42,7 +42,7 @@ def _(x: np.number, index: Anything):
     def scalar_getitem_pullback(ȳ):
         return np.add.reduce(ȳ, None), NoTangent()
 
-    return x[index], scalar_getitem_pullback
+    return x[index], scalar_getitem_pullback  # type: ignore[index]
 
 
 def scatter(ȳ, index, shape, dtype):

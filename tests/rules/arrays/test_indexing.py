@@ -35,7 +35,9 @@ def test_getitem_of_a_vector():
 
 
 @pytest.mark.parametrize("index", [(), None, ..., True, False, (None, ..., None)])
-@pytest.mark.parametrize("x", [np.float64(1.5), np.float32(1.5), np.complex128(1 + 2j), np.int64(3)])
+@pytest.mark.parametrize(
+    "x", [np.float64(1.5), np.float32(1.5), np.complex128(1 + 2j), np.int64(3)]
+)
 def test_getitem_of_a_scalar(x, index):
     check_rrule(operator.getitem, x, index)
 

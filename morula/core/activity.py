@@ -1,0 +1,153 @@
+"""Which variables of a program carry a derivative, and which calls may change an object."""
+
+from __future__ import annotations
+
+import operator
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+)
+from typing import Any
+
+from morula.core.bytecode.instructions import IN_PLACE
+from morula.core.inline import EFFECTS, MUTATORS
+from morula.core.ir import Call, Const, Operand, Var
+from morula.core.primitives import (
+    get_cell,
+    list_append,
+    load_global,
+    map_add,
+    set_add,
+    set_cell,
+    store_global,
+)
+from morula.core.registry import (
+    is_constant,
+    registry,
+)
+from morula.core.simplify import PURE, is_simple
+from morula.core.specialise import NotSpecialised, Specialiser, is_ours
+from morula.core.traits import (
+    coarse_detail,
+    has_tangent,
+    typed_zero,
+)
+from morula.core.values import Value, known, possibilities
+
+
+def may_mutate(s: Specialiser, call: Call) -> bool:
+    """May a call change an object that the caller holds too?"""
+    if type(call.fn) is not Const:
+        return True
+    if call.primitive in (list_append, map_add, set_add, set_cell):
+        return False  # what is under construction here
+    fn = call.fn.value
+    if isinstance(fn, MethodDescriptorType):
+        return fn.__name__ in MUTATORS
+    if type(fn) is FunctionType and registry.get(fn) is None and not is_ours(fn):
+        return True
+    return id(fn) in EFFECTS and fn not in IN_PLACE_OPERATORS
+
+
+IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values() if name != "iadd"]
+
+
+def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
+    """The variables that depend on the arguments by way of differentiable calls.
+
+    Where a value that does may have been stored in an object, all objects count.
+    """
+    varied: set[Operand] = set(leaves)
+    _spread_varied(s, varied)
+    if may_store(s, varied):
+        if any(_stores_outside(s, call) for call in s.ir.calls()):
+            raise NotSpecialised("an object from outside of the function may be changed")
+        variables = [c.out for c in s.ir.calls()]
+        variables += [p for block in s.ir.blocks for p in block.params]
+        varied.update(v for v in variables if v not in s.counted and may_hold(s.types.get(v)))
+        _spread_varied(s, varied)
+    return varied
+
+
+def _carries(value: Value) -> bool:
+    """May a value of which this is known carry a derivative?"""
+    return value is None or any(has_tangent(k.type) for k in possibilities(value))
+
+
+def _spread_varied(s: Specialiser, varied: set[Operand]) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for block in s.ir.blocks:
+            for call in block.calls:
+                if call.out in varied or call.out in s.counted:
+                    continue
+                if not any(x in varied for x in call.operands()):
+                    continue
+                constant = type(call.fn) is Const and is_constant(call.fn.value)
+                if not constant and _carries(s.types.get(call.out)):
+                    varied.add(call.out)
+                    changed = True
+            for branch in block.branches:
+                if branch.block is None:
+                    continue
+                for p, a in zip(branch.block.params, branch.args, strict=True):
+                    if a in varied and p not in varied and _carries(s.types.get(p)):
+                        varied.add(p)
+                        changed = True
+
+
+def may_store(s: Specialiser, varied: set[Operand]) -> bool:
+    """Is there a call that may put a value that depends on the arguments into an object?"""
+    for call in s.ir.calls():
+        if not any(x in varied for x in call.operands()):
+            continue
+        if type(call.fn) is not Const:
+            return True
+        entry = registry.get(call.fn.value)
+        if id(call.fn.value) in PURE or (entry is not None and (entry.stable or entry.constant)):
+            continue
+        k = known(s.types.get(call.out))
+        if k is None or not is_immutable(k.type):
+            return True
+    return False
+
+
+def _stores_outside(s: Specialiser, call: Call) -> bool:
+    """May a call change an object that is a constant of the program, a class or a global?"""
+    if type(call.fn) is not Const:
+        return False
+    if call.primitive is store_global:
+        return True
+    entry = registry.get(call.fn.value)
+    if id(call.fn.value) in PURE or (entry is not None and (entry.stable or entry.constant)):
+        return False
+    if call.primitive in (load_global, getattr, get_cell, iter, isinstance):
+        return False
+    return any(
+        type(a) is Const and not callable_or_simple(a.value) and not is_immutable(type(a.value))
+        for a in call.args
+    ) or (call.primitive is setattr and type(call.args[0]) is Const)
+
+
+def callable_or_simple(x: Any) -> bool:
+    """Is it a function, or a value of a plain type?"""
+    return is_simple(x) or isinstance(x, FunctionType | CodeType | dict)
+
+
+def may_hold(value: Value) -> bool:
+    """May it be an object that others write to?"""
+    return value is None or any(not is_immutable(k.type) for k in possibilities(value))
+
+
+def is_immutable(t: type) -> bool:
+    """Is it a type whose values are what they are: numbers, arrays, tuples, strings?"""
+    return (
+        typed_zero(t) is not None
+        or not has_tangent(t)
+        or t in coarse_detail
+        or t in (tuple, slice, range, type, FunctionType, BuiltinFunctionType, ModuleType)
+    )

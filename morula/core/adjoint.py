@@ -1,0 +1,616 @@
+"""A primal and its adjoint for arguments of known types, with the rules of the registry inlined.
+
+A rule's body goes into the primal, that of its pullback into the adjoint, and what the pullback
+captured becomes a residual.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable
+from types import (
+    CodeType,
+    FunctionType,
+)
+from typing import Any
+
+from morula.core import errors
+from morula.core.activity import is_immutable, may_hold, varied_variables
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    NoTangent,
+    Thunk,
+    ZeroTangent,
+    accumulate,
+    add,
+)
+from morula.core.emit import merge_blocks
+from morula.core.general import call as general_call
+from morula.core.infer import Inference
+from morula.core.inline import inline
+from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
+from morula.core.primitives import (
+    make_function,
+    sum_if_any,
+)
+from morula.core.registry import (
+    Rule,
+    exact_rule,
+    is_constant,
+    registry,
+    times_conjugate,
+)
+from morula.core.reverse import (
+    MARKS,
+    Pair,
+    Reversal,
+    enter_loop,
+    more_iterations,
+    reachable_from,
+)
+from morula.core.simplify import PURE, share, simplify
+from morula.core.specialise import NotSpecialised, Specialiser, bind, inline_form
+from morula.core.traits import (
+    Known,
+    field,
+    gives_new,
+    has_effect,
+    is_partial,
+    is_written,
+    typed_zero,
+)
+from morula.core.values import IteratorOver, Value, known, possibilities
+
+
+class Adjoint:
+    """A function, specialised, and its adjoint under construction."""
+
+    specialiser: Specialiser
+    ir: IR
+
+    def __init__(self, with_value: bool = True) -> None:
+        self.with_value = with_value  # is the value asked for, bit for bit as the plain call's?
+        self.rules: dict[int, Rule] = {}
+        self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
+        self.needs_context = False
+        self.types: dict[Var, Value] = {}
+
+    def differentiate(self, leaves: list[Var]) -> None:
+        """Write the adjoint for these parameters, or items of parameters."""
+        s = self.specialiser
+        self.leaves = leaves
+        self.varied = varied_variables(s, leaves)
+        self.reversal = r = Reversal(s.ir, self.plan, list(leaves))
+        self.types = s.types
+        r.build()
+        if r.exit not in r.primal:
+            raise NotSpecialised("it always ends in an exception")
+        self.ir = r.ir
+        self.ir.kept = [r.exit, r.start, r.end]
+
+    # -- plans
+
+    def plan(self, call: Call) -> Pair | None:
+        operands = call.operands()
+        if call.out in self.specialiser.counted:
+            return None
+        if not any(x in self.varied for x in operands):
+            return None
+        if type(call.fn) is Const:
+            if is_constant(call.fn.value):
+                return None
+            if (pair := self.pair_of_item(call)) is not None:
+                return pair
+            rule = self.rule_for(call)
+            if rule is not None and not self.makes_object(rule, call):
+                return self.pair_of(rule, call)
+        self.needs_context = True
+        return Pair(Const(general_call), operands, call.keywords, tuple(enumerate(operands)))
+
+    def pair_of_item(self, call: Call) -> Pair | None:
+        """An item of a tuple of known length: its cotangent is a tuple with zeros beside it."""
+        if call.primitive is not operator.getitem or type(call.args[1]) is not Const:
+            return None
+        items, i = known(self.specialiser.value(call.args[0])), call.args[1].value
+        if items is None or items.type is not tuple or items.detail is None or type(i) is not int:
+            return None
+        function = item_rule(len(items.detail), i % len(items.detail))
+        self.rules[id(function)] = Rule(operator.getitem, function)
+        self.pure_codes.update(c for c in function.__code__.co_consts if is_code(c))
+        return Pair(Const(function), call.args, (), ((0, call.args[0]),), False)
+
+    def rule_for(self, call: Call) -> Rule | None:
+        """The rule that the types of the arguments choose."""
+        assert type(call.fn) is Const
+        entry = registry.get(call.fn.value)
+        if entry is None or entry.reverse is None:
+            return None
+        n = len(call.args) - len(call.keywords)
+        options = []
+        for x in call.args[:n]:
+            value = self.specialiser.value(x)
+            if type(value) is Known and value.type is IteratorOver:
+                value = None
+            if value is None and not entry.has_one_rule():
+                return None
+            options.append([object] if value is None else [k.type for k in possibilities(value)])
+        if all(len(o) == 1 for o in options) and not call.keywords:
+            exact = exact_rule(call.fn.value, tuple([o[0] for o in options]))
+            if exact is not None:
+                return exact
+        if not entry.is_faithful():
+            return None
+        found = [entry.find_by_types("reverse", types) for types in itertools.product(*options)]
+        rule = found[0]
+        if rule is None or not rule.accepts(call.keywords):
+            return None
+        if any(r is None or r.function is not rule.function for r in found):
+            return None
+        return rule
+
+    def pair_of(self, rule: Rule, call: Call) -> Pair:
+        n = len(call.args) - len(call.keywords)
+        slots = list(enumerate(call.args[:n]))
+        for name, x in zip(call.keywords, call.args[n:], strict=True):
+            position = rule.position_of(name)
+            if position is not None:
+                slots.append((position, x))
+        active = tuple((i, x) for i, x in slots if x in self.varied)
+        self.rules[id(rule.function)] = rule
+        if rule.trusted and not rule.by_identity:
+            self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
+        self.needs_context |= rule.by_identity or uses_adjoints(rule.function)
+        direct = rule.trusted and not self.needs_projection(rule, call, active)
+        if not direct:
+            active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
+        forward = Const(rule.function if direct else checked_rule(rule))
+        return Pair(forward, call.args, call.keywords, active, rule.by_identity)
+
+    def makes_object(self, rule: Rule, call: Call) -> bool:
+        """May the result be a mutable object, whose cotangent the general path finds?"""
+        if rule.by_identity or uses_adjoints(rule.function):
+            return False
+        return may_hold(self.specialiser.value(call.out))
+
+    def needs_projection(
+        self, rule: Rule, call: Call, active: tuple[tuple[int, Operand], ...]
+    ) -> bool:
+        """Must cotangents be brought to their spaces: those of mutable objects, of real numbers?"""
+        if rule.by_identity or uses_adjoints(rule.function):
+            return False
+        fields = {
+            field(k)
+            for x in (*call.args, call.out)
+            for k in possibilities(self.specialiser.value(x) or Known(object))
+        } - {None}
+        if len(fields) > 1:
+            return True
+        return any(may_hold(self.specialiser.value(x)) for _, x in active)
+
+    # -- the adjoint
+
+    def inline_rules(self) -> None:
+        """Put the bodies of rules and pullbacks, and of small helpers, in the place of calls."""
+        ir = self.ir
+        self.simplify()
+        while True:
+            self.simplify()  # first, so that what a pullback returned is seen item by item
+            self.fold_zero_tests()
+            self.simplify()
+            merge_blocks(ir)
+            if not (self.inline_step() | self.fold_types()):
+                break
+        self.fold_zero_tests()
+        self.simplify()
+
+    def simplify(self) -> bool:
+        """Simplify primal and adjoint."""
+        adjoint = reachable_from(self.reversal.start)
+        return simplify(self.ir, trusted, self.known_of, adjoint, self.with_value)
+
+    def known_of(self, x: Operand) -> Known | None:
+        """Type and detail of an operand, where they are known."""
+        return known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
+
+    def fold_types(self) -> bool:
+        """Fold what the types decide in the bodies that were inlined."""
+        inference = Inference(self.ir, dict(self.specialiser.types))
+        inference.infer()
+        self.types = inference.types
+        return inference.resolve_constants() | inference.resolve_methods()
+
+    def inline_step(self) -> bool:
+        """Inline all calls of rules and of functions made here that can be."""
+        ir = self.ir
+        made = {c.out: c for c in ir.calls() if c.primitive is make_function}
+        results: dict[Var, Operand] = {}
+        done = False
+        for start in list(ir.blocks):
+            block, i = start, 0
+            while i < len(block.calls):
+                target = self.inlinable(block.calls[i], made)
+                if target is None:
+                    i += 1
+                    continue
+                callee, bound, free, removable = target
+                block.calls[i:i] = bound.calls
+                i += len(bound.calls)
+                block, i = inline(ir, block, i, callee, bound.operands, free, removable, results)
+                done = True
+        substitute(ir, results)
+        return done
+
+    def inlinable(self, call: Call, made: dict[Var, Call]) -> Any:
+        """The body, the arguments and the cells of a callee to be inlined."""
+        fn = call.fn
+        if type(fn) is Const:
+            f = fn.value
+            if type(f) is not FunctionType or not self.may_inline(f):
+                return None
+            code, namespace, defaults = f.__code__, f.__globals__, f.__defaults__
+            kwdefaults = f.__kwdefaults__ or {}
+            free: list[Operand] = [Const(c) for c in f.__closure__ or ()]
+            removable = self.is_pure_rule(f) or call.removable
+        elif fn in made:
+            function = made[fn]
+            code, namespace = function.args[1].value, function.args[0].value  # type: ignore[union-attr]
+            defaults, kwdefaults = None, {}
+            free = list(function.args[5:])
+            removable = code in self.pure_codes or call.removable
+        else:
+            return None
+        try:
+            callee = inline_form(code, namespace)
+        except errors.UnsupportedError:
+            return None
+        bound = bind(self.ir, call, code, defaults, kwdefaults)
+        return None if bound is None else (callee, bound, free, removable)
+
+    def may_inline(self, f: FunctionType) -> bool:
+        if id(f) in self.rules:
+            return True
+        return is_helper(f) and is_small(f) and not is_written(f) and not has_effect(f)
+
+    def is_pure_rule(self, f: FunctionType) -> bool:
+        """May calls that the rule makes go where their results are not needed?"""
+        rule = self.rules.get(id(f))
+        if rule is None or rule.by_identity or not rule.trusted:
+            return False
+        entry = registry.get(rule.primal)
+        return entry is not None and (entry.stable or entry.pure)
+
+    def fold_zero_tests(self) -> None:
+        """`x̄ is ZERO` is known where a cotangent certainly is none, or certainly is."""
+        definite = self.definite_cotangents()
+        mapping: dict[Var, Operand] = {}
+        for block in self.ir.blocks:
+            for call in block.calls:
+                if call.primitive is operator.is_ and is_zero(call.args[1]):
+                    x = call.args[0]
+                    if type(x) is Var and x in definite:
+                        mapping[call.out] = Const(False)
+                    elif type(x) is Const:
+                        mapping[call.out] = Const(isinstance(x.value, AbstractZero))
+        for block in self.ir.blocks:
+            block.calls = [c for c in block.calls if c.out not in mapping]
+        substitute(self.ir, mapping)
+
+    def definite_cotangents(self) -> set[Operand]:
+        """The variables that certainly do not hold a structural zero or a thunk."""
+        ir = self.ir
+        opaque = self.opaque_results()
+        doubtful: set[Operand] = set()
+        passed: dict[Var, list[tuple[Operand, Operand | None]]] = {}  # and the test on the way
+        sums: list[Call] = []
+        for block in ir.blocks:
+            tests: dict[Operand, Operand] = {}
+            for call in block.calls:
+                unknown_helper = (
+                    type(call.primitive) is FunctionType
+                    and call.primitive is not accumulate
+                    and call.primitive is not sum_if_any
+                    and (self.types.get(call.out) is None or self.may_inline(call.primitive))
+                )
+                unresolved = type(call.fn) is not Const or (
+                    call.primitive is operator.getitem and self.types.get(call.out) is None
+                )
+                if call.out in opaque or unknown_helper or unresolved or call.primitive in ZEROS:
+                    doubtful.add(call.out)
+                elif call.primitive is accumulate:
+                    sums.append(call)
+                elif call.primitive is operator.is_ and is_zero(call.args[1]):
+                    tests[call.out] = call.args[0]
+            for branch in block.branches:
+                if branch.block is not None:
+                    tested = None if branch.cond is None else tests.get(branch.cond)
+                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                        passed.setdefault(p, []).append((a, tested))
+
+        def is_doubtful(x: Operand) -> bool:
+            return is_zero(x) or x in doubtful
+
+        def may_pass_zero(x: Operand, tested: Operand | None) -> bool:
+            """Behind a test whether a cotangent is zero, only if that one may be."""
+            return is_doubtful(x) and (tested is None or is_doubtful(tested))
+
+        changed = True
+        while changed:
+            changed = False
+            for p, values in passed.items():
+                if p not in doubtful and any(may_pass_zero(*v) for v in values):
+                    doubtful.add(p)
+                    changed = True
+            for call in sums:
+                a, b = call.args
+                thunks = a in opaque or b in opaque
+                if call.out not in doubtful and (thunks or (is_doubtful(a) and is_doubtful(b))):
+                    doubtful.add(call.out)
+                    changed = True
+        defined = {c.out for c in ir.calls()} | {p for b in ir.blocks for p in b.params}
+        return defined - doubtful  # type: ignore[return-value]
+
+    def opaque_results(self) -> set[Var]:
+        """What comes out of pullbacks that were not inlined, of which nothing is known."""
+        calls = {c.out: c for c in self.ir.calls()}
+        opaque = set()
+        for call in calls.values():
+            if call.primitive is operator.getitem and type(call.args[0]) is Var:
+                source = calls.get(call.args[0])
+                if source is not None and type(source.fn) is Var:
+                    opaque.add(call.out)
+        return opaque
+
+    def clean_adjoint(self, from_zero: list[Var]) -> None:
+        """Sums become additions, those of the leaves `from_zero` begin with one, empty loops go."""
+        self.begin_sums_with_zeros(from_zero)
+        definite = self.definite_cotangents()
+        opaque = self.opaque_results()
+        inference = Inference(self.ir, dict(self.specialiser.types))
+        inference.infer()
+        self.types = inference.types
+        for block in self.ir.blocks:
+            for call in block.calls:
+                if call.primitive is accumulate:
+                    self.lower_sum(call, definite, opaque)
+        self.mark_pure_calls()
+        self.share_values()
+        changed = True
+        while changed:
+            changed = self.simplify()
+            changed |= remove_empty_control(self.ir, self.reversal)
+            merge_blocks(self.ir)
+            changed |= self.fold_types()
+
+    def share_values(self) -> None:
+        """Common values are computed once; between primal and adjoint only where neither loops."""
+        adjoint = reachable_from(self.reversal.start)
+        loops = any(c.primitive is enter_loop for c in self.ir.calls())
+        share(self.ir, lambda block: loops and block in adjoint)
+
+    def mark_pure_calls(self) -> None:
+        """Type-stable functions of values of known types have no effect but their result.
+
+        If the values cannot change, it does not matter when they are called.
+        """
+        for call in self.ir.calls():
+            if type(call.fn) is not Const:
+                continue
+            entry = registry.get(call.fn.value)
+            if entry is not None and entry.stable and self.types.get(call.out) is not None:
+                call.removable = True
+            pure = id(call.fn.value) in PURE or (entry is not None and entry.stable)
+            call.movable = pure and all(map(self.is_unchanging, call.args))
+        for block in self.reversal.primal:
+            for call in block.calls:
+                if is_partial(call.primitive) and self.may_raise(call):
+                    call.removable = call.movable = False
+
+    def may_raise(self, call: Call) -> bool:
+        """May a partial function raise an exception: is an argument a plain number?"""
+        return any(
+            typed_zero(t) is not None and t.__module__ == "builtins"
+            for x in call.args
+            for t in self.types_of(x)
+        )
+
+    def is_unchanging(self, x: Operand) -> bool:
+        """Is the operand a value that nothing can change?"""
+        value = self.types.get(x) if type(x) is Var else x
+        if value is None:
+            return False
+        return all(is_immutable(k.type) for k in possibilities(value))  # type: ignore[arg-type]
+
+    def lower_sum(self, call: Call, definite: set[Operand], opaque: set[Var]) -> None:
+        a, b = call.args
+        for x in (a, b):
+            if any(not adds_plainly(t) for t in self.types_of(x)):
+                return
+        if a in opaque or b in opaque or not self.adds(a, b):
+            return
+        a_sure = a in definite or (type(a) is Const and not is_zero(a))
+        b_sure = b in definite or (type(b) is Const and not is_zero(b))
+        if a_sure and b_sure:
+            call.fn = Const(operator.add)
+        elif b_sure:
+            call.fn = Const(sum_if_any)
+        elif a_sure:
+            call.fn, call.args = Const(sum_if_any), (b, a)
+
+    def adds(self, a: Operand, b: Operand) -> bool:
+        """Are both of types whose sums are written +?"""
+        return any(self.types_of(x) for x in (a, b))
+
+    def types_of(self, x: Operand) -> list[type]:
+        """The types that an operand may have; empty if nothing is known."""
+        value = self.types.get(x) if type(x) is Var else x
+        return [] if value is None else [k.type for k in possibilities(value)]  # type: ignore[arg-type]
+
+    def begin_sums_with_zeros(self, leaves: list[Var]) -> None:
+        """The sum for an argument begins with a zero of its type, where nothing depends on it."""
+        variable_of = self.reversal.bars.variable_of
+        zeros: dict[Any, Any] = {}
+        for leaf in leaves:
+            k = known(self.specialiser.value(leaf))
+            zero = None if k is None else typed_zero(k.type)
+            if zero is not None:
+                zeros[leaf] = zero
+        for block in self.ir.blocks:
+            for branch in block.branches:
+                if branch.block is None:
+                    continue
+                for i, p in enumerate(branch.block.params):
+                    leaf = variable_of.get(p)  # type: ignore[assignment]
+                    if leaf in zeros and is_zero(branch.args[i]):
+                        branch.args[i] = Const(zeros[leaf])
+
+    def append(self, block: Block, fn: Any, *args: Operand) -> Var:
+        out = self.ir.var()
+        block.calls.append(Call(out, Const(fn), args))
+        return out
+
+    def is_new(self, x̄: Operand) -> bool:
+        """Does the value share memory with nothing else?"""
+        for call in self.ir.calls():
+            if call.out is x̄:
+                return type(call.fn) is Const and gives_new(call.fn.value)
+        return False
+
+
+@functools.cache
+def item_rule(n: int, i: int) -> FunctionType:
+    """The rule of taking the i-th of n items of a tuple."""
+    entries = ["ZERO"] * n
+    entries[i] = "x̄"
+    source = f"""
+def rule(items, i):
+    def item_pullback(x̄):
+        return ({", ".join(entries)},), NONE
+    return items[{i}], item_pullback
+"""
+    scope: dict[str, Any] = {"ZERO": ZERO, "NONE": NONE, "__name__": __name__}
+    exec(source, scope)
+    rule: FunctionType = scope["rule"]
+    return rule
+
+
+ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
+
+
+def flat(leaves: Any) -> list[Var]:
+    """The variables of a nested list of them."""
+    return [leaves] if type(leaves) is Var else [v for x in leaves for v in flat(x)]
+
+
+def is_zero(x: Operand) -> bool:
+    """Is it the structural zero?"""
+    return type(x) is Const and isinstance(x.value, AbstractZero)
+
+
+def adds_plainly(t: type) -> bool:
+    """Are cotangents of primals of this type added by +?"""
+    return add.dispatch(t) is add.dispatch(object)
+
+
+def trusted(namespace: dict[str, Any]) -> bool:
+    """Are these the globals of one of Morula's own modules, which are taken as constants?"""
+    return str(namespace.get("__name__", "")).split(".")[0] == "morula"
+
+
+def uses_adjoints(function: Callable[..., Any]) -> bool:
+    """Does the pullback of a rule call a helper that works on adjoint objects?"""
+    namespace = function.__globals__
+    return any(
+        has_effect(namespace.get(name))
+        for code in filter(is_code, function.__code__.co_consts)
+        for name in code.co_names
+    )
+
+
+def is_code(x: Any) -> bool:
+    """Is a constant of a code object a code object?"""
+    return isinstance(x, CodeType)
+
+
+def is_helper(f: FunctionType) -> bool:
+    """Is it a function that rules call, and not one that the core looks for?"""
+    return f is times_conjugate or f.__module__.startswith("morula.rules.")
+
+
+def is_small(f: FunctionType) -> bool:
+    """Is a helper of the rules worth inlining: no loop, few instructions?"""
+    code = f.__code__
+    return (
+        len(code.co_code) <= 160
+        and not code.co_cellvars
+        and not f.__kwdefaults__
+        and registry.get(f) is None
+    )
+
+
+def checked_rule(rule: Rule) -> Callable[..., Any]:
+    """A rule from outside, whose pullback's results are checked and projected."""
+    from morula.core.registry import apply_rule
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        return apply_rule(rule, args, kwargs)
+
+    return checked
+
+
+def remove_empty_control(ir: IR, reversal: Reversal) -> bool:
+    """Branches and loops of the adjoint that lead to nothing but their end."""
+    changed = False
+    for block in ir.blocks:
+        if len(block.branches) != 2:
+            continue
+        first, second = block.branches
+        mark = [c for c in block.calls if c.primitive is more_iterations]
+        if mark:
+            if not block.params and _runs_empty(first.block, block):
+                block.calls.remove(mark[0])
+                second.cond = None
+                block.branches = [second]
+                changed = True
+            continue
+        if _end_of(first.block) is _end_of(second.block) and not first.args and not second.args:
+            second.cond = None
+            block.branches = [second]
+            changed = True
+    if changed:
+        ir.blocks = reachable(ir)
+    return changed
+
+
+def _end_of(block: Block | None) -> Block | None:
+    """Where control gets from a block without doing anything."""
+    seen = set()
+    while (
+        block is not None
+        and block not in seen
+        and not block.calls
+        and not block.params
+        and len(block.branches) == 1
+        and block.branches[0].block is not None
+        and not block.branches[0].args
+    ):
+        seen.add(block)
+        block = block.branches[0].block
+    return block
+
+
+def _runs_empty(start: Block | None, header: Block) -> bool:
+    """Do all blocks from here to the header do nothing?"""
+    seen, work = set(), [start]
+    while work:
+        block = work.pop()
+        if block is header or block in seen:
+            continue
+        if block is None or block.params or any(c.primitive not in MARKS for c in block.calls):
+            return False
+        seen.add(block)
+        work += [b.block for b in block.branches]
+    return True

@@ -1,0 +1,129 @@
+"""Values that the variables of a program may have: what its types are guessed from."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MemberDescriptorType, ModuleType
+from typing import Any
+
+from morula.core import primitives
+from morula.core.ir import IR, Call, Const, Operand, Var
+from morula.core.primitives import advance, unpack
+from morula.core.values import Value, sample_value
+
+
+class Examples:
+    """Values that variables may have, from the arguments of the call for which one compiles."""
+
+    def __init__(self, given: dict[Var, Any]) -> None:
+        self.given = given
+
+    def follow(self, ir: IR, value: Callable[[Operand], Value]) -> None:
+        """Examples of what is read from the examples: items, attributes, what loops run over."""
+        self.value = value
+        self.appended = {
+            c.args[0]: c.args[1] for c in ir.calls() if c.primitive is primitives.list_append
+        }
+        changed = True
+        while changed:
+            changed = False
+            for block in ir.blocks:
+                for call in block.calls:
+                    if call.out not in self.given and (found := self.read(call)) is not _NOTHING:
+                        self.given[call.out] = found
+                        changed = True
+                for branch in block.branches:
+                    if branch.block is None:
+                        continue
+                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                        if p not in self.given and type(a) is Var and a in self.given:
+                            self.given[p] = self.given[a]
+                            changed = True
+
+    def one(self, x: Operand) -> Any:
+        """An example of an operand: one that was given, or a sample of its type."""
+        if type(x) is Var and x in self.given:
+            return self.given[x]
+        try:
+            return sample_value(self.value(x))
+        except KeyError:
+            return _NOTHING
+
+    def read(self, call: Call) -> Any:
+        if call.primitive is primitives.build_list:
+            items = call.args or [a for a in [self.appended.get(call.out)] if a is not None]
+            found = [self.one(a) for a in items]
+            return _NOTHING if not found or any(x is _NOTHING for x in found) else found
+        reader = READERS.get(id(call.primitive))
+        if reader is None or call.keywords:
+            return _NOTHING
+        args = []
+        for a in call.args:
+            if type(a) is Const:
+                args.append(a.value)
+            elif a in self.given:
+                args.append(self.given[a])
+            else:
+                args.append(_NOTHING)
+        if not args or args[0] is _NOTHING:
+            return _NOTHING
+        try:
+            return reader(*args)
+        except Exception:  # there is no such item
+            return _NOTHING
+
+
+_NOTHING = object()
+
+
+def _example_item(items: Any, key: Any) -> Any:
+    if type(items) is dict:
+        return items[key] if key is not _NOTHING else next(iter(items.values()))
+    if type(items) not in (list, tuple) or type(key) is slice:
+        return _NOTHING
+    return items[key if type(key) is int else 0]
+
+
+def _example_attribute(x: Any, name: str) -> Any:
+    """An attribute that is in the object itself; nothing is run."""
+    fields = getattr(x, "__dict__", None)
+    if isinstance(fields, dict) and not isinstance(x, type | ModuleType) and name in fields:
+        return fields[name]
+    slot = getattr(type(x), name, None)
+    return slot.__get__(x) if type(slot) is MemberDescriptorType else _NOTHING
+
+
+def _example_iterator(x: Any) -> Any:
+    return x if type(x) in (list, tuple, range, dict, _Example) else _NOTHING
+
+
+@dataclass
+class _Example:
+    """What a loop over zip, enumerate, … gives first."""
+
+    first: Any
+
+
+def _first_of(x: Any) -> Any:
+    return x.first if type(x) is _Example else next(iter(x))
+
+
+def _example_zip(*xs: Any) -> Any:
+    firsts = [_first_of(x) if type(x) in (list, tuple, range, _Example) else _NOTHING for x in xs]
+    return _NOTHING if any(x is _NOTHING for x in firsts) else _Example(tuple(firsts))
+
+
+READERS: dict[int, Callable[..., Any]] = {
+    id(operator.getitem): _example_item,
+    id(getattr): _example_attribute,
+    id(iter): _example_iterator,
+    id(advance): _first_of,
+    id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else _NOTHING,
+    id(zip): _example_zip,
+    id(enumerate): lambda x: _Example((0, _first_of(x))),
+    id(reversed): lambda x: _Example(x[-1]),
+}
+
+# What may be done again if the program begins anew: nothing is left behind by it.

@@ -1,0 +1,527 @@
+"""The specialisation of a function: its callees resolved and inlined, its types inferred."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from morula.core import errors, primitives
+from morula.core.bytecode.lower import lower
+from morula.core.cells import promote_cells
+from morula.core.emit import tidy
+from morula.core.examples import Examples
+from morula.core.infer import Inference, is_builtin, is_fixed
+from morula.core.inline import inline
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.primitives import (
+    actual_attribute,
+    actual_item,
+    actual_length,
+    actual_type,
+    advance,
+    build_tuple,
+    get_cell,
+    load_global,
+    make_function,
+    set_cell,
+)
+from morula.core.registry import is_constant, registry
+from morula.core.simplify import simplify
+from morula.core.traits import Known, detail_matches, detail_tests
+from morula.core.values import Value, coarsened, known, known_value
+
+
+class NotSpecialised(Exception):
+    """The function goes by the general path."""
+
+
+class Specialiser(Inference):
+    """One function for arguments of known types: callees resolved and inlined, types inferred."""
+
+    max_calls = 600
+
+    def __init__(self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any] = ()) -> None:
+        ir = lower(fn.__code__, fn.__globals__).copy()
+        super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
+        self.fn = fn
+        self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
+        self.counted: set[Var] = set()  # iterators and their items that carry no cotangent
+        self.bail: Block | None = None  # where control goes if an assumption does not hold
+        self.chain_starts: list[tuple[int, int, tuple[Any, ...]]] = []
+        self.made: dict[Var, Call] = {}
+        self.captured: dict[Var, Var] = {}
+        self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
+
+    def run(self) -> None:
+        """Infer and resolve until nothing changes."""
+        self.read_captured()
+        self.take_apart_arguments()
+        simplify(self.ir, no_namespace)
+        self.limit_size()
+        while True:
+            self.infer()
+            changed = self.resolve_constants()
+            changed |= self.resolve_methods()
+            changed |= simplify(self.ir, no_namespace)
+            self.limit_size()
+            if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
+                continue
+            if not any([rewrite(self) for rewrite in REWRITES]):
+                break
+        self.infer()
+        if self.bail is not None and not all(map(may_run_twice, self.ir.calls())):
+            raise AssumptionsUnsafe
+
+    def limit_size(self) -> None:
+        """A very long function goes by the general path, which is transformed faster."""
+        if sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
+            raise NotSpecialised("it is too long")
+
+    def assume(self) -> bool:
+        """Take values of unknown type to be like the examples; the program asks whether they are.
+
+        Where one is not, the program begins anew on the general path. So nothing may have happened
+        before that must not happen twice.
+        """
+        if not self.examples.given or sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
+            return False
+        self.examples.follow(self.ir, self.value)
+        found = self.resolve_objects()
+        for block in list(self.ir.blocks):
+            found |= self.assume_in(block)
+        return found
+
+    def resolve_objects(self) -> bool:
+        """Calls of objects, and of their methods, become calls of the functions of their class."""
+        reads = {c.out: (b, c) for b in self.ir.blocks for c in b.calls if c.primitive is getattr}
+        for call in self.ir.calls():
+            if type(call.fn) is not Var:
+                continue
+            owner, name = call.fn, "__call__"
+            if call.fn in reads:
+                block, read = reads[call.fn]
+                if len(read.args) != 2 or type(read.args[1]) is not Const:
+                    continue
+                if type(read.args[0]) is not Var:
+                    continue
+                owner, name = read.args[0], read.args[1].value
+            k = known(self.types.get(owner))
+            function = None if k is None else function_of_class(k.type, name)
+            if function is None or k is None:
+                continue
+            if call.fn in reads and not self.is_not_shadowed(block, read, owner, name):
+                continue
+            self.guards.attributes[id(k.type), name] = (k.type, name, function)
+            call.fn, call.args = Const(function), (owner, *call.args)
+            return True
+        return False
+
+    def is_not_shadowed(self, block: Block, read: Call, owner: Var, name: str) -> bool:
+        """Let the program ask that the object has no attribute in the place of the method."""
+        if known(self.types.get(owner)).type.__dictoffset__ == 0:  # type: ignore[union-attr]
+            return True
+        example = self.examples.given.get(owner)
+        if example is None or name in example.__dict__:
+            return False
+        fields, shadowed, free = self.ir.var(), self.ir.var(), self.ir.var()
+        i = block.calls.index(read)
+        block.calls[i : i + 1] = [
+            Call(fields, Const(actual_attribute), (owner, Const("__dict__")), (), read.position),
+            Call(shadowed, Const(operator.contains), (fields, Const(name)), (), read.position),
+            Call(free, Const(operator.not_), (shadowed,), (), read.position),
+        ]
+        self.guard_test(block, i + 3, free)
+        return True
+
+    def guard_test(self, block: Block, index: int, test: Var) -> None:
+        """Go on behind `index` only if the test holds."""
+        ir = self.ir
+        if self.bail is None:
+            self.bail = ir.block()
+            self.bail.calls = [Call(ir.var(), Const(bail_out), ())]
+        rest = ir.block()
+        rest.calls, rest.branches = block.calls[index:], block.branches
+        block.calls = block.calls[:index]
+        block.branches = [Branch(rest, (), test), Branch(self.bail)]
+        ir.blocks = reachable(ir)
+
+    def assume_in(self, block: Block) -> bool:
+        for i, call in enumerate(block.calls):
+            x = call.out
+            if self.types.get(x) is not None or x in self.given or x not in self.examples.given:
+                continue
+            example = self.examples.given[x]
+            if call.primitive is advance:
+                after = self.behind_loop_test(block, call)
+                if after is None:
+                    continue
+                block, i = after, -1
+            self.given[x] = coarsened(known_value(example, 1))
+            self.guard(block, i + 1, x, self.given[x])  # type: ignore[arg-type]
+            return True
+        return False
+
+    @staticmethod
+    def behind_loop_test(block: Block, call: Call) -> Block | None:
+        """The block that control goes to with an item."""
+        if len(block.branches) != 2 or block.calls[-2:][0] is not call:
+            return None
+        return block.branches[1].block
+
+    def guard(self, block: Block, index: int, x: Var, k: Known) -> None:
+        """Go on behind `index` only if x is of the type that is assumed."""
+        ir = self.ir
+        if self.bail is None:
+            self.bail = ir.block()
+            self.bail.calls = [Call(ir.var(), Const(bail_out), ())]
+        rest = ir.block()
+        rest.calls, rest.branches = block.calls[index:], block.branches
+        block.calls = block.calls[:index]
+
+        def check(test: Var) -> None:
+            nonlocal block
+            after = ir.block()
+            assert self.bail is not None
+            block.branches = [Branch(after, (), test), Branch(self.bail)]
+            block = after
+
+        def append(fn: Any, *args: Operand) -> Var:
+            out = ir.var()
+            block.calls.append(Call(out, Const(fn), args))
+            return out
+
+        check_type(x, k, append, check)
+        block.branches = [Branch(rest)]
+        ir.blocks = reachable(ir)
+
+    def take_apart_arguments(self) -> None:
+        """A tuple that is an argument is put together anew from its items, which are then known."""
+        calls: list[Call] = []
+        for param in self.ir.params:
+            made, leaves = self.take_apart(param, self.given[param], calls)
+            self.leaves.append(leaves)
+            if made is not param:
+                substitute(self.ir, {param: made})
+        self.ir.entry.calls[:0] = calls
+
+    def take_apart(self, x: Var, value: Value, calls: list[Call]) -> tuple[Var, Any]:
+        if type(value) is not Known or value.type is not tuple or value.detail is None:
+            return x, x
+        items, leaves = [], []
+        for i, inside in enumerate(value.detail):
+            item = self.ir.var(f"{x.name}{i}")
+            calls.append(Call(item, Const(operator.getitem), (x, Const(i))))
+            made, leaf = self.take_apart(item, inside, calls)
+            items.append(made)
+            leaves.append(leaf)
+        whole = self.ir.var(x.name)
+        calls.append(Call(whole, Const(build_tuple), items))
+        return whole, leaves
+
+    # -- captured variables
+
+    def read_captured(self) -> None:
+        """A captured variable that nobody here rebinds is read once, at the entry."""
+        ir = self.ir
+        rebound = {c.args[0] for c in ir.calls() if c.primitive is set_cell}
+        shared = {a for c in ir.calls() if c.primitive not in (get_cell, set_cell) for a in c.args}
+        reads = []
+        for cell, real in zip(ir.free, self.fn.__closure__ or (), strict=True):
+            if cell in rebound or cell in shared:
+                raise NotSpecialised("a captured variable is rebound or shared")
+            try:
+                now = real.cell_contents
+            except ValueError:
+                raise NotSpecialised("a captured variable is unbound") from None
+            uses = [c for c in ir.calls() if c.primitive is get_cell and c.args[0] is cell]
+            if not uses:
+                continue
+            value = ir.var(cell.name)
+            reads.append(Call(value, Const(get_cell), (cell, Const(cell.name))))
+            for block in ir.blocks:
+                block.calls = [c for c in block.calls if c not in uses]
+            substitute(ir, {c.out: value for c in uses})
+            if is_fixed(now):
+                self.guards.identities.append((value, now))
+                self.given[value] = Const(now)
+            else:
+                self.guards.types.append((value, known_value(now)))
+                self.given[value] = known_value(now)
+            self.captured[value] = cell
+        fixed = {v: x for v, x in self.given.items() if type(x) is Const and v in self.captured}
+        substitute(ir, fixed)  # type: ignore[arg-type]
+        ir.entry.calls[:0] = reads
+
+    # -- resolution
+
+    def inline_calls(self) -> bool:
+        """Inline the calls of Python functions that have no rule; were there any?"""
+        ir = self.ir
+        self.made = {c.out: c for c in ir.calls() if c.primitive is make_function}
+        results: dict[Var, Operand] = {}
+        done = False
+        for start in list(ir.blocks):
+            block, i = start, 0
+            while i < len(block.calls):
+                call = block.calls[i]
+                target = self.inlinable(call)
+                if target is None:
+                    i += 1
+                    continue
+                callee, bound, free, code = target
+                chain = (*self.chain_of(call), code)
+                first = ir.next_id
+                block.calls[i:i] = bound.calls
+                i += len(bound.calls)
+                block, i = inline(
+                    ir,
+                    block,
+                    i,
+                    callee,
+                    bound.operands,
+                    free,
+                    call.removable,
+                    results,
+                    keep_positions=callee.filename == ir.filename,
+                )
+                self.chains_from(first, chain)
+                done = True
+        substitute(ir, results)
+        return done
+
+    def chains_from(self, first: int, chain: tuple[Any, ...]) -> None:
+        """Calls whose results have ids from `first` on were inlined by way of this chain."""
+        self.chain_starts.append((first, self.ir.next_id, chain))
+
+    def chain_of(self, call: Call) -> tuple[Any, ...]:
+        """The codes of the functions by whose inlining the call came here."""
+        for first, end, chain in reversed(self.chain_starts):
+            if first <= call.out.id < end:
+                return chain
+        return ()
+
+    def inlinable(self, call: Call) -> Any:
+        """The body, the arguments and the cells of a callee that can be inlined."""
+        fn = self.value(call.fn)
+        free: list[Operand] = []
+        if type(fn) is Const and type(fn.value) is FunctionType:
+            code, namespace, defaults = (
+                fn.value.__code__,
+                fn.value.__globals__,
+                fn.value.__defaults__,
+            )
+            kwdefaults = fn.value.__kwdefaults__ or {}
+            if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
+                return None
+            if fn.value.__closure__:
+                return None
+            for name in ("__code__", "__defaults__", "__kwdefaults__"):
+                now = getattr(fn.value, name)
+                if now is not None:
+                    self.guards.attributes[id(fn.value), name] = (fn.value, name, now)
+            for name, now in kwdefaults.items():
+                self.guards.items[id(kwdefaults), name] = (kwdefaults, name, now)
+        else:
+            made = self.made.get(call.fn)  # type: ignore[arg-type]
+            if made is None or type(made.args[1]) is not Const:
+                return None
+            if type(made.args[2]) is not Const or type(made.args[3]) is not Const:
+                return None
+            code, namespace = made.args[1].value, made.args[0].value  # type: ignore[union-attr]
+            defaults, kwdefaults = made.args[2].value, made.args[3].value or {}
+            free = list(made.args[5:])
+        if code in self.chain_of(call) or code is self.fn.__code__:
+            return None
+        try:
+            callee = inline_form(code, namespace)
+        except errors.UnsupportedError:
+            return None
+        bound = bind(self.ir, call, code, defaults, kwdefaults)
+        return None if bound is None else (callee, bound, free, code)
+
+
+class AssumptionsUnsafe(Exception):
+    """The program does what must not happen twice, so it cannot begin anew."""
+
+
+def bail_out() -> Any:
+    """Stands where the program begins anew on the general path."""
+
+
+def check_type(
+    x: Operand, k: Known, append: Callable[..., Var], check: Callable[[Var], None]
+) -> None:
+    """Append tests of the type and the detail of x; of a tuple also of its items."""
+    check(append(operator.is_, append(actual_type, x), Const(k.type)))
+    if k.type is tuple:
+        if k.detail is None:
+            return
+        check(append(operator.eq, append(actual_length, x), Const(len(k.detail))))
+        for i, inside in enumerate(k.detail):
+            if inside is not None:
+                check_type(append(actual_item, x, Const(i)), inside, append, check)
+    elif k.detail is not None:
+        test = detail_tests.get(k.type)
+        if test is None:
+            check(append(detail_matches, x, Const(k.detail)))
+            return
+        for attribute, expected, how in test(k.detail):
+            check(append(how, append(actual_attribute, x, Const(attribute)), Const(expected)))
+
+
+REPEATABLE = {
+    id(f)
+    for f in (
+        *(getattr(operator, n) for n in operator.__all__ if n not in ("setitem", "delitem")),
+        build_tuple,
+        primitives.build_list,
+        primitives.build_map,
+        primitives.build_set,
+        primitives.list_append,
+        primitives.list_extend,
+        primitives.map_add,
+        primitives.make_cell,
+        primitives.make_function,
+        primitives.check_bound,
+        primitives.unpack,
+        primitives.as_tuple,
+        primitives.format_value,
+        primitives.build_string,
+        actual_type,
+        actual_attribute,
+        actual_length,
+        actual_item,
+        get_cell,
+        set_cell,
+        load_global,
+        advance,
+        bail_out,
+        iter,
+        len,
+        range,
+        zip,
+        enumerate,
+        reversed,
+        slice,
+        isinstance,
+        type,
+        getattr,
+        sum,
+        min,
+        max,
+        abs,
+        float,
+        int,
+        detail_matches,
+    )
+}
+
+
+def may_run_twice(call: Call) -> bool:
+    """Does a call leave nothing behind, so that the program may begin anew after it?"""
+    if type(call.fn) is not Const:
+        return False
+    entry = registry.get(call.fn.value)
+    return id(call.fn.value) in REPEATABLE or (entry is not None and entry.stable)
+
+
+def has_rule(fn: Any) -> bool:
+    """Is there any rule for this callable?"""
+    entry = registry.get(fn)
+    return entry is not None and entry.reverse is not None
+
+
+def function_of_class(t: type, name: str) -> FunctionType | None:
+    """The plain function that a class, written in Python, has under a name."""
+    if is_builtin(t) or type(t) is not type:
+        return None
+    for base in t.__mro__:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            return found if type(found) is FunctionType else None
+    return None
+
+
+def is_ours(fn: FunctionType) -> bool:
+    """Is it one of the core's own functions, such as a primitive?"""
+    return str(fn.__globals__.get("__name__")).startswith("morula.core")
+
+
+def no_namespace(namespace: dict[str, Any]) -> bool:
+    """The user's globals are not constant: they are guarded."""
+    return False
+
+
+_inline_forms: dict[tuple[int, int], tuple[Any, IR]] = {}
+
+
+def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
+    """The SSA form of a callee, with as few blocks as can be."""
+    found = _inline_forms.get((id(code), id(namespace)))
+    if found is None:
+        ir = lower(code, namespace).copy()
+        tidy(ir)
+        if any(b.block is ir.entry for block in ir.blocks for b in block.branches):
+            raise AssertionError("the entry of a function is the target of a branch")
+        found = _inline_forms[id(code), id(namespace)] = (code, ir)
+    return found[1]
+
+
+@dataclass
+class Bound:
+    """Arguments of a call, one for each parameter, and the calls that put them together."""
+
+    operands: list[Operand]
+    calls: list[Call]
+
+
+def bind(ir: IR, call: Call, code: Any, defaults: Any, kwdefaults: dict[str, Any]) -> Bound | None:
+    """Bind the arguments of a call as Python does; None where only Python can say."""
+    n_keywords = len(call.keywords)
+    positional = list(call.args[: len(call.args) - n_keywords])
+    named = dict(zip(call.keywords, call.args[len(positional) :], strict=True))
+    n, n_kwonly = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    if code.co_flags & 0x08:
+        return None
+    extra = positional[n:]
+    if extra and not code.co_flags & 0x04:
+        return None
+    operands: list[Operand] = positional[:n]
+    first_default = n - len(defaults or ())
+    for i in range(len(operands), n):
+        if names[i] in named and i >= code.co_posonlyargcount:
+            operands.append(named.pop(names[i]))
+        elif i >= first_default:
+            operands.append(Const(defaults[i - first_default]))
+        else:
+            return None
+    for name in names[n : n + n_kwonly]:
+        if name in named:
+            operands.append(named.pop(name))
+        elif name in kwdefaults:
+            operands.append(Const(kwdefaults[name]))
+        else:
+            return None
+    if named:
+        return None
+    calls = []
+    if code.co_flags & 0x04:
+        rest = Call(ir.var(names[n + n_kwonly]), Const(build_tuple), extra, (), call.position)
+        calls.append(rest)
+        operands.append(rest.out)
+    return Bound(operands, calls)
+
+
+# What the rules rewrite in a program whose types are known: functions of the Specialiser that say
+# whether they changed anything.
+REWRITES: list[Callable[[Specialiser], bool]] = []
+
+
+def rewrites(rewrite: Callable[[Specialiser], bool]) -> Callable[[Specialiser], bool]:
+    """Register a rewriting of programs."""
+    REWRITES.append(rewrite)
+    return rewrite

@@ -1,0 +1,142 @@
+"""What may be known of a value before the program runs.
+
+A value is known as a constant (`Const`), by its exact type and a detail (`Known`), as one of a few
+types (`OneOf`), or not at all (None).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from morula.core.cotangents import ZERO, AbstractZero
+from morula.core.ir import Const
+from morula.core.simplify import is_simple
+from morula.core.ssa import same
+from morula.core.traits import Known, coarse, coarse_detail, describe, sample
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A value of one of a few types that rules mostly treat alike, such as int and float."""
+
+    members: frozenset[Known]
+
+
+Value = Const | Known | OneOf | None
+MOST_MEMBERS = 3
+
+
+def join(a: Value, b: Value) -> Value:
+    """What is known of a value that is `a` or `b`."""
+    if type(a) is Const and type(b) is Const and equal(a, b):
+        return a
+    if is_zero_value(a) and is_zero_value(b):
+        return Const(ZERO)
+    if is_zero_value(a):  # cotangents: what a value is where it is not structurally zero
+        return b
+    if is_zero_value(b):
+        return a
+    if a is None or b is None:
+        return None
+    x, y = known(a), known(b)
+    if x is not None and y is not None and x.type is tuple and y.type is tuple:
+        i, j = x.detail, y.detail
+        if i is None or j is None or len(i) != len(j):
+            return Known(tuple)
+        return Known(tuple, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
+    members = possibilities(a) | possibilities(b)
+    if len({m.type for m in members}) == 1:
+        members = frozenset(map(coarse, members))
+    if len(members) == 1:
+        return next(iter(members))
+    if len(members) > MOST_MEMBERS or any(m.detail is not None for m in members):
+        return None
+    return OneOf(members)
+
+
+def is_zero_value(value: Value) -> bool:
+    """Is it known to be structurally zero?"""
+    return type(value) is Const and isinstance(value.value, AbstractZero)
+
+
+def possibilities(value: Value) -> frozenset[Known]:
+    """The types that a value may have."""
+    if type(value) is OneOf:
+        return value.members
+    k = known(value)
+    assert k is not None
+    return frozenset((k,)) if is_hashable(k) else frozenset((Known(k.type),))
+
+
+def is_hashable(k: Known) -> bool:
+    """May it stand in a set? Constants inside of tuples may not."""
+    return k.type is not tuple and k.type is not slice
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Is the same known of both?"""
+    if type(a) is Const and type(b) is Const:
+        return same(a, b) or (is_simple(a.value) and repr(a.value) == repr(b.value))
+    if type(a) is Known and type(b) is Known:
+        return a.type is b.type and equal(a.detail, b.detail)
+    if type(a) is tuple and type(b) is tuple:
+        return len(a) == len(b) and all(map(equal, a, b))
+    return type(a) is type(b) and bool(a == b)
+
+
+def known(value: Value) -> Known | None:
+    """Type and detail of a value, where it has one."""
+    if type(value) is Const:
+        return known_value(value.value)
+    return value if type(value) is Known else None
+
+
+def known_value(x: Any, depth: int = 2) -> Known:
+    """What is taken as known of an argument: a tuple by its items, down to some depth."""
+    if type(x) is tuple and depth and len(x) <= 32:
+        return Known(tuple, tuple([known_value(i, depth - 1) for i in x]))
+    return describe(x)
+
+
+class IteratorOver:
+    """Stands for the type of the iterator over a value of known type, its detail."""
+
+
+def alternatives(value: Value) -> list[Value]:
+    """The single types that a value may have."""
+    return list(value.members) if type(value) is OneOf else [value]
+
+
+def is_fine(value: Value) -> bool:
+    """Does what is known have its finest detail, as far as samples go?"""
+    if type(value) is not Known:
+        return type(value) is Const
+    if value.type in (tuple, slice):
+        return value.detail is not None and all(map(is_fine, value.detail))
+    if value.type is int:
+        return False  # its value may decide a shape
+    return value.type not in coarse_detail or coarse(value) != value
+
+
+def coarsened(value: Value) -> Value:
+    """The same with coarse details."""
+    if type(value) is not Known:
+        return value
+    if value.type in (tuple, slice) and value.detail is not None:
+        return Known(value.type, tuple(map(coarsened, value.detail)))
+    return coarse(value)
+
+
+def sample_value(value: Value) -> Any:
+    """A small value of which this is known; KeyError where there is none."""
+    if type(value) is Const:
+        return value.value
+    if type(value) is not Known:
+        raise KeyError(value)
+    if value.type in (tuple, slice):
+        if value.detail is None:
+            raise KeyError(value)
+        items = [sample_value(v) for v in value.detail]
+        return tuple(items) if value.type is tuple else slice(*items)
+    return sample(value)
