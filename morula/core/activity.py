@@ -42,6 +42,8 @@ def may_mutate(s: Specialiser, call: Call) -> bool:
     """May a call change an object that the caller holds too?"""
     if type(call.fn) is not Const:
         return True
+    if s.callee_of(call) is not None:
+        return False
     if call.primitive in (list_append, map_add, set_add, set_cell):
         return False  # what is under construction here
     fn = call.fn.value
@@ -107,6 +109,8 @@ def may_store(s: Specialiser, varied: set[Operand]) -> bool:
             continue
         if type(call.fn) is not Const:
             return True
+        if s.callee_of(call) is not None:
+            continue
         entry = registry.get(call.fn.value)
         if id(call.fn.value) in PURE or (entry is not None and (entry.stable or entry.constant)):
             continue
@@ -122,6 +126,8 @@ def _stores_outside(s: Specialiser, call: Call) -> bool:
         return False
     if call.primitive is store_global:
         return True
+    if s.callee_of(call) is not None:
+        return False
     entry = registry.get(call.fn.value)
     if id(call.fn.value) in PURE or (entry is not None and (entry.stable or entry.constant)):
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import (
     CodeType,
     FunctionType,
@@ -34,6 +34,7 @@ from morula.core.infer import Inference
 from morula.core.inline import inline
 from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
+    build_tuple,
     make_function,
     sum_if_any,
 )
@@ -78,11 +79,17 @@ class Adjoint:
         self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
         self.needs_context = False
         self.types: dict[Var, Value] = {}
+        self.results: dict[int, Value] = {}  # of the reverse passes of callees
+        self.maybe_zero: set[Operand] = set()  # cotangents from outside
 
-    def differentiate(self, leaves: list[Var]) -> None:
-        """Write the adjoint for these parameters, or items of parameters."""
+    def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
+        """Write the adjoint for these parameters, or items of parameters.
+
+        `sums` are those whose cotangents begin with a zero, for nothing depends on them.
+        """
         s = self.specialiser
         self.leaves = leaves
+        self.sums = sums
         self.varied = varied_variables(s, leaves)
         self.reversal = r = Reversal(s.ir, self.plan, list(leaves))
         self.types = s.types
@@ -108,6 +115,8 @@ class Adjoint:
             rule = self.rule_for(call)
             if rule is not None and not self.makes_object(rule, call):
                 return self.pair_of(rule, call)
+            if (pair := self.pair_of_callee(call)) is not None:
+                return pair
         self.needs_context = True
         return Pair(Const(general_call), operands, call.keywords, tuple(enumerate(operands)))
 
@@ -122,6 +131,27 @@ class Adjoint:
         self.rules[id(function)] = Rule(operator.getitem, function)
         self.pure_codes.update(c for c in function.__code__.co_consts if is_code(c))
         return Pair(Const(function), call.args, (), ((0, call.args[0]),), False)
+
+    def pair_of_callee(self, call: Call) -> Pair | None:
+        """A function that is not inlined has a reverse pass of its own."""
+        callee = self.specialiser.callee_of(call)
+        twin = None if callee is None else callee.twin(tuple(map(self.activity_of, call.args)))
+        if twin is None:
+            return None
+        self.rules[id(twin.rule.function)] = twin.rule
+        self.results[id(twin.backward)] = twin.cotangents
+        self.needs_context |= twin.in_context
+        active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
+        return Pair(Const(twin.rule.function), call.args, (), active, twin.in_context)
+
+    def activity_of(self, x: Operand) -> str:
+        """Whether the cotangent of an argument is asked for, and whether it may begin with a zero."""
+        if x not in self.varied:
+            return "no"
+        k = known(self.specialiser.value(x))
+        return (
+            "sum" if x in self.sums and k is not None and typed_zero(k.type) is not None else "yes"
+        )
 
     def rule_for(self, call: Call) -> Rule | None:
         """The rule that the types of the arguments choose."""
@@ -209,8 +239,9 @@ class Adjoint:
 
     def simplify(self) -> bool:
         """Simplify primal and adjoint."""
-        adjoint = reachable_from(self.reversal.start)
-        return simplify(self.ir, trusted, self.known_of, adjoint, self.with_value)
+        start = self.reversal.start
+        adjoint = reachable_from(start)
+        return simplify(self.ir, trusted, self.known_of, adjoint, self.with_value, start)
 
     def known_of(self, x: Operand) -> Known | None:
         """Type and detail of an operand, where they are known."""
@@ -218,7 +249,7 @@ class Adjoint:
 
     def fold_types(self) -> bool:
         """Fold what the types decide in the bodies that were inlined."""
-        inference = Inference(self.ir, dict(self.specialiser.types))
+        inference = Inference(self.ir, dict(self.specialiser.types), self.results)
         inference.infer()
         self.types = inference.types
         return inference.resolve_constants() | inference.resolve_methods()
@@ -303,7 +334,7 @@ class Adjoint:
         """The variables that certainly do not hold a structural zero or a thunk."""
         ir = self.ir
         opaque = self.opaque_results()
-        doubtful: set[Operand] = set()
+        doubtful = set(self.maybe_zero)
         passed: dict[Var, list[tuple[Operand, Operand | None]]] = {}  # and the test on the way
         sums: list[Call] = []
         for block in ir.blocks:
@@ -364,12 +395,12 @@ class Adjoint:
                     opaque.add(call.out)
         return opaque
 
-    def clean_adjoint(self, from_zero: list[Var]) -> None:
-        """Sums become additions, those of the leaves `from_zero` begin with one, empty loops go."""
-        self.begin_sums_with_zeros(from_zero)
+    def clean_adjoint(self) -> None:
+        """Sums become additions, sums of arguments begin with a zero, empty loops go."""
+        self.begin_sums_with_zeros()
         definite = self.definite_cotangents()
         opaque = self.opaque_results()
-        inference = Inference(self.ir, dict(self.specialiser.types))
+        inference = Inference(self.ir, dict(self.specialiser.types), self.results)
         inference.infer()
         self.types = inference.types
         for block in self.ir.blocks:
@@ -449,11 +480,11 @@ class Adjoint:
         value = self.types.get(x) if type(x) is Var else x
         return [] if value is None else [k.type for k in possibilities(value)]  # type: ignore[arg-type]
 
-    def begin_sums_with_zeros(self, leaves: list[Var]) -> None:
+    def begin_sums_with_zeros(self) -> None:
         """The sum for an argument begins with a zero of its type, where nothing depends on it."""
         variable_of = self.reversal.bars.variable_of
         zeros: dict[Any, Any] = {}
-        for leaf in leaves:
+        for leaf in self.sums:
             k = known(self.specialiser.value(leaf))
             zero = None if k is None else typed_zero(k.type)
             if zero is not None:
@@ -466,6 +497,16 @@ class Adjoint:
                     leaf = variable_of.get(p)  # type: ignore[assignment]
                     if leaf in zeros and is_zero(branch.args[i]):
                         branch.args[i] = Const(zeros[leaf])
+
+    def result_tuple(self) -> Call:
+        """The call at the end of the adjoint that puts the cotangents together."""
+        out = self.reversal.end.branches[0].args[0]
+        return next(c for c in self.reversal.end.calls if c.out is out)
+
+    def assemble(self, block: Block, leaves: Any, found: dict[Var, Operand]) -> Operand:
+        if type(leaves) is Var:
+            return found[leaves]
+        return self.append(block, build_tuple, *[self.assemble(block, x, found) for x in leaves])
 
     def append(self, block: Block, fn: Any, *args: Operand) -> Var:
         out = self.ir.var()
@@ -537,7 +578,7 @@ def is_code(x: Any) -> bool:
 
 def is_helper(f: FunctionType) -> bool:
     """Is it a function that rules call, and not one that the core looks for?"""
-    return f is times_conjugate or f.__module__.startswith("morula.rules.")
+    return f is times_conjugate or str(f.__module__).startswith("morula.rules.")
 
 
 def is_small(f: FunctionType) -> bool:

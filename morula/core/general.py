@@ -187,7 +187,20 @@ def split(reversal: Reversal, code: CodeType, namespace: dict[str, Any]) -> Code
     ir = reversal.ir
     if reversal.exit not in reachable(ir):  # it always ends in an exception
         return emit(ir, code, namespace)
-    start = reversal.start
+    backward, kept = separate(reversal)
+    run = FunctionType(emit(backward, pullback_like(code), namespace), namespace, code.co_name)
+    back, both = ir.var(), ir.var()
+    reversal.exit.calls += [
+        Call(back, Const(partial), (Const(run), kept)),
+        Call(both, Const(build_tuple), (reversal.result, back)),
+    ]
+    reversal.exit.branches = [Branch(None, [both])]
+    return emit(ir, code, namespace)
+
+
+def separate(reversal: Reversal) -> tuple[IR, Var]:
+    """The adjoint as a function of the residuals and ȳ; the residuals as the primal packs them."""
+    ir, start = reversal.ir, reversal.start
     prune_params(ir, keep=start)
     residuals = _residuals(reversal)
     backward = IR(ir.name, ir.filename, next_id=ir.next_id)
@@ -203,16 +216,9 @@ def split(reversal: Reversal, code: CodeType, namespace: dict[str, Any]) -> Code
     entry.branches = [Branch(start)]
     start.params = []
     backward.blocks += [b for b in ir.blocks if b in reachable_from(start)]
-    backward_code = emit(backward, _pullback_like(code), namespace)
-    run = FunctionType(backward_code, namespace, code.co_name)
-    kept, back, both = ir.var(), ir.var(), ir.var()
-    reversal.exit.calls += [
-        Call(kept, Const(build_tuple), [x for _, x in residuals]),
-        Call(back, Const(partial), (Const(run), kept)),
-        Call(both, Const(build_tuple), (reversal.result, back)),
-    ]
-    reversal.exit.branches = [Branch(None, [both])]
-    return emit(ir, code, namespace)
+    kept = ir.var()
+    reversal.exit.calls.append(Call(kept, Const(build_tuple), [x for _, x in residuals]))
+    return backward, kept
 
 
 def _residuals(reversal: Reversal) -> list[tuple[Var, Operand]]:
@@ -233,7 +239,7 @@ def _residuals(reversal: Reversal) -> list[tuple[Var, Operand]]:
     return kept
 
 
-def _pullback_like(code: CodeType) -> CodeType:
+def pullback_like(code: CodeType) -> CodeType:
     """The signature of a pullback: residuals and ȳ; its name and place are the primal's."""
     return _TEMPLATE.replace(
         co_name=code.co_name,

@@ -7,6 +7,7 @@ program asks at its entry whether it still is so.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import warnings
@@ -39,7 +40,9 @@ from morula.core.registry import non_differentiable, registry
 from morula.core.traits import Known, constant_attribute, describe, detail_matches
 from morula.core.values import (
     MOST_MEMBERS,
+    NEVER,
     IteratorOver,
+    Plain,
     Value,
     alternatives,
     coarsened,
@@ -47,6 +50,7 @@ from morula.core.values import (
     is_fine,
     is_zero_value,
     join,
+    key_of,
     known,
     known_value,
     sample_value,
@@ -67,9 +71,12 @@ class Guards:
 class Inference:
     """The values of all variables of a function, from those of some."""
 
-    def __init__(self, ir: IR, given: dict[Var, Value]) -> None:
+    def __init__(
+        self, ir: IR, given: dict[Var, Value], results: dict[int, Value] | None = None
+    ) -> None:
         self.ir = ir
         self.given = given
+        self.results = results or {}  # of functions, by id
         self.types: dict[Var, Value] = {}
         self.guards = Guards()
 
@@ -77,7 +84,7 @@ class Inference:
         """The values of all variables, by iteration to a fixed point."""
         ir = self.ir
         ir.blocks = reachable(ir)
-        types = self.types = dict(self.given)
+        types = self.types = {**dict.fromkeys(ir.free), **self.given}
         visited = {ir.entry}
         changed = True
         while changed:
@@ -88,7 +95,11 @@ class Inference:
                 for call in block.calls:
                     if call.out in self.given:
                         continue
+                    if any(type(x) is Var and x not in types for x in call.operands()):
+                        continue  # of what control has not come to yet
                     value = self.result(call)
+                    if value is NEVER:
+                        continue
                     if call.out not in types or not equal(types[call.out], value):
                         types[call.out] = value
                         changed = True
@@ -121,9 +132,26 @@ class Inference:
         if transfer is not None:
             return transfer(self, call, args)
         entry = registry.get(fn.value)
-        if entry is None or not entry.stable:
+        if entry is None:
+            return self.result_of_callee(call)
+        if not entry.stable:
             return None
         return result_on_samples(fn.value, args, call.keywords)
+
+    def result_of_callee(self, call: Call) -> Value:
+        """What is known of the result of a function without a rule."""
+        return self.results.get(id(call.primitive))
+
+    def returned(self) -> Value:
+        """What is known of the result of the function."""
+        results = [
+            self.value(branch.args[0])
+            for block in self.ir.blocks
+            for branch in block.branches
+            if branch.block is None
+            and (type(branch.args[0]) is Const or branch.args[0] in self.types)
+        ]
+        return functools.reduce(join, results) if results else NEVER
 
     def resolve_methods(self) -> bool:
         """A method of a value of known type becomes a function of the value."""
@@ -214,20 +242,11 @@ def result_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...] = ()
 
 
 def _result(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
-    key = (id(fn), keywords, tuple([_key(a) for a in args]))
+    key = (id(fn), keywords, tuple([key_of(a) for a in args]))
     found = _results.get(key)
     if found is None:
         found = _results[key] = ((fn, args), _compute_result(fn, args, keywords))
     return found[1]
-
-
-def _key(value: Value) -> Any:
-    """A hashable that stands for what is known."""
-    if type(value) is Const:
-        return "constant", type(value.value), id(value.value)
-    if type(value) is Known and value.type in (tuple, slice) and value.detail is not None:
-        return value.type, tuple([_key(v) for v in value.detail])
-    return value
 
 
 def _compute_result(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
@@ -322,7 +341,11 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
         return b
     if is_zero_value(b):
         return a
-    return None if a is None or b is None else result_on_samples(operator.add, args)
+    if a is None or b is None:
+        return None
+    if Known(Plain) in (a, b):
+        return Known(Plain)
+    return result_on_samples(operator.add, args)
 
 
 @transfers(isinstance)

@@ -13,6 +13,7 @@ from typing import Any
 from morula.core import errors
 from morula.core.activity import may_hold, may_mutate
 from morula.core.adjoint import Adjoint, flat, is_zero
+from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
 from morula.core.emit import emit
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, substitute
@@ -61,12 +62,13 @@ class Gradient(Adjoint):
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
-        s = Specialiser(self.fn, self.knowns, self.examples)
+        s = Specialiser(self.fn, self.knowns, Callees(), self.examples)
         try:
             s.run()
         except AssumptionsUnsafe:
-            s = Specialiser(self.fn, self.knowns)
+            s = Specialiser(self.fn, self.knowns, Callees())
             s.run()
+        s.callees.add_guards(s.guards)
         return s
 
     def build(self) -> IR:
@@ -77,10 +79,10 @@ class Gradient(Adjoint):
             may_mutate(s, call) for call in s.ir.calls()
         ):
             raise NotSpecialised("an argument may be changed in place")
-        self.differentiate(leaves)
+        self.differentiate(leaves, leaves)
         self.set_seed()
         self.inline_rules()
-        self.clean_adjoint(leaves)
+        self.clean_adjoint()
         self.return_gradients()
         if self.needs_context:
             self.keep_context()
@@ -159,16 +161,6 @@ class Gradient(Adjoint):
         outer = self.append(self.reversal.exit, enter)
         result = self.append(self.reversal.end, leave, outer)
         assert result is not None
-
-    def result_tuple(self) -> Call:
-        """The call at the end of the adjoint that puts the cotangents together."""
-        out = self.reversal.end.branches[0].args[0]
-        return next(c for c in self.reversal.end.calls if c.out is out)
-
-    def assemble(self, block: Block, leaves: Any, found: dict[Var, Operand]) -> Operand:
-        if type(leaves) is Var:
-            return found[leaves]
-        return self.append(block, build_tuple, *[self.assemble(block, x, found) for x in leaves])
 
     def final(
         self,

@@ -366,8 +366,9 @@ def simplify(
     known: Callable[[Operand], Any] = lambda x: None,
     adjoint: Collection[Block] = (),
     exact: bool = True,
+    keep: Block | None = None,
 ) -> bool:
-    """Fold until nothing changes; was anything changed?"""
+    """Fold until nothing changes; was anything changed? The parameters of the block `keep` stay."""
     changed_at_all = False
     changed = True
     while changed:
@@ -375,7 +376,7 @@ def simplify(
         changed |= fold_branches(ir)
         changed |= remove_unused(ir)
         changed_at_all |= changed
-    prune_params(ir)
+    prune_params(ir, keep)
     return changed_at_all
 
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from morula.core import errors, primitives
 from morula.core.bytecode.lower import lower
@@ -33,6 +33,9 @@ from morula.core.simplify import simplify
 from morula.core.traits import Known, detail_matches, detail_tests
 from morula.core.values import Value, coarsened, known, known_value
 
+if TYPE_CHECKING:
+    from morula.core.callees import Callee, Callees
+
 
 class NotSpecialised(Exception):
     """The function goes by the general path."""
@@ -43,10 +46,18 @@ class Specialiser(Inference):
 
     max_calls = 600
 
-    def __init__(self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        fn: FunctionType,
+        knowns: Sequence[Value],
+        callees: Callees,
+        examples: Sequence[Any] = (),
+    ) -> None:
         ir = lower(fn.__code__, fn.__globals__).copy()
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
         self.fn = fn
+        self.callees = callees
+        self.called: set[Var] = set()  # results of calls that are not inlined
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
         self.counted: set[Var] = set()  # iterators and their items that carry no cotangent
         self.bail: Block | None = None  # where control goes if an assumption does not hold
@@ -72,7 +83,7 @@ class Specialiser(Inference):
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
         self.infer()
-        if self.bail is not None and not all(map(may_run_twice, self.ir.calls())):
+        if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise AssumptionsUnsafe
 
     def limit_size(self) -> None:
@@ -262,7 +273,7 @@ class Specialiser(Inference):
         ir = self.ir
         self.made = {c.out: c for c in ir.calls() if c.primitive is make_function}
         results: dict[Var, Operand] = {}
-        done = False
+        done, called = False, len(self.called)
         for start in list(ir.blocks):
             block, i = start, 0
             while i < len(block.calls):
@@ -290,7 +301,7 @@ class Specialiser(Inference):
                 self.chains_from(first, chain)
                 done = True
         substitute(ir, results)
-        return done
+        return done or len(self.called) > called
 
     def chains_from(self, first: int, chain: tuple[Any, ...]) -> None:
         """Calls whose results have ids from `first` on were inlined by way of this chain."""
@@ -333,14 +344,37 @@ class Specialiser(Inference):
             code, namespace = made.args[1].value, made.args[0].value  # type: ignore[union-attr]
             defaults, kwdefaults = made.args[2].value, made.args[3].value or {}
             free = list(made.args[5:])
+        bound = bind(self.ir, call, code, defaults, kwdefaults)
+        if bound is None:
+            return None
         if code in self.chain_of(call) or code is self.fn.__code__:
+            if not free and not bound.calls and not code.co_kwonlyargcount:
+                self.call_directly(call, bound)
             return None
         try:
             callee = inline_form(code, namespace)
         except errors.UnsupportedError:
             return None
-        bound = bind(self.ir, call, code, defaults, kwdefaults)
-        return None if bound is None else (callee, bound, free, code)
+        return callee, bound, free, code
+
+    # -- callees
+
+    def call_directly(self, call: Call, bound: Bound) -> None:
+        """A function that calls itself is specialised by itself; the call gives all arguments."""
+        call.args, call.keywords = tuple(bound.operands), ()
+        self.called.add(call.out)
+
+    def callee_of(self, call: Call) -> Callee | None:
+        """The specialised function that is called, if it is one."""
+        if call.out not in self.called:
+            return None
+        found = self.callees.of(call.primitive, [self.value(a) for a in call.args])
+        return None if found.failed else found
+
+    def result_of_callee(self, call: Call) -> Value:
+        """What the specialised function returns."""
+        callee = self.callee_of(call)
+        return None if callee is None else callee.result
 
 
 class AssumptionsUnsafe(Exception):
@@ -420,10 +454,12 @@ REPEATABLE = {
 }
 
 
-def may_run_twice(call: Call) -> bool:
+def may_run_twice(s: Specialiser, call: Call) -> bool:
     """Does a call leave nothing behind, so that the program may begin anew after it?"""
     if type(call.fn) is not Const:
         return False
+    if s.callee_of(call) is not None:
+        return True
     entry = registry.get(call.fn.value)
     return id(call.fn.value) in REPEATABLE or (entry is not None and entry.stable)
 

@@ -23,6 +23,15 @@ class OneOf:
     members: frozenset[Known]
 
 
+class Never:
+    """Stands for the result of what has not been seen to return."""
+
+
+class Plain:
+    """Stands for the type of a cotangent that is a number or an array, no structural zero."""
+
+
+NEVER: Any = Never()
 Value = Const | Known | OneOf | None
 MOST_MEMBERS = 3
 
@@ -30,6 +39,10 @@ MOST_MEMBERS = 3
 def join(a: Value, b: Value) -> Value:
     """What is known of a value that is `a` or `b`."""
     if type(a) is Const and type(b) is Const and equal(a, b):
+        return a
+    if a is NEVER:
+        return b
+    if b is NEVER:
         return a
     if is_zero_value(a) and is_zero_value(b):
         return Const(ZERO)
@@ -140,3 +153,12 @@ def sample_value(value: Value) -> Any:
         items = [sample_value(v) for v in value.detail]
         return tuple(items) if value.type is tuple else slice(*items)
     return sample(value)
+
+
+def key_of(value: Value) -> Any:
+    """A hashable that stands for what is known."""
+    if type(value) is Const:
+        return "constant", type(value.value), id(value.value)
+    if type(value) is Known and value.type in (tuple, slice) and value.detail is not None:
+        return value.type, tuple([key_of(v) for v in value.detail])
+    return value

@@ -1,0 +1,190 @@
+"""Functions that a program calls in the place of inlining them, because they call themselves.
+
+Each becomes, for the types of its arguments, a pair of functions: `forward` gives the value and
+what `backward` needs to give the cotangents. Both are called directly, nothing is looked up.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+from morula.core.adjoint import Adjoint, flat
+from morula.core.cotangents import NONE
+from morula.core.emit import emit
+from morula.core.errors import UnsupportedError
+from morula.core.general import pullback_like, separate
+from morula.core.infer import Guards, is_fixed
+from morula.core.ir import Branch, Const, Operand, Var
+from morula.core.primitives import build_tuple
+from morula.core.registry import Rule
+from morula.core.specialise import NotSpecialised, Specialiser, may_run_twice
+from morula.core.traits import Known
+from morula.core.values import NEVER, Plain, Value, equal, join, key_of, known
+
+
+class Callee:
+    """A function without closure, specialised for what is known of its arguments."""
+
+    def __init__(self, fn: FunctionType, knowns: list[Value]) -> None:
+        self.fn = fn
+        self.knowns = knowns
+        self.result: Value = NEVER  # assumed at first, in the end known
+        self.failed = False
+        self.specialiser: Specialiser | None = None
+        self.twins: dict[tuple[str, ...], Twin] = {}
+
+    def twin(self, activity: tuple[str, ...]) -> Twin:
+        """The pair of functions for these active arguments."""
+        found = self.twins.get(activity)
+        if found is None:
+            found = self.twins[activity] = Twin(self, activity)
+            found.build()
+        found.was_asked_for = True
+        return found
+
+
+class Callees:
+    """The callees of one program, by function and what is known of the arguments."""
+
+    most = 24
+    most_rounds = 5
+
+    def __init__(self) -> None:
+        self.found: dict[Any, Callee] = {}
+
+    def of(self, fn: FunctionType, args: list[Value]) -> Callee:
+        """The callee for arguments of which this is known."""
+        knowns: list[Value] = [
+            a if type(a) is Const and is_fixed(a.value) else known(a) for a in args
+        ]
+        key = (fn, tuple(map(key_of, knowns)))
+        found = self.found.get(key)
+        if found is None:
+            found = self.found[key] = Callee(fn, knowns)
+            try:
+                self.specialise(found)
+            except (NotSpecialised, UnsupportedError):
+                found.failed = True
+        return found
+
+    def specialise(self, callee: Callee) -> None:
+        """What the function returns is assumed, then found, until the two agree."""
+        if len(self.found) > self.most:
+            raise NotSpecialised("it calls too many functions")
+        before = dict(self.found)
+        for _ in range(self.most_rounds):
+            s = Specialiser(callee.fn, callee.knowns, self)
+            s.run()
+            result = join(callee.result, s.returned())
+            if equal(result, callee.result):
+                break
+            callee.result = result
+            self.found = dict(before)  # what was found under a wrong assumption is not kept
+        else:
+            raise NotSpecialised("its result is not of one type")
+        if result is NEVER or not all(may_run_twice(s, c) for c in s.ir.calls()):
+            raise NotSpecialised("it has effects")
+        callee.specialiser = s
+
+    def add_guards(self, guards: Guards) -> None:
+        """What the callees ask about the world, the program asks at its entry."""
+        for callee in self.found.values():
+            if callee.specialiser is not None:
+                inner = callee.specialiser.guards
+                guards.globals.update(inner.globals)
+                guards.attributes.update(inner.attributes)
+                guards.items.update(inner.items)
+
+
+class Twin(Adjoint):
+    """The value and the reverse pass of a callee, as two functions.
+
+    `activity` says of each argument whether its cotangent is asked for: "no", "yes", or "sum": the
+    caller adds it to that of an argument of its own, on which nothing hangs, so it may begin with a
+    zero.
+    """
+
+    def __init__(self, callee: Callee, activity: tuple[str, ...]) -> None:
+        super().__init__()
+        assert callee.specialiser is not None
+        self.specialiser = callee.specialiser
+        self.callee = callee
+        self.activity = activity
+        self.forward = twin_function(callee.fn)
+        self.backward = twin_function(callee.fn)
+        self.rule = Rule(callee.fn, rule_of(self.forward, self.backward, activity))
+        asked = [None if a == "yes" else Known(Plain) for a in activity if a != "no"]
+        self.cotangents = Known(tuple, tuple(asked))
+        self.in_context = False
+        self.was_asked_for = False
+
+    def build(self) -> None:
+        """Compile the two functions; they may call themselves."""
+        s, fn = self.specialiser, self.callee.fn
+        asked = [i for i, a in enumerate(self.activity) if a != "no"]
+        leaves = {i: flat(s.leaves[i]) for i in asked}
+        sums = [x for i in asked if self.activity[i] == "sum" for x in leaves[i]]
+        self.differentiate([x for i in asked for x in leaves[i]], sums)
+        if self.needs_context:
+            if self.was_asked_for:
+                raise NotSpecialised("a function that calls itself works on mutable values")
+            self.in_context = True
+            self.maybe_zero.add(self.reversal.seed)
+        self.inline_rules()
+        self.clean_adjoint()
+        self.return_cotangents(asked)
+        self.reversal.resolve()
+        backward, kept = separate(self.reversal)
+        exit = self.reversal.exit
+        both = self.append(exit, build_tuple, self.reversal.result, kept)
+        exit.branches = [Branch(None, [both])]
+        self.ir.kept = []
+
+        self.forward.__code__ = emit(self.ir, fn.__code__, fn.__globals__)
+        self.backward.__code__ = emit(backward, pullback_like(fn.__code__), fn.__globals__)
+
+    def return_cotangents(self, asked: list[int]) -> None:
+        """One cotangent for each argument that is asked for."""
+        block = self.reversal.end
+        built = self.result_tuple()
+        block.calls.remove(built)
+        found: dict[Var, Operand] = dict(zip(self.leaves, built.args, strict=True))
+        results = [self.assemble(block, self.specialiser.leaves[i], found) for i in asked]
+        block.branches[0].args = [self.append(block, build_tuple, *results)]
+
+
+def twin_function(fn: FunctionType) -> FunctionType:
+    """A function that gets its code later."""
+    return FunctionType(_unfinished.__code__, fn.__globals__, fn.__name__)
+
+
+def _unfinished() -> None:
+    """The code of a function that has none yet."""
+
+
+def rule_of(
+    forward: FunctionType, backward: FunctionType, activity: tuple[str, ...]
+) -> FunctionType:
+    """The rule of calling a function by its twin."""
+    parameters = ", ".join([f"x{i}" for i in range(len(activity))])
+    asked = [i for i, a in enumerate(activity) if a != "no"]
+    cotangents = [f"x̄s[{asked.index(i)}]" if i in asked else "NONE" for i in range(len(activity))]
+    source = f"""
+def rule({parameters}):
+    both = forward({parameters})
+    kept = both[1]
+    def callee_pullback(ȳ):
+        x̄s = backward(kept, ȳ)
+        return ({", ".join(cotangents)},)
+    return both[0], callee_pullback
+"""
+    scope: dict[str, Any] = {
+        "forward": forward,
+        "backward": backward,
+        "NONE": NONE,
+        "__name__": __name__,
+    }
+    exec(source, scope)
+    rule: FunctionType = scope["rule"]
+    return rule
