@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
-    MethodDescriptorType,
     ModuleType,
 )
 from typing import Any
 
 from morula.core.bytecode.instructions import IN_PLACE
-from morula.core.inline import EFFECTS, MUTATORS
+from morula.core.inline import changes_objects
 from morula.core.ir import Call, Const, Operand, Var
 from morula.core.primitives import (
     get_cell,
@@ -35,7 +35,7 @@ from morula.core.traits import (
     has_tangent,
     typed_zero,
 )
-from morula.core.values import Value, known, possibilities
+from morula.core.values import Plain, Value, known, possibilities
 
 
 def may_mutate(s: Specialiser, call: Call) -> bool:
@@ -47,14 +47,14 @@ def may_mutate(s: Specialiser, call: Call) -> bool:
     if call.primitive in (list_append, map_add, set_add, set_cell):
         return False  # what is under construction here
     fn = call.fn.value
-    if isinstance(fn, MethodDescriptorType):
-        return fn.__name__ in MUTATORS
     if type(fn) is FunctionType and registry.get(fn) is None and not is_ours(fn):
         return True
-    return id(fn) in EFFECTS and fn not in IN_PLACE_OPERATORS
+    if fn in IN_PLACE_OPERATORS:
+        return may_hold(s.value(call.args[0]))
+    return changes_objects(fn)
 
 
-IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values() if name != "iadd"]
+IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values()]
 
 
 def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
@@ -63,41 +63,46 @@ def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
     Where a value that does may have been stored in an object, all objects count.
     """
     varied: set[Operand] = set(leaves)
-    _spread_varied(s, varied)
+    spread_varied(s, varied)
     if may_store(s, varied):
         if any(_stores_outside(s, call) for call in s.ir.calls()):
             raise NotSpecialised("an object from outside of the function may be changed")
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
         varied.update(v for v in variables if v not in s.counted and may_hold(s.types.get(v)))
-        _spread_varied(s, varied)
+        spread_varied(s, varied)
     return varied
 
 
-def _carries(value: Value) -> bool:
+def carries(value: Value) -> bool:
     """May a value of which this is known carry a derivative?"""
     return value is None or any(has_tangent(k.type) for k in possibilities(value))
 
 
-def _spread_varied(s: Specialiser, varied: set[Operand]) -> None:
+def spread_varied(s: Specialiser, varied: set[Operand], stopped: Collection[Operand] = ()) -> None:
+    """Add what depends on the variables that are varied, but for those that are `stopped`."""
     changed = True
     while changed:
         changed = False
         for block in s.ir.blocks:
             for call in block.calls:
-                if call.out in varied or call.out in s.counted:
+                if call.out in varied or call.out in s.counted or call.out in stopped:
                     continue
                 if not any(x in varied for x in call.operands()):
                     continue
                 constant = type(call.fn) is Const and is_constant(call.fn.value)
-                if not constant and _carries(s.types.get(call.out)):
+                if not constant and carries(s.types.get(call.out)):
                     varied.add(call.out)
                     changed = True
             for branch in block.branches:
                 if branch.block is None:
                     continue
                 for p, a in zip(branch.block.params, branch.args, strict=True):
-                    if a in varied and p not in varied and _carries(s.types.get(p)):
+                    if (
+                        a in varied
+                        and not (p in varied or p in stopped)
+                        and carries(s.types.get(p))
+                    ):
                         varied.add(p)
                         changed = True
 
@@ -111,6 +116,8 @@ def may_store(s: Specialiser, varied: set[Operand]) -> bool:
             return True
         if s.callee_of(call) is not None:
             continue
+        if changes_objects(call.fn.value):
+            return True
         entry = registry.get(call.fn.value)
         if id(call.fn.value) in PURE or (entry is not None and (entry.stable or entry.constant)):
             continue
@@ -153,6 +160,7 @@ def is_immutable(t: type) -> bool:
     """Is it a type whose values are what they are: numbers, arrays, tuples, strings?"""
     return (
         typed_zero(t) is not None
+        or t is Plain
         or not has_tangent(t)
         or t in coarse_detail
         or t in (tuple, slice, range, type, FunctionType, BuiltinFunctionType, ModuleType)

@@ -10,6 +10,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from types import (
     CodeType,
     FunctionType,
@@ -17,7 +18,7 @@ from types import (
 from typing import Any
 
 from morula.core import errors
-from morula.core.activity import is_immutable, may_hold, varied_variables
+from morula.core.activity import is_immutable, may_hold, may_mutate, varied_variables
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -32,10 +33,11 @@ from morula.core.emit import merge_blocks
 from morula.core.general import call as general_call
 from morula.core.infer import Inference
 from morula.core.inline import inline
-from morula.core.ir import IR, Block, Call, Const, Operand, Var, reachable, substitute
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     build_tuple,
     make_function,
+    maybe_zero,
     sum_if_any,
 )
 from morula.core.registry import (
@@ -54,9 +56,17 @@ from morula.core.reverse import (
     reachable_from,
 )
 from morula.core.simplify import PURE, share, simplify
-from morula.core.specialise import NotSpecialised, Specialiser, bind, inline_form
+from morula.core.specialise import (
+    NotSpecialised,
+    Specialiser,
+    bail_out,
+    bind,
+    inline_form,
+    may_run_twice,
+)
 from morula.core.traits import (
     Known,
+    contents,
     field,
     gives_new,
     has_effect,
@@ -67,16 +77,27 @@ from morula.core.traits import (
 from morula.core.values import IteratorOver, Value, known, possibilities
 
 
+@dataclass
+class Shadow:
+    """A leaf's gradient is `finish(leaf, value)`: no cotangents are summed up for it."""
+
+    value: Var
+    finish: Callable[[Any, Any], Any]
+
+
 class Adjoint:
     """A function, specialised, and its adjoint under construction."""
 
     specialiser: Specialiser
     ir: IR
 
-    def __init__(self, with_value: bool = True) -> None:
+    def __init__(self, with_value: bool = True, optimistic: bool = False) -> None:
         self.with_value = with_value  # is the value asked for, bit for bit as the plain call's?
+        self.optimistic = optimistic  # begin anew where a doubtful cotangent is a structural zero?
         self.rules: dict[int, Rule] = {}
         self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
+        self.pairs: dict[Var, Pair] = {}  # of calls that a preparation has planned
+        self.shadows: dict[Var, Shadow] = {}  # of leaves
         self.needs_context = False
         self.types: dict[Var, Value] = {}
         self.results: dict[int, Value] = {}  # of the reverse passes of callees
@@ -90,7 +111,11 @@ class Adjoint:
         s = self.specialiser
         self.leaves = leaves
         self.sums = sums
-        self.varied = varied_variables(s, leaves)
+        may_begin_anew = all(may_run_twice(s, c) for c in s.ir.calls())
+        prepared = [found for p in PREPARATIONS if (found := p(self)) is not None]
+        if not prepared and self.may_change_leaves():
+            raise NotSpecialised("an argument may be changed in place")
+        self.varied = prepared[0] if prepared else varied_variables(s, leaves)
         self.reversal = r = Reversal(s.ir, self.plan, list(leaves))
         self.types = s.types
         r.build()
@@ -98,10 +123,20 @@ class Adjoint:
             raise NotSpecialised("it always ends in an exception")
         self.ir = r.ir
         self.ir.kept = [r.exit, r.start, r.end]
+        self.optimistic &= may_begin_anew and not self.needs_context
+
+    def may_change_leaves(self) -> bool:
+        """May the program change an object whose gradient is asked for?"""
+        s = self.specialiser
+        return any(may_hold(s.value(leaf)) for leaf in self.leaves) and any(
+            may_mutate(s, call) for call in s.ir.calls()
+        )
 
     # -- plans
 
     def plan(self, call: Call) -> Pair | None:
+        if call.out in self.pairs:
+            return self.pairs[call.out]
         operands = call.operands()
         if call.out in self.specialiser.counted:
             return None
@@ -194,7 +229,8 @@ class Adjoint:
         if rule.trusted and not rule.by_identity:
             self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
         self.needs_context |= rule.by_identity or uses_adjoints(rule.function)
-        direct = rule.trusted and not self.needs_projection(rule, call, active)
+        by_keyword = any(x in self.varied for x in call.args[n:])  # for these it may return nothing
+        direct = rule.trusted and not by_keyword and not self.needs_projection(rule, call, active)
         if not direct:
             active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
         forward = Const(rule.function if direct else checked_rule(rule))
@@ -347,9 +383,17 @@ class Adjoint:
                     and (self.types.get(call.out) is None or self.may_inline(call.primitive))
                 )
                 unresolved = type(call.fn) is not Const or (
-                    call.primitive is operator.getitem and self.types.get(call.out) is None
+                    call.primitive is operator.getitem
+                    and (self.types.get(call.out) is None or self.is_item(call))
                 )
-                if call.out in opaque or unknown_helper or unresolved or call.primitive in ZEROS:
+                doubted = call.primitive is maybe_zero and not self.optimistic
+                if (
+                    call.out in opaque
+                    or unknown_helper
+                    or unresolved
+                    or doubted
+                    or call.primitive in ZEROS
+                ):
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
                     sums.append(call)
@@ -384,6 +428,11 @@ class Adjoint:
         defined = {c.out for c in ir.calls()} | {p for b in ir.blocks for p in b.params}
         return defined - doubtful  # type: ignore[return-value]
 
+    def is_item(self, call: Call) -> bool:
+        """Is it an item of a container, which may hold structural zeros as well?"""
+        k = self.known_of(call.args[0])
+        return k is not None and k.type in contents
+
     def opaque_results(self) -> set[Var]:
         """What comes out of pullbacks that were not inlined, of which nothing is known."""
         calls = {c.out: c for c in self.ir.calls()}
@@ -407,6 +456,7 @@ class Adjoint:
             for call in block.calls:
                 if call.primitive is accumulate:
                     self.lower_sum(call, definite, opaque)
+        self.drop_doubts()
         self.mark_pure_calls()
         self.share_values()
         changed = True
@@ -415,6 +465,40 @@ class Adjoint:
             changed |= remove_empty_control(self.ir, self.reversal)
             merge_blocks(self.ir)
             changed |= self.fold_types()
+
+    def drop_doubts(self) -> None:
+        """What may be a structural zero has been said; it was said by calls of the identity.
+
+        An optimist has taken it for none, and begins anew if it is one.
+        """
+        doubts = {c.out: c.args[0] for c in self.ir.calls() if c.primitive is maybe_zero}
+        for block in list(self.ir.blocks) if self.optimistic else ():
+            self.test_doubts(block)
+        for block in self.ir.blocks:
+            block.calls = [c for c in block.calls if c.out not in doubts]
+        substitute(self.ir, doubts)
+
+    def test_doubts(self, block: Block) -> None:
+        """Test what a block takes for no structural zero."""
+        ir = self.ir
+        bail: Block | None = None
+        i = 0
+        while i < len(block.calls):
+            call = block.calls[i]
+            i += 1
+            if call.primitive is not maybe_zero:
+                continue
+            if bail is None:
+                bail = ir.block()
+                bail.calls = [Call(ir.var(), Const(bail_out), ())]
+            rest, test = (
+                ir.block(),
+                Call(ir.var(), Const(operator.is_), (call.args[0], Const(ZERO))),
+            )
+            rest.calls, rest.branches = block.calls[i:], block.branches
+            block.calls = [*block.calls[:i], test]
+            block.branches = [Branch(bail, (), test.out), Branch(rest)]
+            block, i = rest, 0
 
     def share_values(self) -> None:
         """Common values are computed once; between primal and adjoint only where neither loops."""
@@ -539,6 +623,18 @@ def rule(items, i):
 
 
 ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
+
+# Functions that may rewrite the primal of an Adjoint before it is differentiated. They return the
+# variables that carry a derivative, or None, if they changed nothing.
+PREPARATIONS: list[Callable[[Adjoint], set[Any] | None]] = []
+
+
+def prepares(
+    prepare: Callable[[Adjoint], set[Any] | None],
+) -> Callable[[Adjoint], set[Any] | None]:
+    """Register such a function."""
+    PREPARATIONS.append(prepare)
+    return prepare
 
 
 def flat(leaves: Any) -> list[Var]:

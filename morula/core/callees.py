@@ -20,7 +20,7 @@ from morula.core.primitives import build_tuple
 from morula.core.registry import Rule
 from morula.core.specialise import NotSpecialised, Specialiser, may_run_twice
 from morula.core.traits import Known
-from morula.core.values import NEVER, Plain, Value, equal, join, key_of, known
+from morula.core.values import NEVER, Plain, Value, equal, join, key_of, known, without_contents
 
 
 class Callee:
@@ -55,8 +55,9 @@ class Callees:
 
     def of(self, fn: FunctionType, args: list[Value]) -> Callee:
         """The callee for arguments of which this is known."""
-        knowns: list[Value] = [
-            a if type(a) is Const and is_fixed(a.value) else known(a) for a in args
+        knowns = [
+            a if type(a) is Const and is_fixed(a.value) else without_contents(known(a))
+            for a in args
         ]
         key = (fn, tuple(map(key_of, knowns)))
         found = self.found.get(key)

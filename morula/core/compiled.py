@@ -106,7 +106,9 @@ class Family:
             self.wanted,
             self.with_value,
             self.single,
-            examples=() if tries else args,  # what was assumed once and did not hold is not again
+            # What was assumed and did not hold is not assumed again: the boldest first.
+            examples=args if tries < 2 else (),
+            optimistic=not tries,
         )
         try:
             program.code = gradient.compile(slow_path, program)

@@ -203,10 +203,13 @@ class _Emitter:
         late: list[Node] = []  # pure, for other blocks: computed last, when what they read may die
         pending = _Pending(roots)
         users = self.users_in(block)
+        unpacked = {c.out for c in calls if c.primitive is primitives.unpack}
         for call in calls:
             node = Node(call, pending.take(self.arrange(call)))
             used_here = call.out in users
-            if (
+            if call.primitive is operator.getitem and call.args[0] in unpacked:
+                roots.append(node)  # beside the unpacking, with which it is emitted
+            elif (
                 self.uses.get(call.out, 0) == 1
                 and used_here
                 and not _is_pull(call)

@@ -1,6 +1,8 @@
 """The one door for rules: all that a rule may import from the core."""
 
 from morula.core import context, general, interface, primitives, registry, traits
+from morula.core.activity import may_hold, may_mutate, spread_varied
+from morula.core.adjoint import Shadow, prepares
 from morula.core.context import (
     adjoint_if_any,
     adjoint_of,
@@ -29,8 +31,10 @@ from morula.core.cotangents import (
 from morula.core.errors import CotangentError, UnsupportedError, no_rule
 from morula.core.general import call, opaque, python_function, resolves
 from morula.core.infer import result_on_samples, transfers
-from morula.core.ir import Call, Const, Var, count_uses
+from morula.core.ir import Block, Call, Const, Var, count_uses
+from morula.core.primitives import maybe_zero
 from morula.core.registry import (
+    Rule,
     exactly,
     find_rrule,
     frule,
@@ -39,13 +43,17 @@ from morula.core.registry import (
     scalar_rule,
     type_stable,
 )
+from morula.core.reverse import Pair
 from morula.core.simplify import folds
 from morula.core.specialise import rewrites
 from morula.core.traits import (
+    Contents,
+    Known,
     adjoint_object,
     coarse_detail,
     collector,
     constant_attribute,
+    contents,
     describe,
     detail_of,
     detail_tests,
@@ -57,6 +65,7 @@ from morula.core.traits import (
     new_containers,
     no_tangent,
     on_entry,
+    only_reads,
     partial_functions,
     remembered,
     sample_of,
@@ -65,17 +74,33 @@ from morula.core.traits import (
     written_results,
     zero_of,
 )
-from morula.core.values import IteratorOver, known
+from morula.core.values import (
+    NEVER,
+    IteratorOver,
+    coarsened,
+    equal,
+    join,
+    known,
+    known_value,
+    lose,
+)
 
 __all__ = [
+    "NEVER",
     "NONE",
     "ZERO",
     "AbstractZero",
+    "Block",
     "Call",
     "Const",
+    "Contents",
     "CotangentError",
     "IteratorOver",
+    "Known",
     "NoTangent",
+    "Pair",
+    "Rule",
+    "Shadow",
     "Tangent",
     "Thunk",
     "UnsupportedError",
@@ -88,14 +113,17 @@ __all__ = [
     "adjoint_of",
     "call",
     "coarse_detail",
+    "coarsened",
     "collector",
     "constant_attribute",
+    "contents",
     "context",
     "count_uses",
     "describe",
     "detail_of",
     "detail_tests",
     "effects",
+    "equal",
     "exactly",
     "field_of",
     "find_rrule",
@@ -108,16 +136,24 @@ __all__ = [
     "is_reached",
     "is_zero",
     "isolated",
+    "join",
     "known",
+    "known_value",
+    "lose",
     "materialise",
+    "may_hold",
+    "may_mutate",
+    "maybe_zero",
     "multiply",
     "new_containers",
     "no_rule",
     "no_tangent",
     "non_differentiable",
     "on_entry",
+    "only_reads",
     "opaque",
     "partial_functions",
+    "prepares",
     "primitives",
     "project_to",
     "projector",
@@ -134,6 +170,7 @@ __all__ = [
     "scalar_rule",
     "scale",
     "space_problem",
+    "spread_varied",
     "traits",
     "transfers",
     "type_stable",

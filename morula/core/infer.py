@@ -32,12 +32,23 @@ from morula.core.primitives import (
     actual_type,
     advance,
     build_tuple,
+    check_bound,
     load_global,
+    maybe_zero,
     sum_if_any,
     unpack,
 )
 from morula.core.registry import non_differentiable, registry
-from morula.core.traits import Known, constant_attribute, describe, detail_matches
+from morula.core.simplify import PURE
+from morula.core.traits import (
+    Known,
+    constant_attribute,
+    contents,
+    describe,
+    detail_matches,
+    only_reads,
+    reads_only,
+)
 from morula.core.values import (
     MOST_MEMBERS,
     NEVER,
@@ -53,6 +64,7 @@ from morula.core.values import (
     key_of,
     known,
     known_value,
+    lose,
     sample_value,
 )
 
@@ -84,11 +96,14 @@ class Inference:
         """The values of all variables, by iteration to a fixed point."""
         ir = self.ir
         ir.blocks = reachable(ir)
-        types = self.types = {**dict.fromkeys(ir.free), **self.given}
+        self.memory: dict[Any, Any] = {}  # of what the rules follow
+        self.own_changes: set[Var] = set()  # calls that change only what this run has made
+        begun = {v: self.begin(x) for v, x in self.given.items()}
+        types = self.types = {**dict.fromkeys(ir.free), **begun}
         visited = {ir.entry}
         changed = True
         while changed:
-            changed = False
+            changed = self.grown = False
             for block in ir.blocks:
                 if block not in visited:
                     continue
@@ -118,16 +133,36 @@ class Inference:
                         if p not in types or not equal(types[p], new):
                             types[p] = new
                             changed = True
+            changed |= self.grown
+
+    def begin(self, value: Value) -> Value:
+        """What is known at first of a value that is given."""
+        if type(value) is Known and value.type in contents and value.detail is not None:
+            return Known(value.type, contents[value.type].begin(self, value.detail))
+        return value
 
     def value(self, x: Operand) -> Value:
         return x if type(x) is Const else self.types.get(x)  # type: ignore[arg-type]
 
     def result(self, call: Call) -> Value:
-        """What is known of the result of a call."""
+        """What is known of the result of a call; what it does to containers is noted."""
         fn = self.value(call.fn)
+        args = [self.value(a) for a in call.args]
+        value = self.result_for(call, fn, args)
+        if value is None and type(fn) is Const and fn.value in ARITHMETIC and Known(Plain) in args:
+            return Known(Plain)
+        if value is None or type(fn) is not Const or not reads_only(fn.value):
+            for a in args:
+                lose(a)
+            if not is_pure(fn):
+                for kind in contents.values():
+                    kind.changed(self)
+        return value
+
+    def result_for(self, call: Call, fn: Value, args: list[Value]) -> Value:
+        """What is known of the result of a call of `fn` with these arguments."""
         if type(fn) is not Const:
             return None
-        args = [self.value(a) for a in call.args]
         transfer = TRANSFERS.get(id(fn.value))
         if transfer is not None:
             return transfer(self, call, args)
@@ -200,6 +235,27 @@ def method_of(owner: Known | None, name: str) -> Any:
         return None
     method = getattr(owner.type, name, None)
     return method if type(method) in (MethodDescriptorType, WrapperDescriptorType) else None
+
+
+# What gives a number or an array for such.
+ARITHMETIC = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.neg,
+    operator.pos,
+)
+
+
+def is_pure(fn: Value) -> bool:
+    """Does a call of this change nothing?"""
+    if type(fn) is not Const:
+        return False
+    entry = registry.get(fn.value)
+    if id(fn.value) in PURE or reads_only(fn.value):
+        return True
+    return entry is not None and (entry.stable or entry.constant or entry.pure)
 
 
 def is_fixed(x: Any) -> bool:
@@ -307,6 +363,16 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return Const(now)
 
 
+@transfers(maybe_zero)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return Known(Plain)
+
+
+@transfers(check_bound)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return args[0]
+
+
 @transfers(build_tuple)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return Known(tuple, tuple(args))
@@ -315,9 +381,12 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 @transfers(unpack)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     items, n = known(args[0]), args[1]
-    if items is not None and items.type is tuple and type(n) is Const and items.detail:
+    if items is None or type(n) is not Const:
+        return None
+    if items.type is tuple and items.detail:
         return items if len(items.detail) == n.value else None
-    return None
+    item = item_of(items) if items.type in contents else None
+    return item if item is NEVER or item is None else Known(tuple, (item,) * n.value)
 
 
 @transfers(operator.getitem)
@@ -328,6 +397,9 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
         plain = type(key) is Const and type(key.value) is int
         inside = plain and -len(known_items) <= key.value < len(known_items)  # type: ignore[union-attr]
         return known_items[key.value] if inside else None  # type: ignore[union-attr]
+    if items is not None and items.type in contents:
+        k = known(key)
+        return item_of(items) if k is not None and k.type is int else None
     entry = registry.get(operator.getitem)
     if entry is None or not entry.stable:
         return None
@@ -392,10 +464,13 @@ def item_of(over: Any) -> Value:
         for other in over.detail[1:]:
             value = join(value, other)
         return value
-    if over.type is zip:
-        return Known(tuple, tuple([item_of(known(v)) for v in over.detail]))
-    if over.type is enumerate:
-        return Known(tuple, (Known(int), item_of(known(over.detail[0]))))
+    if over.type in contents:
+        return None if over.detail is None else contents[over.type].item(over.detail)
+    if over.type is zip or over.type is enumerate:
+        items = [item_of(known(v)) for v in over.detail]
+        if NEVER in items:
+            return NEVER
+        return Known(tuple, tuple(items if over.type is zip else [Known(int), *items]))
     if over.type is reversed:
         return item_of(known(over.detail[0]))
     if registry.entry(operator.getitem).stable:
@@ -441,5 +516,26 @@ def is_builtin(t: type) -> bool:
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return Known(range)
 
+
+only_reads(
+    advance,
+    check_bound,
+    load_global,
+    unpack,
+    build_tuple,
+    operator.getitem,
+    operator.is_,
+    operator.is_not,
+    operator.not_,
+    operator.truth,
+    isinstance,
+    type,
+    iter,
+    zip,
+    enumerate,
+    reversed,
+    len,
+    range,
+)
 
 non_differentiable(actual_type, actual_attribute, actual_length, actual_item, detail_matches)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from types import MethodDescriptorType
+from typing import Any
 
 from morula.core import primitives
 from morula.core.bytecode.instructions import IN_PLACE
@@ -64,17 +66,24 @@ MUTATORS = set(
 )
 
 
+def changes_objects(fn: Any) -> bool:
+    """Is it a primitive or a method that changes an object?"""
+    if isinstance(fn, MethodDescriptorType):
+        return fn.__name__ in MUTATORS
+    return id(fn) in EFFECTS
+
+
 def _may_have_effect(call: Call, loaded: dict[Operand, Call]) -> bool:
     """Is it a call of something unknown, or of something that changes an object?"""
     if type(call.fn) is Const:
-        return id(call.fn.value) in EFFECTS or has_effect(call.fn.value)
+        return changes_objects(call.fn.value) or has_effect(call.fn.value)
     source = loaded.get(call.fn)
     if source is None or not all(type(a) is Const for a in source.args[1:]):
         return True
     if source.primitive is getattr:
         return source.args[1].value in MUTATORS  # type: ignore[union-attr]
     value = source.args[0].value.get(source.args[1].value)  # type: ignore[union-attr]
-    return id(value) in EFFECTS or has_effect(value)
+    return changes_objects(value) or has_effect(value)
 
 
 def inline(

@@ -305,6 +305,11 @@ def sum_if_any(x̄: Any, c: Any) -> Any:
     return c if x̄ is ZERO else c + x̄
 
 
+def maybe_zero(x̄: Any) -> Any:
+    """x̄, a number or an array or the structural zero."""
+    return x̄
+
+
 def alias(x: Any) -> Any:
     """x itself, under a name of its own: the instance of a variable that stands here."""
     return x

@@ -11,7 +11,6 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors
-from morula.core.activity import may_hold, may_mutate
 from morula.core.adjoint import Adjoint, flat, is_zero
 from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
@@ -26,7 +25,7 @@ from morula.core.specialise import (
     check_type,
 )
 from morula.core.ssa import prune_params
-from morula.core.traits import Known, gradient_for, has_tangent, sample, typed_zero, unit
+from morula.core.traits import Known, contents, gradient_for, has_tangent, sample, typed_zero, unit
 from morula.core.values import Value, known, possibilities
 
 
@@ -41,13 +40,14 @@ class Gradient(Adjoint):
         with_value: bool,
         single: bool,
         examples: Sequence[Any] = (),
+        optimistic: bool = False,
     ) -> None:
         self.fn = fn
         self.knowns = knowns
         self.wanted = wanted
         self.single = single
         self.examples = examples
-        super().__init__(with_value)
+        super().__init__(with_value, optimistic)
 
     def compile(self, otherwise: Callable[..., Any], this: Any) -> CodeType:
         """The code, which closes over one more variable than `fn`: the function that runs it.
@@ -62,10 +62,13 @@ class Gradient(Adjoint):
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
+        plain = self.knowns
+        self.knowns = [seen(k, x) for k, x in zip(plain, self.examples, strict=False)] or plain
         s = Specialiser(self.fn, self.knowns, Callees(), self.examples)
         try:
             s.run()
         except AssumptionsUnsafe:
+            self.knowns = plain
             s = Specialiser(self.fn, self.knowns, Callees())
             s.run()
         s.callees.add_guards(s.guards)
@@ -75,10 +78,6 @@ class Gradient(Adjoint):
         """The primal and its adjoint in one, with the gradients as the result."""
         self.specialiser = s = self.specialised()
         leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
-        if any(may_hold(s.value(leaf)) for leaf in leaves) and any(
-            may_mutate(s, call) for call in s.ir.calls()
-        ):
-            raise NotSpecialised("an argument may be changed in place")
         self.differentiate(leaves, leaves)
         self.set_seed()
         self.inline_rules()
@@ -97,7 +96,9 @@ class Gradient(Adjoint):
         (branch,) = self.reversal.exit.branches
         y = branch.args[0]
         built = self.result_tuple()
-        built.args = (*built.args, *self.leaves)  # their gradients are made with a look at them
+        # Their gradients are made with a look at them, or found in their shadows.
+        looked_at = [self.shadows[x].value if x in self.shadows else x for x in self.leaves]
+        built.args = (*built.args, *looked_at)
         if self.with_value:
             # The result may be a variable of a loop: this is the instance at the exit.
             built.args = (*built.args, self.append(self.reversal.exit, alias, y))
@@ -143,9 +144,12 @@ class Gradient(Adjoint):
         del bars[len(self.leaves) :]
         block = self.reversal.end
         block.calls.remove(built)
-        found = {}
+        found: dict[Var, Operand] = {}
         definite = self.definite_cotangents()
         for leaf, x, x̄ in zip(self.leaves, leaves, bars, strict=True):
+            if leaf in self.shadows:
+                found[leaf] = self.append(block, self.shadows[leaf].finish, leaf, x)
+                continue
             found[leaf] = self.final(block, x, x̄, bars, definite)
         results = []
         for i in self.wanted:
@@ -275,6 +279,13 @@ def stub(
     ]
     block.branches = [Branch(None, [out])]
     return emit(ir, with_own_cell(positional_only(code, wanted)), namespace)
+
+
+def seen(k: Known, x: Any) -> Known:
+    """What is known of an argument, with what a container holds."""
+    if type(k) is Known and k.type in contents:
+        return Known(k.type, contents[k.type].seen(x))
+    return k
 
 
 def one_of(y: Any, name: str) -> Any:

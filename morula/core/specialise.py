@@ -30,7 +30,7 @@ from morula.core.primitives import (
 )
 from morula.core.registry import is_constant, registry
 from morula.core.simplify import simplify
-from morula.core.traits import Known, detail_matches, detail_tests
+from morula.core.traits import Known, contents, detail_matches, detail_tests, only_reads
 from morula.core.values import Value, coarsened, known, known_value
 
 if TYPE_CHECKING:
@@ -385,6 +385,9 @@ def bail_out() -> Any:
     """Stands where the program begins anew on the general path."""
 
 
+only_reads(bail_out, primitives.raise_exception)
+
+
 def check_type(
     x: Operand, k: Known, append: Callable[..., Var], check: Callable[[Var], None]
 ) -> None:
@@ -397,6 +400,9 @@ def check_type(
         for i, inside in enumerate(k.detail):
             if inside is not None:
                 check_type(append(actual_item, x, Const(i)), inside, append, check)
+    elif k.type in contents:
+        if k.detail is not None:
+            check(append(contents[k.type].holds, x, Const(k.detail)))
     elif k.detail is not None:
         test = detail_tests.get(k.type)
         if test is None:
@@ -458,7 +464,7 @@ def may_run_twice(s: Specialiser, call: Call) -> bool:
     """Does a call leave nothing behind, so that the program may begin anew after it?"""
     if type(call.fn) is not Const:
         return False
-    if s.callee_of(call) is not None:
+    if call.out in s.own_changes or s.callee_of(call) is not None:
         return True
     entry = registry.get(call.fn.value)
     return id(call.fn.value) in REPEATABLE or (entry is not None and entry.stable)

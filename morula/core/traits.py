@@ -226,6 +226,57 @@ def coarse(known: Known) -> Known:
     return known if make is None else Known(known.type, make(known.detail))
 
 
+class Contents:
+    """How the detail of a container type behaves that says what the container holds.
+
+    A container may be known under several names and may change, so its detail is shared by all
+    names, and grows while types are inferred; `inference` is the one that is running.
+    """
+
+    def seen(self, x: Any) -> Any:
+        """What a container holds that is an argument; None: nothing in common."""
+        raise NotImplementedError
+
+    def holds(self, x: Any, detail: Any) -> bool:
+        """Does a container hold just what was `seen`?"""
+        raise NotImplementedError
+
+    def begin(self, inference: Any, detail: Any) -> Any:
+        """The shared detail for an argument of which `detail` was `seen`."""
+        raise NotImplementedError
+
+    def join(self, a: Any, b: Any) -> Any:
+        """The detail of a container that has the detail `a` or `b`."""
+        raise NotImplementedError
+
+    def lose(self, detail: Any) -> None:
+        """A container is known under a name that is not followed: it may hold anything."""
+        raise NotImplementedError
+
+    def changed(self, inference: Any) -> None:
+        """Something was called that may change any container that others hold."""
+        raise NotImplementedError
+
+    def item(self, detail: Any) -> Any:
+        """What is known of each item."""
+        raise NotImplementedError
+
+
+contents: dict[type, Contents] = {}
+
+_only_reads: set[int] = set()
+
+
+def only_reads(*fns: Any) -> None:
+    """Declare callables that change no container, and hold on to none but in a result of known type."""
+    _only_reads.update(map(id, fns))
+
+
+def reads_only(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _only_reads
+
+
 # Which numbers a type holds: rules whose arguments hold different ones may give cotangents that have to
 # be projected (complex ones for real arguments, double ones for single).
 field_of: dict[type, Callable[[Any], str]] = {}

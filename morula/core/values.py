@@ -13,7 +13,7 @@ from morula.core.cotangents import ZERO, AbstractZero
 from morula.core.ir import Const
 from morula.core.simplify import is_simple
 from morula.core.ssa import same
-from morula.core.traits import Known, coarse, coarse_detail, describe, sample
+from morula.core.traits import Known, coarse, coarse_detail, contents, describe, sample
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,17 @@ def join(a: Value, b: Value) -> Value:
     if is_zero_value(b):
         return a
     if a is None or b is None:
+        lose(a)
+        lose(b)
         return None
     x, y = known(a), known(b)
+    if x is not None and y is not None and x.type is y.type in contents:
+        return Known(x.type, contents[x.type].join(x.detail, y.detail))
     if x is not None and y is not None and x.type is tuple and y.type is tuple:
         i, j = x.detail, y.detail
         if i is None or j is None or len(i) != len(j):
+            lose(x)
+            lose(y)
             return Known(tuple)
         return Known(tuple, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
     members = possibilities(a) | possibilities(b)
@@ -64,8 +70,32 @@ def join(a: Value, b: Value) -> Value:
     if len(members) == 1:
         return next(iter(members))
     if len(members) > MOST_MEMBERS or any(m.detail is not None for m in members):
+        lose(a)
+        lose(b)
         return None
     return OneOf(members)
+
+
+def lose(value: Value) -> None:
+    """A value is known under a name of which nothing is known."""
+    if type(value) is not Known or value.detail is None:
+        return
+    if value.type in contents:
+        contents[value.type].lose(value.detail)
+    elif type(value.detail) is tuple:
+        for inside in value.detail:
+            lose(inside)
+    else:
+        lose(value.detail)
+
+
+def without_contents(value: Value) -> Value:
+    """The same but for what containers hold."""
+    if type(value) is Known and value.type in contents:
+        return Known(value.type)
+    if type(value) is Known and value.type is tuple and value.detail is not None:
+        return Known(tuple, tuple(map(without_contents, value.detail)))
+    return value
 
 
 def is_zero_value(value: Value) -> bool:

@@ -12,6 +12,7 @@ from morula.rules import (
     functional,
     iteration,
     linalg,
+    list_types,
     lists,
     mathematics,
     meta,
@@ -19,6 +20,7 @@ from morula.rules import (
     objects,
     operators,
     sets,
+    shadows,
     structures,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "functional",
     "iteration",
     "linalg",
+    "list_types",
     "lists",
     "mathematics",
     "meta",
@@ -41,5 +44,6 @@ __all__ = [
     "objects",
     "operators",
     "sets",
+    "shadows",
     "structures",
 ]

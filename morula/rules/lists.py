@@ -25,6 +25,7 @@ from morula.core.extend import (
     folds,
     is_zero,
     known,
+    only_reads,
     primitives,
     rewrites,
     rrule,
@@ -87,6 +88,7 @@ def _(x: object, xs: object, k: object):
 
 
 type_stable(list_item)
+only_reads(list_item)
 
 
 @transfers(list_item)

@@ -1,0 +1,215 @@
+"""What the specialised path knows of the items of lists.
+
+Lists that may be one and the same share one `Items`, to which every call that puts something into
+one of them contributes. A list that comes from outside holds what was found when the program was
+made, as the program asks at its entry, until something may change it that is not followed.
+Tests: tests/rules/test_list_types.py
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+from morula.core.extend import (
+    NEVER,
+    Contents,
+    Known,
+    coarsened,
+    contents,
+    equal,
+    join,
+    known,
+    known_value,
+    lose,
+    only_reads,
+    primitives,
+    transfers,
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """The type of all items of a list that is an argument."""
+
+    item: Any
+
+
+class Items:
+    """What is known of the items of some lists."""
+
+    def __init__(self, inference: Any, value: Any = NEVER, outside: bool = False) -> None:
+        self.inference = inference
+        self.value = value
+        self.outside = outside  # does the caller hold one of the lists?
+        self.same: Items | None = None
+        if outside:
+            inference.memory.setdefault(Items, []).append(self)
+
+    def root(self) -> Items:
+        """The one that stands for all that are the same."""
+        found = self
+        while found.same is not None:
+            found = found.same
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Items) and self.root() is other.root()
+
+    def __hash__(self) -> int:
+        return hash(Items)
+
+    def put(self, value: Any) -> None:
+        """A list gets an item of which this is known."""
+        this = self.root()
+        if this.value is None:
+            lose(value)
+            return
+        new = join(this.value, value)
+        if not equal(new, this.value):
+            this.value = new
+            this.inference.grown = True
+
+    def unite(self, other: Items) -> Items:
+        """Lists of both may be the same."""
+        a, b = self.root(), other.root()
+        if a is not b:
+            b.same = a
+            a.outside |= b.outside
+            a.inference.grown = True
+            a.put(b.value)
+        return a
+
+
+class ListContents(Contents):
+    """Lists, known by the type of their items."""
+
+    def seen(self, x: Any) -> Any:
+        """The type of all items, also those of lists inside; None where they are not of one type."""
+        types = set(map(type, x))
+        if len(types) != 1:
+            return None
+        (t,) = types
+        if t is list:
+            inside = [self.seen(y) for y in x if y]
+            return Held(Known(list, inside[0])) if inside and len(set(inside)) == 1 else None
+        items = {coarsened(known_value(y, 1)) for y in x} if t is not tuple else set()
+        return Held(*items) if len(items) == 1 else None
+
+    def holds(self, x: Any, detail: Any) -> bool:
+        """Are all items of this type?"""
+        item = detail.item
+        if not set(map(type, x)) <= {item.type}:
+            return False
+        if item.type is list:
+            return item.detail is None or all([self.holds(y, item.detail) for y in x])
+        return item.detail is None or all([coarsened(known_value(y, 1)) == item for y in x])
+
+    def begin(self, inference: Any, detail: Any) -> Any:
+        """A list from outside holds what was seen."""
+        if type(detail) is not Held:
+            return detail
+        item = detail.item
+        if item.type is list and item.detail is not None:
+            item = Known(list, self.begin(inference, item.detail))
+        return Items(inference, item, outside=True)
+
+    def join(self, a: Any, b: Any) -> Any:
+        """The same may be known under one name: all that is put into one may be in the other."""
+        if a is None or b is None:
+            self.lose(a)
+            self.lose(b)
+            return None
+        if type(a) is not Items or type(b) is not Items:
+            return a if a == b else None
+        return a.unite(b)
+
+    def lose(self, detail: Any) -> None:
+        """Nothing is known of the items any more."""
+        if type(detail) is Items and detail.root().value is not None:
+            this = detail.root()
+            value, this.value = this.value, None
+            this.inference.grown = True
+            if value is not NEVER:
+                lose(value)
+
+    def changed(self, inference: Any) -> None:
+        """Lists from outside may hold anything now."""
+        for items in inference.memory.get(Items, ()):
+            self.lose(items)
+
+    def item(self, detail: Any) -> Any:
+        """The type of the items."""
+        return detail.root().value if type(detail) is Items else None
+
+
+contents[list] = ListContents()
+only_reads(primitives.build_list, primitives.list_append, list.append, operator.setitem)
+
+
+def items_of(value: Any) -> Items | None:
+    """What is known of the items of a list."""
+    k = known(value)
+    return k.detail.root() if k is not None and k.type is list and type(k.detail) is Items else None
+
+
+def own_items(s: Any, call: Any) -> Items:
+    """The items of the lists that a call makes."""
+    found: Items = s.memory.setdefault(call.out, Items(s))
+    return found
+
+
+def item(value: Any) -> Any:
+    """What is kept in mind of a value that becomes an item: its type, of a function itself."""
+    return (
+        coarsened(known(value)) if hasattr(value, "value") and not callable(value.value) else value
+    )
+
+
+@transfers(primitives.build_list)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    items = own_items(s, call)
+    for a in args:
+        items.put(item(a))
+    return Known(list, items.root())
+
+
+@transfers(primitives.list_append)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A list that is under construction nobody else holds yet."""
+    items = items_of(args[0])
+    if items is None:
+        return None
+    items.put(item(args[1]))
+    return Known(type(None))
+
+
+@transfers(list.append)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    put(s, call, args[0], args[1])
+    return Known(type(None))
+
+
+def put(s: Any, call: Any, xs: Any, value: Any) -> None:
+    """An item is put into a list; where it is not known which, into all from outside."""
+    items = items_of(xs)
+    if items is not None:
+        items.put(item(value))
+    else:
+        lose(value)
+    if items is None or items.outside:
+        contents[list].changed(s)
+        s.own_changes.discard(call.out)
+    else:
+        s.own_changes.add(call.out)
+
+
+@transfers(operator.setitem)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    xs, key, value = args
+    k = known(key)
+    if k is not None and k.type is int:
+        put(s, call, xs, value)
+        return Known(type(None))
+    return None

@@ -1,0 +1,449 @@
+"""Shadows: how the adjoint of a program with lists goes without a look-up per item.
+
+Where all that a program does with its lists is known, each list has a shadow: a list of the same
+form, made beside it in the primal, that holds the cotangents of its items in the adjoint. What is
+read from a list adds to its shadow's item; what is put into one takes the item from there. Aliases
+share the shadow as they share the list.
+Tests: tests/rules/test_shadows.py
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    Block,
+    Call,
+    Const,
+    Pair,
+    Rule,
+    Shadow,
+    Var,
+    adjoint_if_any,
+    gradient_for,
+    known,
+    may_hold,
+    may_mutate,
+    maybe_zero,
+    prepares,
+    primitives,
+    spread_varied,
+)
+from morula.rules.list_types import Items, items_of
+from morula.rules.lists import list_item
+
+# What may be asked of a list that has a shadow without a word to the shadow.
+LOOKS = (
+    len,
+    bool,
+    operator.truth,
+    operator.not_,
+    operator.is_,
+    operator.is_not,
+    primitives.actual_type,
+    primitives.actual_length,
+)
+
+
+class UnknownUseError(Exception):
+    """The program does with a list what is not known here."""
+
+
+@prepares
+def give_shadows(adjoint: Any) -> set[Any] | None:
+    """Rewrite a program so that its lists have shadows; what then carries a derivative.
+
+    None, with nothing changed, where that is not possible or there is no such list.
+    """
+    plan = Shadows(adjoint)
+    try:
+        return plan.apply() if plan.is_needed() else None
+    except UnknownUseError:
+        return None
+
+
+class Shadows:
+    """The rewriting of one program."""
+
+    def __init__(self, adjoint: Any) -> None:
+        self.adjoint = adjoint
+        self.s = adjoint.specialiser
+        self.ir = self.s.ir.copy()
+        self.definitions = {c.out: c for c in self.ir.calls()}
+        self.block_of = {c.out: b for b in self.ir.blocks for c in b.calls}
+        self.owner = {p: (b, i) for b in self.ir.blocks for i, p in enumerate(b.params)}
+        self.entries = self.ir.predecessors()
+        self.varied: set[Any] = set(adjoint.leaves)
+        self.active: set[int] = set()  # the roots of the items of lists that have shadows
+        self.shadows: dict[Any, Any] = {}
+        self.results: set[Any] = set()  # that carry a derivative taken from a list
+        self.pairs: dict[Any, Any] = {}
+        self.memo: Any = None
+
+    # -- which lists
+
+    def root(self, x: Any) -> Items | None:
+        """What is known of the items of x, if it is a list."""
+        return items_of(self.s.value(x)) if type(x) is Var else None
+
+    def is_active(self, x: Any) -> bool:
+        """Is it a list with a shadow?"""
+        items = self.root(x)
+        return items is not None and id(items) in self.active
+
+    def is_needed(self) -> bool:
+        """Find the lists that hold what carries a derivative; are there any?"""
+        for leaf in self.adjoint.leaves:
+            self.activate(self.root(leaf))
+        changed = True
+        while changed:
+            before = len(self.varied), len(self.active)
+            self.varied.update(v for v in self.variables() if self.is_active(v))
+            spread_varied(self.s, self.varied)
+            for call in self.ir.calls():
+                for xs, x in stored(call):
+                    if x in self.varied:
+                        self.activate(self.root(xs))
+            changed = before != (len(self.varied), len(self.active))
+        return bool(self.active)
+
+    def activate(self, items: Items | None) -> None:
+        """Lists with these items hold what carries a derivative; so may the lists in them."""
+        while items is not None and id(items) not in self.active:
+            self.active.add(id(items))
+            items = items_of(items.value)
+
+    def carries(self, x: Any) -> bool:
+        """Does a value that is put into a list carry a derivative?"""
+        return x in self.varied and not self.is_active(x)
+
+    def variables(self) -> list[Any]:
+        """All variables of the program."""
+        return [*self.definitions, *self.owner]
+
+    # -- the rewriting
+
+    def apply(self) -> set[Any]:
+        """Give all active lists shadows; returns the variables that carry a derivative."""
+        self.check()
+        for block in self.ir.blocks:
+            for call in list(block.calls):
+                self.rewrite(block, call)
+        for leaf in self.adjoint.leaves:
+            if self.is_active(leaf):
+                self.adjoint.shadows[leaf] = Shadow(self.shadow(leaf), finished)
+        self.adjoint.pairs.update(self.pairs)
+        self.adjoint.rules.update(
+            (id(p.forward.value), Rule(p.forward.value, p.forward.value))
+            for p in self.pairs.values()
+        )
+        self.s.ir = self.ir
+        lists = {v for v in self.variables() if self.is_active(v)}
+        varied = {x for x in self.adjoint.leaves if x not in lists} | self.results
+        spread_varied(self.s, varied, lists | self.unpacked())
+        return varied
+
+    def unpacked(self) -> set[Any]:
+        """The tuples that lists are unpacked to."""
+        return {
+            c.out
+            for c in self.ir.calls()
+            if c.primitive is primitives.unpack and self.is_active(c.args[0])
+        }
+
+    def check(self) -> None:
+        """Does the program only what is known here?"""
+        for call in self.ir.calls():
+            if call.out in self.s.counted:
+                continue
+            held = [x for x in call.args if self.is_active(x)]
+            if not held and not self.is_active(call.out):
+                if any(x in self.varied for x in call.operands()) and self.may_store(call):
+                    raise UnknownUseError
+                continue
+            if call.keywords:
+                raise UnknownUseError
+            if call.primitive in LOOKS:
+                continue
+            if id(call.primitive) not in REWRITTEN:
+                raise UnknownUseError
+            if may_mutate(self.s, call):
+                items = self.root(call.args[0])
+                if items is None or items.outside:
+                    raise UnknownUseError
+        for x in self.varied:
+            plain = x in self.s.counted or self.is_active(x)
+            if not plain and may_hold(self.s.types.get(x)):
+                raise UnknownUseError
+
+    def may_store(self, call: Any) -> bool:
+        """May a call put a value into an object that is not followed here?"""
+        return may_mutate(self.s, call) or may_hold(self.s.types.get(call.out))
+
+    def insert_after(self, block: Any, call: Any, fn: Any, *args: Any) -> Any:
+        """Call a function right behind a call."""
+        out = self.ir.var()
+        new = Call(out, Const(fn), args, (), call.position)
+        block.calls.insert(block.calls.index(call) + 1, new)
+        return out
+
+    def shadow(self, xs: Any) -> Any:
+        """The shadow of a list."""
+        found = self.shadows.get(xs)
+        if found is None:
+            found = self.make_shadow(xs)
+        return found
+
+    def make_shadow(self, xs: Any) -> Any:
+        """Where a list comes from, its shadow does too."""
+        if not self.is_active(xs):
+            raise UnknownUseError
+        if xs in self.owner:
+            return self.shadow_of_parameter(xs)
+        call = self.definitions[xs]
+        if call.primitive is primitives.build_list:
+            return self.shadow_of_display(call)
+        if call.primitive is list_item:
+            return self.shadow_of_item(call, call.args[1], call.args[2])
+        if call.primitive is operator.getitem:
+            unpacked = self.definitions.get(call.args[0])
+            if unpacked is not None and unpacked.primitive is primitives.unpack:
+                return self.shadow_of_item(call, unpacked.args[0], call.args[1])
+            return self.shadow_of_item(call, call.args[0], call.args[1])
+        raise UnknownUseError
+
+    def shadow_of_parameter(self, xs: Any) -> Any:
+        """An argument gets a new shadow, another parameter those of what is passed for it."""
+        block, i = self.owner[xs]
+        if block is self.ir.entry:
+            out = self.ir.var(f"{xs.name}̂")
+            self.shadows[xs] = out
+            if self.memo is None:
+                self.memo = self.ir.var("shadows")
+                block.calls.insert(0, Call(self.memo, Const(dict), ()))
+            block.calls.insert(1, Call(out, Const(shadow_of), (xs, self.memo)))
+            return out
+        out = self.ir.var(f"{xs.name}̂")
+        self.shadows[xs] = out
+        block.params.append(out)
+        for _, branch in self.entries[block]:
+            branch.args.append(self.shadow(branch.args[i]))
+        return out
+
+    def shadow_of_display(self, call: Any) -> Any:
+        """A list that is made has a shadow that is made."""
+        out = self.ir.var()
+        self.shadows[call.out] = out
+        block = self.block_of[call.out]
+        items = [self.shadow(a) if self.is_active(a) else Const(ZERO) for a in call.args]
+        made = Call(out, Const(primitives.build_list), items, (), call.position)
+        block.calls.insert(block.calls.index(call), made)
+        return out
+
+    def shadow_of_item(self, call: Any, xs: Any, k: Any) -> Any:
+        """A list in a list has its shadow in the shadow."""
+        out = self.insert_after(self.block_of[call.out], call, operator.getitem, self.shadow(xs), k)
+        self.shadows[call.out] = out
+        return out
+
+    def rewrite(self, block: Block, call: Any) -> None:
+        """What a call does with lists, its pullback does with their shadows."""
+        if call.out in self.s.counted:
+            return
+        how = REWRITTEN.get(id(call.primitive))
+        if how is not None:
+            how(self, block, call)
+
+    def pair(self, call: Any, rule: Any, args: Any, slots: Any, always: bool = False) -> None:
+        """Let the adjoint take this rule for a call."""
+        self.pairs[call.out] = Pair(Const(rule), tuple(args), (), tuple(slots), always)
+
+    def take(self, call: Any, x: Any, xs: Any, k: Any) -> None:
+        """A call gives the item x of a list: a list has its shadow there, others their cotangent."""
+        if self.is_active(call.out):
+            self.shadow(call.out)
+        elif call.out in self.varied:
+            self.results.add(call.out)
+            self.pair(call, take_item, (x, self.shadow(xs), k), ())
+
+    def read_from(self, block: Any, call: Any, xs: Any, k: Any) -> None:
+        """The same where the call itself does the reading."""
+        if self.is_active(call.out):
+            self.shadow(call.out)
+        elif call.out in self.varied:
+            raw = self.ir.var()
+            read = Call(raw, call.fn, call.args, (), call.position)
+            read.removable, read.movable = call.removable, call.movable
+            block.calls.insert(block.calls.index(call), read)
+            call.fn, call.args = Const(list_item), (raw, xs, k)
+            self.take(call, raw, xs, k)
+
+
+def stored(call: Any) -> list[tuple[Any, Any]]:
+    """Pairs of a list and what a call puts into it."""
+    if call.primitive is primitives.build_list:
+        return [(call.out, a) for a in call.args]
+    if call.primitive in (primitives.list_append, list.append):
+        return [(call.args[0], call.args[1])]
+    if call.primitive is operator.setitem and len(call.args) == 3:
+        return [(call.args[0], call.args[2])]
+    return []
+
+
+REWRITTEN: dict[int, Callable[[Shadows, Any, Any], None]] = {}
+
+
+def rewrites_calls(*fns: Any) -> Callable[[Any], Any]:
+    """Register how calls of these are rewritten."""
+
+    def register(how: Any) -> Any:
+        REWRITTEN.update((id(fn), how) for fn in fns)
+        return how
+
+    return register
+
+
+@rewrites_calls(primitives.build_list)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    if not plan.is_active(call.out):
+        return
+    ŷ = plan.shadow(call.out)
+    slots = [(i + 1, a) for i, a in enumerate(call.args) if plan.carries(a)]
+    if slots:
+        plan.pair(call, display_rule(len(call.args)), (ŷ, *call.args), slots, always=True)
+
+
+@rewrites_calls(primitives.list_append, list.append)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    xs, x = call.args
+    if not plan.is_active(xs):
+        return
+    x̂s = plan.shadow(xs)
+    x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
+    carries = not plan.is_active(x) and plan.carries(x)
+    if call.primitive is primitives.list_append and not carries:
+        plan.insert_after(block, call, primitives.list_append, x̂s, x̂)
+    else:
+        slots = [(3, x)] if carries else []
+        plan.pair(call, append_rule(call.primitive), (xs, x̂s, x̂, x), slots, always=True)
+
+
+@rewrites_calls(operator.setitem)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    xs, k, x = call.args
+    if not plan.is_active(xs):
+        return
+    index = known(plan.s.value(k))
+    if plan.is_active(x) or index is None or index.type is not int:
+        raise UnknownUseError  # the shadow that was there would have to come back
+    plan.pair(call, set_item, (xs, plan.shadow(xs), k, x), [(3, x)], always=True)
+
+
+@rewrites_calls(operator.getitem)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    items, k = call.args
+    unpacked = plan.definitions.get(items)
+    if unpacked is not None and unpacked.primitive is primitives.unpack:
+        if plan.is_active(unpacked.args[0]):
+            plan.read_from(block, call, unpacked.args[0], k)
+    elif plan.is_active(items):
+        index = known(plan.s.value(k))
+        if index is None or index.type is not int:
+            raise UnknownUseError
+        plan.read_from(block, call, items, k)
+
+
+@rewrites_calls(list_item)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    x, xs, k = call.args
+    if plan.is_active(xs):
+        plan.take(call, x, xs, k)
+
+
+@rewrites_calls(primitives.unpack)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    """Its items are read one by one."""
+
+
+# -- what runs
+
+
+def shadow_of(x: Any, known: dict[int, Any]) -> Any:
+    """A shadow of an argument; one list has one shadow."""
+    found = known.get(id(x))
+    if found is None:
+        found = known[id(x)] = []
+        found += [shadow_of(y, known) if type(y) is list else ZERO for y in x]
+    return found
+
+
+def finished(x: Any, x̂: Any) -> Any:
+    """The gradient for a list, from its shadow."""
+    if type(x) is list:
+        return [finished(y, ŷ) for y, ŷ in zip(x, x̂, strict=True)]
+    if type(x) is float is type(x̂):
+        return x̂
+    return gradient_for(x, x̂, adjoint_if_any)
+
+
+def take_item(x, x̂s, k):
+    """x, which is the k-th item of a list: its cotangent goes there."""
+
+    def take_item_pullback(x̄):
+        total = x̂s[k]
+        x̂s[k] = x̄ if total is ZERO else total + x̄
+        return ()
+
+    return x, take_item_pullback
+
+
+def set_item(xs, x̂s, k, x):
+    """`xs[k] = x`: what the item has got so far is for x, what it gets now for what was there."""
+    xs[k] = x
+
+    def set_item_pullback(ȳ):
+        x̄ = x̂s[k]
+        x̂s[k] = ZERO
+        return NONE, NONE, NONE, maybe_zero(x̄)
+
+    return None, set_item_pullback
+
+
+@functools.cache
+def append_rule(append):
+    """The rule of appending to a list and to its shadow."""
+
+    def rule(xs, x̂s, x̂, x):
+        append(xs, x)
+        primitives.list_append(x̂s, x̂)
+
+        def append_pullback(ȳ):
+            x̄ = x̂s.pop()
+            return NONE, NONE, NONE, maybe_zero(x̄)
+
+        return None, append_pullback
+
+    return rule
+
+
+@functools.cache
+def display_rule(n):
+    """The rule of a display of n items: their cotangents are the items of the shadow."""
+    items = ", ".join([f"x{i}" for i in range(n)])
+    cotangents = ", ".join([f"x̄{i}" for i in range(n)])
+    given = ", ".join([f"maybe_zero(x̄{i})" for i in range(n)])
+    source = f"""
+def rule(ŷ, {items}):
+    def display_pullback(ȳ):
+        {cotangents}, = ŷ
+        return NONE, {given}
+    return [{items}], display_pullback
+"""
+    scope: dict[str, Any] = {"NONE": NONE, "maybe_zero": maybe_zero, "__name__": __name__}
+    exec(source, scope)
+    return scope["rule"]
