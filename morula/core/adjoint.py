@@ -43,7 +43,6 @@ from morula.core.registry import (
     exact_rule,
     is_constant,
     registry,
-    times_conjugate,
 )
 from morula.core.reverse import (
     MARKS,
@@ -53,18 +52,18 @@ from morula.core.reverse import (
     more_iterations,
     reachable_from,
 )
-from morula.core.simplify import PURE, share, simplify
-from morula.core.specialise import NotSpecialised, Specialiser, bind, inline_form
+from morula.core.simplify import PURE, is_trusted, share, simplify_once
+from morula.core.specialise import NotSpecialised, Specialiser, bind, inline_form, is_helper
 from morula.core.traits import (
     Known,
     field,
     gives_new,
     has_effect,
+    holds_memory,
     is_partial,
-    is_written,
     typed_zero,
 )
-from morula.core.values import IteratorOver, Value, known, possibilities
+from morula.core.values import IteratorOver, Value, is_fine, known, possibilities
 
 
 class Adjoint:
@@ -225,33 +224,47 @@ class Adjoint:
 
     def inline_rules(self) -> None:
         """Put the bodies of rules and pullbacks, and of small helpers, in the place of calls."""
-        ir = self.ir
-        self.simplify()
-        while True:
-            self.simplify()  # first, so that what a pullback returned is seen item by item
-            self.fold_zero_tests()
-            self.simplify()
-            merge_blocks(ir)
-            if not (self.inline_step() | self.fold_types()):
-                break
-        self.fold_zero_tests()
-        self.simplify()
+        changed = True
+        while changed:
+            changed = self.simplify()  # so that what pullbacks return is seen item by item
+            if self.fold_zero_tests():
+                changed = True
+                self.simplify()
+            merge_blocks(self.ir)
+            changed |= self.inline_step() | self.fold_types()
 
     def simplify(self) -> bool:
-        """Simplify primal and adjoint."""
+        """A round of simplification of primal and adjoint."""
         start = self.reversal.start
         adjoint = reachable_from(start)
-        return simplify(self.ir, trusted, self.known_of, adjoint, self.with_value, start)
+        return simplify_once(self.ir, is_trusted, self.known_of, adjoint, self.with_value, start)
 
     def known_of(self, x: Operand) -> Known | None:
         """Type and detail of an operand, where they are known."""
         return known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
 
-    def fold_types(self) -> bool:
-        """Fold what the types decide in the bodies that were inlined."""
-        inference = Inference(self.ir, dict(self.specialiser.types), self.results)
+    def holds_memory(self, v: Var) -> bool:
+        """Is a variable worth releasing early?"""
+        value = self.types.get(v)
+        return value is not None and any(
+            k.type in holds_memory and holds_memory[k.type](k.detail) for k in possibilities(value)
+        )
+
+    def infer_again(self) -> Inference:
+        """The types of what has come in; what is known of a call as well as can be stays."""
+        given = self.specialiser.types
+        if self.types is not given:
+            results = {c.out for c in self.ir.calls()}
+            found = {v: k for v, k in self.types.items() if v in results and is_fine(k)}
+            given = found | given
+        inference = Inference(self.ir, given, self.results)
         inference.infer()
         self.types = inference.types
+        return inference
+
+    def fold_types(self) -> bool:
+        """Fold what the types decide in the bodies that were inlined."""
+        inference = self.infer_again()
         return inference.resolve_constants() | inference.resolve_methods()
 
     def inline_step(self) -> bool:
@@ -302,9 +315,7 @@ class Adjoint:
         return None if bound is None else (callee, bound, free, removable)
 
     def may_inline(self, f: FunctionType) -> bool:
-        if id(f) in self.rules:
-            return True
-        return is_helper(f) and is_small(f) and not is_written(f) and not has_effect(f)
+        return id(f) in self.rules or is_helper(f)
 
     def is_pure_rule(self, f: FunctionType) -> bool:
         """May calls that the rule makes go where their results are not needed?"""
@@ -314,7 +325,7 @@ class Adjoint:
         entry = registry.get(rule.primal)
         return entry is not None and (entry.stable or entry.pure)
 
-    def fold_zero_tests(self) -> None:
+    def fold_zero_tests(self) -> bool:
         """`x̄ is ZERO` is known where a cotangent certainly is none, or certainly is."""
         definite = self.definite_cotangents()
         mapping: dict[Var, Operand] = {}
@@ -329,6 +340,7 @@ class Adjoint:
         for block in self.ir.blocks:
             block.calls = [c for c in block.calls if c.out not in mapping]
         substitute(self.ir, mapping)
+        return bool(mapping)
 
     def definite_cotangents(self) -> set[Operand]:
         """The variables that certainly do not hold a structural zero or a thunk."""
@@ -400,9 +412,7 @@ class Adjoint:
         self.begin_sums_with_zeros()
         definite = self.definite_cotangents()
         opaque = self.opaque_results()
-        inference = Inference(self.ir, dict(self.specialiser.types), self.results)
-        inference.infer()
-        self.types = inference.types
+        self.infer_again()
         for block in self.ir.blocks:
             for call in block.calls:
                 if call.primitive is accumulate:
@@ -556,11 +566,6 @@ def adds_plainly(t: type) -> bool:
     return add.dispatch(t) is add.dispatch(object)
 
 
-def trusted(namespace: dict[str, Any]) -> bool:
-    """Are these the globals of one of Morula's own modules, which are taken as constants?"""
-    return str(namespace.get("__name__", "")).split(".")[0] == "morula"
-
-
 def uses_adjoints(function: Callable[..., Any]) -> bool:
     """Does the pullback of a rule call a helper that works on adjoint objects?"""
     namespace = function.__globals__
@@ -574,22 +579,6 @@ def uses_adjoints(function: Callable[..., Any]) -> bool:
 def is_code(x: Any) -> bool:
     """Is a constant of a code object a code object?"""
     return isinstance(x, CodeType)
-
-
-def is_helper(f: FunctionType) -> bool:
-    """Is it a function that rules call, and not one that the core looks for?"""
-    return f is times_conjugate or str(f.__module__).startswith("morula.rules.")
-
-
-def is_small(f: FunctionType) -> bool:
-    """Is a helper of the rules worth inlining: no loop, few instructions?"""
-    code = f.__code__
-    return (
-        len(code.co_code) <= 160
-        and not code.co_cellvars
-        and not f.__kwdefaults__
-        and registry.get(f) is None
-    )
 
 
 def checked_rule(rule: Rule) -> Callable[..., Any]:

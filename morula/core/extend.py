@@ -28,7 +28,7 @@ from morula.core.cotangents import (
 )
 from morula.core.errors import CotangentError, UnsupportedError, no_rule
 from morula.core.general import call, opaque, python_function, resolves
-from morula.core.infer import result_on_samples, transfers
+from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Call, Const, Var, count_uses
 from morula.core.registry import (
     exactly,
@@ -53,6 +53,9 @@ from morula.core.traits import (
     field_of,
     fresh_results,
     gradient_for,
+    holds_memory,
+    in_place_forms,
+    marks_results,
     materialise,
     new_containers,
     no_tangent,
@@ -104,11 +107,14 @@ __all__ = [
     "frule",
     "general",
     "gradient_for",
+    "holds_memory",
+    "in_place_forms",
     "interface",
     "is_reached",
     "is_zero",
     "isolated",
     "known",
+    "marks_results",
     "materialise",
     "multiply",
     "new_containers",
@@ -134,6 +140,7 @@ __all__ = [
     "scalar_rule",
     "scale",
     "space_problem",
+    "stands_in",
     "traits",
     "transfers",
     "type_stable",

@@ -197,8 +197,10 @@ class Reversal:
             run, after = self.ir.block(), self.ir.block()
             nothing = self.append(block, operator.is_, ȳ, Const(ZERO))
             block.branches = [Branch(after, (), nothing), Branch(run)]
+            self.bars.seal(run, (block, block.branches[1]))
             self.pull_back(run, pair, back, ȳ)
             run.branches = [Branch(after)]
+            self.bars.seal(after, (block, block.branches[0]), (run, run.branches[0]))
             block = after
         return block
 

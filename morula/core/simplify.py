@@ -70,6 +70,7 @@ class Folding:
         self.known = known
         self.trusted = trusted
         self.exact = False  # must the primal's value be that of the plain call, bit for bit?
+        self.in_rule = False  # is it the body of a rule, and not yet a part of a program?
         self.definitions = {c.out: c for c in ir.calls()}
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
@@ -151,6 +152,9 @@ class Folding:
 
 def _single_values(ir: IR) -> dict[Var, Operand]:
     """Cells that are not passed to anything unknown and hold one value all along."""
+    made = {c.out for c in ir.calls() if c.primitive is make_cell}
+    if not made:
+        return {}
     values: dict[Var, list[Operand]] = {}
     escaped: set[Operand] = set()
     for call in ir.calls():
@@ -170,7 +174,6 @@ def _single_values(ir: IR) -> dict[Var, Operand]:
     for block in ir.blocks:
         for branch in block.branches:
             escaped.update(branch.args)
-    made = {c.out for c in ir.calls() if c.primitive is make_cell}
     return {
         cell: held[0]
         for cell, held in values.items()
@@ -246,6 +249,20 @@ def _(f: Folding, call: Call) -> Operand | None:
     return Const(values[key.value]) if -len(values) <= key.value < len(values) else None
 
 
+@folds(build_tuple)
+def _(f: Folding, call: Call) -> Operand | None:
+    """An index with constant slices."""
+    if not all(
+        type(a) is Const and (a.value is None or type(a.value) in INDICES) for a in call.args
+    ):
+        return None
+    values = [a.value for a in call.args]  # type: ignore[union-attr]
+    return Const(tuple(values)) if slice in map(type, values) else None
+
+
+INDICES = (int, slice)
+
+
 @folds(unpack)
 def _(f: Folding, call: Call) -> Operand | None:
     made = f.definition(call.args[0], build_tuple)
@@ -291,7 +308,7 @@ def _(f: Folding, call: Call) -> Operand | None:
         return None
     value = getattr(owner.value, name.value)
     # In rules, all attributes of modules are constants; in the user's code those that are guarded.
-    return Const(value) if call.removable else None
+    return Const(value) if call.removable or f.in_rule else None
 
 
 @folds(slice)
@@ -369,26 +386,45 @@ def simplify(
     keep: Block | None = None,
 ) -> bool:
     """Fold until nothing changes; was anything changed? The parameters of the block `keep` stay."""
-    changed_at_all = False
-    changed = True
-    while changed:
-        changed = fold_calls(ir, trusted, known, adjoint, exact)
-        changed |= fold_branches(ir)
-        changed |= remove_unused(ir)
-        changed_at_all |= changed
-    prune_params(ir, keep)
-    return changed_at_all
+    changed = False
+    while simplify_once(ir, trusted, known, adjoint, exact, keep):
+        changed = True
+    return changed
 
 
-def fold_calls(
+def simplify_once(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
-    known: Callable[[Operand], Any],
-    adjoint: Collection[Block],
-    exact: bool,
+    known: Callable[[Operand], Any] = lambda x: None,
+    adjoint: Collection[Block] = (),
+    exact: bool = True,
+    keep: Block | None = None,
 ) -> bool:
+    """Fold what can be folded in one round; was anything changed?"""
+    changed = fold_calls(Folding(ir, trusted, known), adjoint, exact)
+    changed |= fold_branches(ir)
+    changed |= remove_unused(ir)
+    if changed:
+        prune_params(ir, keep)
+    return changed
+
+
+def simplify_rule(ir: IR) -> None:
+    """Fold what does not depend on where the body of a rule, or of its pullback, is put."""
+    folding = Folding(ir, is_trusted, lambda x: None)
+    folding.in_rule = True
+    if fold_calls(folding) | fold_branches(ir):
+        simplify(ir, is_trusted)
+
+
+def is_trusted(namespace: dict[str, Any]) -> bool:
+    """Are these the globals of one of Morula's own modules, which are taken as constants?"""
+    return str(namespace.get("__name__", "")).split(".")[0] == "morula"
+
+
+def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = True) -> bool:
     """Replace calls by what they are known to give."""
-    folding = Folding(ir, trusted, known)
+    ir = folding.ir
     mapping: dict[Var, Operand] = {}
     rewritten = False
     for block in ir.blocks:

@@ -22,7 +22,7 @@ from morula.core.extend import (
     written_results,
 )
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
-from morula.rules.arrays.elementwise import infinite_less
+from morula.rules.arrays.elementwise import infinite_less, share_of
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.reductions import attaining, attains
 from morula.rules.arrays.structural import masked, selected
@@ -182,12 +182,29 @@ def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
     return None
 
 
+def with_factor(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """In an adjoint, c a + c b is c (a + b)."""
+    x, y = f.definition(a, operator.mul), f.definition(b, operator.mul)
+    if not f.in_adjoint or x is None or y is None or not (f.used_once(a) and f.used_once(b)):
+        return None
+    c, d = constant(x.args[0]), constant(y.args[0])
+    if type(c) is not float or type(d) is not float or abs(c) != abs(d):
+        return None
+    if f.types(x.args[1]) is not np.ndarray or f.details(x.args[1]) != f.details(y.args[1]):
+        return None
+    if c == d:
+        inner = f.new_call(call, operator.add, x.args[1], y.args[1])
+        return [inner, f.same_call(call, operator.mul, x.args[0], inner.out)]
+    inner = f.new_call(call, operator.sub, y.args[1], x.args[1])
+    return [inner, f.same_call(call, operator.mul, y.args[0], inner.out)]
+
+
 @folds(operator.add)
 def _(f: Any, call: Any) -> Any:
     """x + -y is x - y; sums of arrays are made in place where that is safe."""
     a, b = call.args
     if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
-        found = unmarked(f, call, a, b) or in_place(f, call, a, b)
+        found = unmarked(f, call, a, b) or with_factor(f, call, a, b) or in_place(f, call, a, b)
         if found is not None:
             return found
     if alike(f, a, b):
@@ -209,7 +226,7 @@ def _(f: Any, call: Any) -> Any:
 
 @folds(operator.neg)
 def _(f: Any, call: Any) -> Any:
-    """--x is x, for floats; -(c * x) is (-c) * x."""
+    """--x is x; -(c * x) is (-c) * x."""
     product = f.definition(call.args[0], operator.mul)
     if product is not None:
         c = constant(product.args[0])
@@ -218,7 +235,7 @@ def _(f: Any, call: Any) -> Any:
         if type(c) is float and f.types(product.args[1]) is np.ndarray and f.used_once(product.out):
             return [f.same_call(call, operator.mul, type(product.args[0])(-c), product.args[1])]
     x = negated(f, call.args[0])
-    return x if x is not None and f.types(x) is float else None
+    return x if x is not None and f.types(x) in (float, np.ndarray) else None
 
 
 @folds(operator.pow)
@@ -315,8 +332,38 @@ def _(f: Any, call: Any) -> Any:
         return None
     x, y = f.details(a), f.details(b)
     if x[0] == y[0] and x[0][1] == "f" and {x[1], y[1]} <= {1, 2}:
-        return [f.same_call(call, np.dot, a, b)]
+        return [f.same_call(call, np.ndarray.dot, a, b)]
     return None
+
+
+@folds(np.dot, np.ndarray.dot)
+def _(f: Any, call: Any) -> Any:
+    """The method is the cheaper spelling; in an adjoint, a factor is taken out of the larger one."""
+    if len(call.args) != 2:
+        return None
+    a, b = call.args
+    if f.in_adjoint and (found := factor_out(f, call, a, b)) is not None:
+        return found
+    if call.primitive is np.dot and f.types(a) is np.ndarray:
+        return [f.same_call(call, np.ndarray.dot, a, b)]
+    return None
+
+
+def factor_out(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """(c a) · b as c (a · b), where that is less to multiply."""
+    product = f.definition(a, operator.mul)
+    if product is None or not f.used_once(a) or f.types(b) is not np.ndarray:
+        return None
+    c, x = product.args
+    if type(constant(c)) is not float or f.types(x) is not np.ndarray or f.details(x) is None:
+        return None
+    m, n = f.details(x)[2], f.details(b)[2]
+    if m is None or n is None or not 1 <= len(n) <= 2 or f.details(x)[0] != f.details(b)[0]:
+        return None
+    if math.prod(m[:-1]) * math.prod(n[1:]) > math.prod(m):
+        return None
+    inner = f.new_call(call, np.ndarray.dot, x, b)
+    return [inner, f.same_call(call, operator.mul, c, inner.out)]
 
 
 @folds(float.conjugate, int.conjugate)
@@ -334,6 +381,11 @@ def _(f: Any, call: Any) -> Any:
 @transfers(infinite_less)
 def _(s: Any, call: Any, args: Any) -> Any:
     return result_on_samples(operator.sub, args[:2])
+
+
+@transfers(share_of)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return result_on_samples(operator.sub, args)
 
 
 @transfers(attaining)
@@ -378,7 +430,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 
 type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
-type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter)
+type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter, infinite_less, share_of)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
@@ -387,8 +439,8 @@ type_stable(fresh_zeros)
 fresh_results(
     scatter, add_at, set_at, fresh_zeros, operator.iadd, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
-    operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative, np.exp, np.log,
-    np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
+    share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
+    np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
 )  # fmt: skip
 
 
@@ -397,8 +449,11 @@ DEFAULTS = (0, None, None, False, np._NoValue, True)  # of ufunc.reduce: axis, d
 
 @folds(np.ufunc.reduce)
 def _(f: Any, call: Any) -> Any:
-    """Arguments that say what is so anyway only cost time."""
+    """Arguments that say what is so anyway only cost time; in an adjoint, Σ -x is -Σ x."""
     args = list(call.args)
+    if f.in_adjoint and value_of(args[0]) is np.add and (x := negated(f, args[1])) is not None:
+        inner = f.new_call(call, np.ufunc.reduce, args[0], x, *args[2:])
+        return [inner, f.same_call(call, operator.neg, inner.out)]
     while len(args) > 3 and getattr(args[-1], "value", f) is DEFAULTS[len(args) - 3]:
         del args[-1]
     if len(args) == len(call.args):
