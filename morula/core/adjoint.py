@@ -27,6 +27,7 @@ from morula.core.cotangents import (
     ZeroTangent,
     accumulate,
     add,
+    unthunk,
 )
 from morula.core.emit import merge_blocks
 from morula.core.general import call as general_call
@@ -232,6 +233,19 @@ class Adjoint:
                 self.simplify()
             merge_blocks(self.ir)
             changed |= self.inline_step() | self.fold_types()
+        self.force_thunks()
+
+    def force_thunks(self) -> None:
+        """What comes out of pullbacks that were not inlined may be put off, and is needed here."""
+        opaque = self.opaque_results()
+        for block in self.ir.blocks if opaque else ():
+            calls = []
+            for call in block.calls:
+                calls.append(call)
+                if call.out in opaque:
+                    out, call.out = call.out, self.ir.var()
+                    calls.append(Call(out, Const(unthunk), (call.out,), (), call.position))
+            block.calls = calls
 
     def simplify(self) -> bool:
         """A round of simplification of primal and adjoint."""
@@ -401,7 +415,9 @@ class Adjoint:
         calls = {c.out: c for c in self.ir.calls()}
         opaque = set()
         for call in calls.values():
-            if call.primitive is operator.getitem and type(call.args[0]) is Var:
+            if call.primitive is unthunk:
+                opaque.add(call.out)
+            elif call.primitive is operator.getitem and type(call.args[0]) is Var:
                 source = calls.get(call.args[0])
                 if source is not None and type(source.fn) is Var:
                     opaque.add(call.out)

@@ -13,7 +13,15 @@ from types import ModuleType
 from typing import Any
 
 from morula.core.cfg import dominators
-from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent, accumulate
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    NoTangent,
+    Thunk,
+    ZeroTangent,
+    accumulate,
+)
 from morula.core.ir import (
     IR,
     Block,
@@ -375,6 +383,16 @@ def _(f: Folding, call: Call) -> Operand | None:
 @folds(ZeroTangent)
 def _(f: Folding, call: Call) -> Operand | None:
     return Const(ZERO)
+
+
+@folds(Thunk)
+def _(f: Folding, call: Call) -> list[Call] | None:
+    """What is put off here is needed: cotangents that nobody asks for are not computed anyhow."""
+    if not f.in_adjoint:
+        return None
+    now = Call(call.out, call.args[0], (), (), call.position)
+    now.removable, now.movable = call.removable, call.movable
+    return [now]
 
 
 def simplify(

@@ -15,6 +15,7 @@ from morula.core.extend import (
     field_of,
     folds,
     fresh_results,
+    in_place_forms,
     partial_functions,
     result_on_samples,
     transfers,
@@ -24,7 +25,13 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.elementwise import infinite_less, share_of
 from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.reductions import attaining, attains
+from morula.rules.arrays.reductions import (
+    add_shared,
+    attaining,
+    attains,
+    plus_shared,
+    shared,
+)
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
 
@@ -176,6 +183,9 @@ def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
         part = f.definition(y, set_at)
         if part is not None and f.may_overwrite(x) and f.used_once(y):
             return [f.same_call(call, add_at, x, part.args[1], part.args[2])]
+        part = f.definition(y, shared)
+        if part is not None and f.used_once(y) and f.details(x) == f.details(part.args[1]):
+            return [f.same_call(call, plus_shared, x, *part.args)]
     for x, y in ((a, b), (b, a)):
         if f.may_overwrite(x):
             return [f.same_call(call, operator.iadd, x, y)]
@@ -401,7 +411,14 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return args[0] if getattr(args[0], "type", None) is np.ndarray else None
 
 
-@transfers(add_at, set_at)
+@transfers(shared)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """An array like that of which the extreme is taken."""
+    a = args[1]
+    return a if getattr(a, "type", None) is np.ndarray and a.detail[0][1] == "f" else None
+
+
+@transfers(add_at, set_at, plus_shared, add_shared)
 def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
@@ -434,10 +451,12 @@ type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter, infinite
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
-written_results(fresh_zeros, set_at, add_at, operator.iadd)
+in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
+written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd)
 type_stable(fresh_zeros)
 fresh_results(
-    scatter, add_at, set_at, fresh_zeros, operator.iadd, np.ufunc.reduce, np.where,
+    scatter, add_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
+    np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
     np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,

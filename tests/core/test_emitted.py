@@ -2,7 +2,9 @@
 
 import math
 
-from morula import code_adjoint
+import numpy as np
+
+from morula import code_adjoint, grad
 
 
 def test_constants_of_modules_in_rules_are_folded():
@@ -10,3 +12,16 @@ def test_constants_of_modules_in_rules_are_folded():
     assert "inf'" not in program
     assert "isinstance" not in program
     assert "conjugate" not in program
+
+
+def test_cotangents_that_are_put_off_are_computed_where_they_are_needed(path):
+    """A power of numbers of two precisions goes by a rule that is not inlined."""
+    x = np.array([1.5, -0.5, 1.75], dtype="f4")
+
+    def program(x):
+        total = x[x > 0].sum()
+        return np.sin(total) + (1.5**total) ** 2
+
+    t = np.float64(3.25)
+    slope = np.cos(t) + 2 * 1.5 ** (2 * t) * np.log(1.5)
+    assert np.allclose(grad(program)(x), [slope, 0, slope], rtol=1e-5)
