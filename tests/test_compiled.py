@@ -1454,3 +1454,20 @@ def test_descent_with_integers_and_floats():
 
 def test_repr_of_a_gradient_function():
     assert "f" in repr(grad(uses_globals))
+
+
+def test_a_gradient_function_follows_the_shapes_of_its_arguments(monkeypatch):
+    """The second call with other shapes costs no look-up."""
+    monkeypatch.setattr(compiled, "specialising", True)
+    g = grad(lambda x: np.sum(x * x))
+    g(np.ones(3))
+    g(np.ones(5))
+    looked_up = []
+    program = compiled.Family.program
+    monkeypatch.setattr(
+        compiled.Family, "program", lambda *args: looked_up.append(1) or program(*args)
+    )
+    assert g(np.ones(5)).tolist() == [2.0] * 5
+    assert not looked_up
+    assert g(np.ones(3)).tolist() == [2.0] * 3
+    assert looked_up

@@ -315,7 +315,34 @@ def bisection(x, y):
     return m
 
 
+def two_loops(x, y):
+    """What the second loop gives is a factor in the adjoint of the first."""
+    t = 0.0
+    for i in range(3):
+        t += x * i
+    u = 1.0
+    for _ in range(3):
+        u *= y + u
+    return t * u
+
+
+def loops_in_loops(x, y):
+    """The same, for each iteration of an outer loop."""
+    total = 1.0
+    for n in range(1, 4):
+        t = x
+        while t < 4.0 * n:
+            t += x * y
+        u = y
+        for _ in range(n):
+            u = u * t
+        total *= t * u if n % 2 else u
+    return total
+
+
 PROGRAMS = [
+    two_loops,
+    loops_in_loops,
     branches,
     while_with_break_continue_else,
     for_with_break_continue_else,

@@ -28,6 +28,7 @@ from morula.core.cotangents import (
     ZeroTangent,
     accumulate,
     add,
+    unthunk,
 )
 from morula.core.emit import merge_blocks
 from morula.core.general import call as general_call
@@ -35,6 +36,7 @@ from morula.core.infer import Inference
 from morula.core.inline import inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
+    alias,
     build_tuple,
     make_function,
     maybe_zero,
@@ -45,7 +47,6 @@ from morula.core.registry import (
     exact_rule,
     is_constant,
     registry,
-    times_conjugate,
 )
 from morula.core.reverse import (
     MARKS,
@@ -55,13 +56,14 @@ from morula.core.reverse import (
     more_iterations,
     reachable_from,
 )
-from morula.core.simplify import PURE, share, simplify
+from morula.core.simplify import PURE, is_trusted, share, simplify_once
 from morula.core.specialise import (
     NotSpecialised,
     Specialiser,
     bail_out,
     bind,
     inline_form,
+    is_helper,
     may_run_twice,
 )
 from morula.core.traits import (
@@ -70,11 +72,11 @@ from morula.core.traits import (
     field,
     gives_new,
     has_effect,
+    holds_memory,
     is_partial,
-    is_written,
     typed_zero,
 )
-from morula.core.values import IteratorOver, Value, known, possibilities
+from morula.core.values import IteratorOver, Value, is_fine, known, possibilities
 
 
 @dataclass
@@ -261,33 +263,68 @@ class Adjoint:
 
     def inline_rules(self) -> None:
         """Put the bodies of rules and pullbacks, and of small helpers, in the place of calls."""
-        ir = self.ir
-        self.simplify()
-        while True:
-            self.simplify()  # first, so that what a pullback returned is seen item by item
-            self.fold_zero_tests()
-            self.simplify()
-            merge_blocks(ir)
-            if not (self.inline_step() | self.fold_types()):
-                break
-        self.fold_zero_tests()
-        self.simplify()
+        changed = True
+        while changed:
+            changed = self.simplify()  # so that what pullbacks return is seen item by item
+            if self.fold_zero_tests():
+                changed = True
+                self.simplify()
+            merge_blocks(self.ir)
+            changed |= self.inline_step() | self.fold_types()
+        self.force_thunks()
+
+    def force_thunks(self) -> None:
+        """What comes out of pullbacks that were not inlined may be put off, and is needed here."""
+        opaque = self.opaque_results()
+        for block in self.ir.blocks if opaque else ():
+            calls = []
+            for call in block.calls:
+                calls.append(call)
+                if call.out in opaque:
+                    out, call.out = call.out, self.ir.var()
+                    calls.append(Call(out, Const(unthunk), (call.out,), (), call.position))
+            block.calls = calls
 
     def simplify(self) -> bool:
-        """Simplify primal and adjoint."""
+        """A round of simplification of primal and adjoint."""
         start = self.reversal.start
         adjoint = reachable_from(start)
-        return simplify(self.ir, trusted, self.known_of, adjoint, self.with_value, start)
+        return simplify_once(
+            self.ir,
+            is_trusted,
+            self.known_of,
+            adjoint,
+            self.with_value,
+            start,
+            self.reversal.loop_values(),
+        )
 
     def known_of(self, x: Operand) -> Known | None:
         """Type and detail of an operand, where they are known."""
         return known(self.types.get(x) if type(x) is Var else x)  # type: ignore[arg-type]
 
-    def fold_types(self) -> bool:
-        """Fold what the types decide in the bodies that were inlined."""
-        inference = Inference(self.ir, dict(self.specialiser.types), self.results)
+    def holds_memory(self, v: Var) -> bool:
+        """Is a variable worth releasing early?"""
+        value = self.types.get(v)
+        return value is not None and any(
+            k.type in holds_memory and holds_memory[k.type](k.detail) for k in possibilities(value)
+        )
+
+    def infer_again(self) -> Inference:
+        """The types of what has come in; what is known of a call as well as can be stays."""
+        given = self.specialiser.types
+        if self.types is not given:
+            results = {c.out for c in self.ir.calls()}
+            found = {v: k for v, k in self.types.items() if v in results and is_fine(k)}
+            given = found | given
+        inference = Inference(self.ir, given, self.results)
         inference.infer()
         self.types = inference.types
+        return inference
+
+    def fold_types(self) -> bool:
+        """Fold what the types decide in the bodies that were inlined."""
+        inference = self.infer_again()
         return inference.resolve_constants() | inference.resolve_methods()
 
     def inline_step(self) -> bool:
@@ -296,6 +333,8 @@ class Adjoint:
         made = {c.out: c for c in ir.calls() if c.primitive is make_function}
         results: dict[Var, Operand] = {}
         done = False
+        loop_values = self.reversal.loop_values()
+        adjoint = reachable_from(self.reversal.start) if loop_values else ()
         for start in list(ir.blocks):
             block, i = start, 0
             while i < len(block.calls):
@@ -306,7 +345,12 @@ class Adjoint:
                 callee, bound, free, removable = target
                 block.calls[i:i] = bound.calls
                 i += len(bound.calls)
+                call = block.calls[i]
                 block, i = inline(ir, block, i, callee, bound.operands, free, removable, results)
+                if start in adjoint and results.get(call.out) in loop_values:
+                    value = results.pop(call.out)
+                    block.calls.insert(i, Call(call.out, Const(alias), (value,), (), call.position))
+                    i += 1
                 done = True
         substitute(ir, results)
         return done
@@ -338,9 +382,7 @@ class Adjoint:
         return None if bound is None else (callee, bound, free, removable)
 
     def may_inline(self, f: FunctionType) -> bool:
-        if id(f) in self.rules:
-            return True
-        return is_helper(f) and is_small(f) and not is_written(f) and not has_effect(f)
+        return id(f) in self.rules or is_helper(f)
 
     def is_pure_rule(self, f: FunctionType) -> bool:
         """May calls that the rule makes go where their results are not needed?"""
@@ -350,7 +392,7 @@ class Adjoint:
         entry = registry.get(rule.primal)
         return entry is not None and (entry.stable or entry.pure)
 
-    def fold_zero_tests(self) -> None:
+    def fold_zero_tests(self) -> bool:
         """`x̄ is ZERO` is known where a cotangent certainly is none, or certainly is."""
         definite = self.definite_cotangents()
         mapping: dict[Var, Operand] = {}
@@ -365,6 +407,7 @@ class Adjoint:
         for block in self.ir.blocks:
             block.calls = [c for c in block.calls if c.out not in mapping]
         substitute(self.ir, mapping)
+        return bool(mapping)
 
     def definite_cotangents(self) -> set[Operand]:
         """The variables that certainly do not hold a structural zero or a thunk."""
@@ -438,7 +481,9 @@ class Adjoint:
         calls = {c.out: c for c in self.ir.calls()}
         opaque = set()
         for call in calls.values():
-            if call.primitive is operator.getitem and type(call.args[0]) is Var:
+            if call.primitive is unthunk:
+                opaque.add(call.out)
+            elif call.primitive is operator.getitem and type(call.args[0]) is Var:
                 source = calls.get(call.args[0])
                 if source is not None and type(source.fn) is Var:
                     opaque.add(call.out)
@@ -449,9 +494,7 @@ class Adjoint:
         self.begin_sums_with_zeros()
         definite = self.definite_cotangents()
         opaque = self.opaque_results()
-        inference = Inference(self.ir, dict(self.specialiser.types), self.results)
-        inference.infer()
-        self.types = inference.types
+        self.infer_again()
         for block in self.ir.blocks:
             for call in block.calls:
                 if call.primitive is accumulate:
@@ -652,11 +695,6 @@ def adds_plainly(t: type) -> bool:
     return add.dispatch(t) is add.dispatch(object)
 
 
-def trusted(namespace: dict[str, Any]) -> bool:
-    """Are these the globals of one of Morula's own modules, which are taken as constants?"""
-    return str(namespace.get("__name__", "")).split(".")[0] == "morula"
-
-
 def uses_adjoints(function: Callable[..., Any]) -> bool:
     """Does the pullback of a rule call a helper that works on adjoint objects?"""
     namespace = function.__globals__
@@ -670,22 +708,6 @@ def uses_adjoints(function: Callable[..., Any]) -> bool:
 def is_code(x: Any) -> bool:
     """Is a constant of a code object a code object?"""
     return isinstance(x, CodeType)
-
-
-def is_helper(f: FunctionType) -> bool:
-    """Is it a function that rules call, and not one that the core looks for?"""
-    return f is times_conjugate or str(f.__module__).startswith("morula.rules.")
-
-
-def is_small(f: FunctionType) -> bool:
-    """Is a helper of the rules worth inlining: no loop, few instructions?"""
-    code = f.__code__
-    return (
-        len(code.co_code) <= 160
-        and not code.co_cellvars
-        and not f.__kwdefaults__
-        and registry.get(f) is None
-    )
 
 
 def checked_rule(rule: Rule) -> Callable[..., Any]:

@@ -142,6 +142,10 @@ class Assembler:
         """Pop into a local variable."""
         self.op("STORE_FAST", slot)
 
+    def delete(self, slot: str) -> None:
+        """Unbind a local variable."""
+        self.op("DELETE_FAST", slot)
+
     def load_global(self, name: str) -> None:
         """Push a global variable."""
         self.op("LOAD_GLOBAL", (False, name))

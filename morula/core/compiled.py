@@ -156,9 +156,8 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
     program = family.program(f, args, failed)
     if program.code is None:
         return family.general(f, args)
-    if failed is None or program.tries:
-        g.__code__ = program.code
-        family.specialised.add(g)
+    g.__code__ = program.code  # the next arguments are most often like these
+    family.specialised.add(g)
     run = FunctionType(program.code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
     return run(*args)
 

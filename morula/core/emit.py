@@ -70,12 +70,18 @@ class Jump:
         self.item: Var | None = None
 
 
-def emit(ir: IR, like: CodeType, namespace: dict[str, Any]) -> CodeType:
+def emit(
+    ir: IR,
+    like: CodeType,
+    namespace: dict[str, Any],
+    is_large: Callable[[Var], bool] = lambda v: False,
+) -> CodeType:
     """A code object with the signature of `like` that does what `ir` says.
 
-    `namespace` are the globals of the functions that will be made of it; `ir` is changed.
+    `namespace` are the globals of the functions that will be made of it; `ir` is changed. What is
+    large is released where it is read for the last time, and not only when the function returns.
     """
-    return _Emitter(ir, like, namespace).run()
+    return _Emitter(ir, like, namespace, is_large).run()
 
 
 def tidy(ir: IR) -> None:
@@ -140,10 +146,14 @@ def merge_blocks(ir: IR) -> None:
 
 
 class _Emitter:
-    def __init__(self, ir: IR, like: CodeType, namespace: dict[str, Any]) -> None:
+    def __init__(
+        self, ir: IR, like: CodeType, namespace: dict[str, Any], is_large: Callable[[Var], bool]
+    ) -> None:
         self.ir = ir
         self.like = like
         self.namespace = namespace
+        self.is_large = is_large
+        self.last_reads: dict[Var, int] = {}  # in the tree that is emitted, those still to come
         self.asm: Assembler = assembler()
         self.roots: dict[Block, list[Node]] = {}
         self.jumps: dict[Block, Jump] = {}
@@ -159,7 +169,9 @@ class _Emitter:
         self.uses = count_uses(self.ir)
         for block in self.ir.blocks:
             self.build_trees(block)
-        self.slots = Slots(self.ir, self.roots, self.jumps, self.like, self.free).assign()
+        slots = Slots(self.ir, self.roots, self.jumps, self.like, self.free)
+        self.slots = slots.assign()
+        self.dying = slots.dying(self.is_large)
         self.labels = {b: Label() for b in self.ir.blocks}
         self.order = {b: i for i, b in enumerate(self.ir.blocks)}
         self.asm.at(Position(self.like.co_firstlineno, self.like.co_firstlineno, 0, 0))
@@ -268,10 +280,15 @@ class _Emitter:
         i = 0
         while i < len(roots):
             i += self.emit_runs(roots, i) or self.emit_root(roots[i])
+        self.last_reads = {}
         self.emit_jump(block, self.jumps[block])
 
     def emit_root(self, node: Node) -> int:
         call = node.call
+        reads = node.loads()
+        out = self.slots.get(call.out)  # what is stored there releases what was there before
+        dying = [v for v in self.dying.get(node, ()) if self.slots[v] != out]
+        self.last_reads = {v: reads.count(v) for v in dying}
         if self.expression(node):
             return 1
         if self.uses.get(call.out, 0):
@@ -448,6 +465,11 @@ class _Emitter:
             self.asm.free("LOAD_CLOSURE", self.free[x])
         else:
             self.asm.load(self.slots[x])
+            if x in self.last_reads:
+                self.last_reads[x] -= 1
+                if not self.last_reads[x]:
+                    del self.last_reads[x]
+                    self.asm.delete(self.slots[x])
 
     def expression(self, node: Node) -> bool:
         """Leave the value of the tree on the stack; True: it was a statement and left nothing."""
@@ -565,6 +587,7 @@ class Slots:
         self.ir, self.roots, self.jumps, self.like, self.free = ir, roots, jumps, like, free
         self.parent: dict[Var, Var] = {}
         self.range: dict[Var, int] = {}
+        self.last: dict[Node, list[Var]] = {}  # what each root reads for the last time
 
     def assign(self) -> dict[Var, str]:
         self.measure()
@@ -611,9 +634,23 @@ class Slots:
                 out = self.roots[block][i].call.out
                 self.range[out] = self.range.get(out, 0) | 1 << (point + 1 + i)
                 live.discard(out)
+                if ended := [v for v in dict.fromkeys(reads[block][i]) if v not in live]:
+                    self.last[self.roots[block][i]] = ended
                 live.update(reads[block][i])
             self.mark(live | set(block.params), point)
             point = end + 1
+
+    def dying(self, is_large: Callable[[Var], bool]) -> dict[Node, list[Var]]:
+        """The large variables that each root reads for the last time, but for the arguments.
+
+        The caller holds those anyhow.
+        """
+        kept = set(map(self.find, self.ir.params))
+        found = {}
+        for node, ended in self.last.items():
+            if large := [v for v in ended if self.find(v) not in kept and is_large(v)]:
+                found[node] = large
+        return found
 
     def written_by_end(self, block: Block) -> set[Var]:
         item = self.jumps[block].item

@@ -30,7 +30,7 @@ from morula.core.cotangents import (
 )
 from morula.core.errors import CotangentError, UnsupportedError, no_rule
 from morula.core.general import call, opaque, python_function, resolves
-from morula.core.infer import result_on_samples, transfers
+from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.primitives import maybe_zero
 from morula.core.registry import (
@@ -61,6 +61,9 @@ from morula.core.traits import (
     field_of,
     fresh_results,
     gradient_for,
+    holds_memory,
+    in_place_forms,
+    marks_results,
     materialise,
     new_containers,
     no_tangent,
@@ -132,6 +135,8 @@ __all__ = [
     "frule",
     "general",
     "gradient_for",
+    "holds_memory",
+    "in_place_forms",
     "interface",
     "is_reached",
     "is_zero",
@@ -140,6 +145,7 @@ __all__ = [
     "known",
     "known_value",
     "lose",
+    "marks_results",
     "materialise",
     "may_hold",
     "may_mutate",
@@ -171,6 +177,7 @@ __all__ = [
     "scale",
     "space_problem",
     "spread_varied",
+    "stands_in",
     "traits",
     "transfers",
     "type_stable",

@@ -14,9 +14,10 @@ from morula.core import errors
 from morula.core.adjoint import Adjoint, flat, is_zero
 from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
-from morula.core.emit import emit
+from morula.core.emit import emit, merge_blocks
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, substitute
 from morula.core.primitives import alias, build_tuple, get_cell, load_global
+from morula.core.reuse import reuse_memory
 from morula.core.specialise import (
     AssumptionsUnsafe,
     NotSpecialised,
@@ -55,10 +56,12 @@ class Gradient(Adjoint):
         Where its guards do not hold, it calls `otherwise(function, this, *arguments)`.
         """
         self.build()
-        self.add_guards(otherwise, this)
         self.ir.kept = []
+        merge_blocks(self.ir)
+        reuse_memory(self.ir, self.known_of, self.holds_memory)
+        self.add_guards(otherwise, this)
         like = with_own_cell(positional_only(self.fn.__code__, self.wanted))
-        return emit(self.ir, like, self.fn.__globals__)
+        return emit(self.ir, like, self.fn.__globals__, self.holds_memory)
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""

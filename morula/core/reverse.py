@@ -197,8 +197,10 @@ class Reversal:
             run, after = self.ir.block(), self.ir.block()
             nothing = self.append(block, operator.is_, ȳ, Const(ZERO))
             block.branches = [Branch(after, (), nothing), Branch(run)]
+            self.bars.seal(run, (block, block.branches[1]))
             self.pull_back(run, pair, back, ȳ)
             run.branches = [Branch(after)]
+            self.bars.seal(after, (block, block.branches[0]), (run, run.branches[0]))
             block = after
         return block
 
@@ -289,6 +291,26 @@ class Reversal:
 
     # -- residuals
 
+    def loop_values(self) -> set[Var]:
+        """The variables of the primal that have a value per iteration of a loop.
+
+        In the adjoint, such a variable means the value of the iteration that its place belongs to.
+        """
+        latches = {
+            call.args[0].value: block  # type: ignore[union-attr]
+            for block in self.ir.blocks
+            if self.loops
+            for call in block.calls
+            if call.primitive is end_iteration
+        }
+        predecessors = self.ir.predecessors()
+        return {
+            v
+            for loop, latch in latches.items()
+            for block in loop_body(loop, [latch], predecessors)
+            for v in (*block.params, *(c.out for c in block.calls))
+        }
+
     def resolve(self) -> None:
         """Make the adjoint's references to variables of the primal good."""
         if self.exit not in self.primal:
@@ -346,14 +368,8 @@ class _Residuals:
         predecessors = self.ir.predecessors()
         bodies = {}
         for loop in self.loops:
-            body = {loop.header}
-            work = [block for block, _ in self.marks.get((end_iteration, loop), ())]
-            while work:
-                block = work.pop()
-                if block not in body:
-                    body.add(block)
-                    work += [p for p, _ in predecessors[block]]
-            bodies[loop] = body
+            latches = [block for block, _ in self.marks.get((end_iteration, loop), ())]
+            bodies[loop] = loop_body(loop, latches, predecessors)
         return bodies
 
     def run(self) -> None:
@@ -449,6 +465,17 @@ class _Residuals:
                     block.branches = block.branches[1:]
                     block.branches[0].cond = None
             block.calls = [c for c in block.calls if c.primitive not in MARKS]
+
+
+def loop_body(loop: Loop, latches: list[Block], predecessors: Any) -> set[Block]:
+    """The blocks of a loop as they are now, from the end of its iterations back to its header."""
+    body, work = {loop.header}, latches
+    while work:
+        block = work.pop()
+        if block not in body:
+            body.add(block)
+            work += [p for p, _ in predecessors[block]]
+    return body
 
 
 def reachable_from(start: Block) -> set[Block]:

@@ -13,7 +13,15 @@ from types import ModuleType
 from typing import Any
 
 from morula.core.cfg import dominators
-from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent, accumulate
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    NoTangent,
+    Thunk,
+    ZeroTangent,
+    accumulate,
+)
 from morula.core.ir import (
     IR,
     Block,
@@ -27,6 +35,7 @@ from morula.core.ir import (
 )
 from morula.core.primitives import (
     UNDEFINED,
+    alias,
     as_tuple,
     build_tuple,
     check_bound,
@@ -70,12 +79,15 @@ class Folding:
         self.known = known
         self.trusted = trusted
         self.exact = False  # must the primal's value be that of the plain call, bit for bit?
+        self.in_rule = False  # is it the body of a rule, and not yet a part of a program?
         self.definitions = {c.out: c for c in ir.calls()}
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
         self.cells = _single_values(ir)
         self.differentiated = False  # has the program its adjoint already?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
+        self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
+        self._readers: dict[Var, Block | None] | None = None
         self._uses: dict[Var, int] | None = None
         self._unbound: set[Operand] | None = None
 
@@ -131,6 +143,17 @@ class Folding:
             and self.used_once(x)
         )
 
+    def must_stay(self, call: Call, value: Operand) -> bool:
+        """Would a variable of a loop be read at a place that means the value of another iteration?
+
+        In the adjoint it has the value of the iteration that its place belongs to.
+        """
+        if not self.in_adjoint or value not in self.loop_values:
+            return False
+        if self._readers is None:
+            self._readers = _only_readers(self.ir)
+        return self._readers.get(call.out) is not self.block
+
     def used_once(self, x: Operand) -> bool:
         """Is a variable read at one place only?"""
         if self._uses is None:
@@ -149,8 +172,23 @@ class Folding:
         return call if call is not None and call.primitive is primitive else None
 
 
+def _only_readers(ir: IR) -> dict[Var, Block | None]:
+    """For variables that only calls of one block read, that block; None for the others."""
+    readers: dict[Any, Block | None] = {}
+    for block in ir.blocks:
+        for call in block.calls:
+            for x in call.operands():
+                readers[x] = block if readers.get(x, block) is block else None
+        for branch in block.branches:
+            readers.update(dict.fromkeys((*branch.args, branch.cond)))
+    return readers
+
+
 def _single_values(ir: IR) -> dict[Var, Operand]:
     """Cells that are not passed to anything unknown and hold one value all along."""
+    made = {c.out for c in ir.calls() if c.primitive is make_cell}
+    if not made:
+        return {}
     values: dict[Var, list[Operand]] = {}
     escaped: set[Operand] = set()
     for call in ir.calls():
@@ -170,7 +208,6 @@ def _single_values(ir: IR) -> dict[Var, Operand]:
     for block in ir.blocks:
         for branch in block.branches:
             escaped.update(branch.args)
-    made = {c.out for c in ir.calls() if c.primitive is make_cell}
     return {
         cell: held[0]
         for cell, held in values.items()
@@ -246,6 +283,20 @@ def _(f: Folding, call: Call) -> Operand | None:
     return Const(values[key.value]) if -len(values) <= key.value < len(values) else None
 
 
+@folds(build_tuple)
+def _(f: Folding, call: Call) -> Operand | None:
+    """An index with constant slices."""
+    if not all(
+        type(a) is Const and (a.value is None or type(a.value) in INDICES) for a in call.args
+    ):
+        return None
+    values = [a.value for a in call.args]  # type: ignore[union-attr]
+    return Const(tuple(values)) if slice in map(type, values) else None
+
+
+INDICES = (int, slice)
+
+
 @folds(unpack)
 def _(f: Folding, call: Call) -> Operand | None:
     made = f.definition(call.args[0], build_tuple)
@@ -291,7 +342,7 @@ def _(f: Folding, call: Call) -> Operand | None:
         return None
     value = getattr(owner.value, name.value)
     # In rules, all attributes of modules are constants; in the user's code those that are guarded.
-    return Const(value) if call.removable else None
+    return Const(value) if call.removable or f.in_rule else None
 
 
 @folds(slice)
@@ -304,6 +355,8 @@ def _(f: Folding, call: Call) -> Operand | None:
 @folds(check_bound)
 def _(f: Folding, call: Call) -> Operand | None:
     x = call.args[0]
+    if f.in_rule:
+        return None  # of a rule's arguments nothing is known
     if type(x) is Var and (x in f.definitions or f.is_bound(x)):
         return x
     if type(x) is Const and x.value is not UNDEFINED:
@@ -360,6 +413,16 @@ def _(f: Folding, call: Call) -> Operand | None:
     return Const(ZERO)
 
 
+@folds(Thunk)
+def _(f: Folding, call: Call) -> list[Call] | None:
+    """What is put off here is needed: cotangents that nobody asks for are not computed anyhow."""
+    if not f.in_adjoint:
+        return None
+    now = Call(call.out, call.args[0], (), (), call.position)
+    now.removable, now.movable = call.removable, call.movable
+    return [now]
+
+
 def simplify(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
@@ -369,26 +432,48 @@ def simplify(
     keep: Block | None = None,
 ) -> bool:
     """Fold until nothing changes; was anything changed? The parameters of the block `keep` stay."""
-    changed_at_all = False
-    changed = True
-    while changed:
-        changed = fold_calls(ir, trusted, known, adjoint, exact)
-        changed |= fold_branches(ir)
-        changed |= remove_unused(ir)
-        changed_at_all |= changed
-    prune_params(ir, keep)
-    return changed_at_all
+    changed = False
+    while simplify_once(ir, trusted, known, adjoint, exact, keep):
+        changed = True
+    return changed
 
 
-def fold_calls(
+def simplify_once(
     ir: IR,
     trusted: Callable[[dict[str, Any]], bool],
-    known: Callable[[Operand], Any],
-    adjoint: Collection[Block],
-    exact: bool,
+    known: Callable[[Operand], Any] = lambda x: None,
+    adjoint: Collection[Block] = (),
+    exact: bool = True,
+    keep: Block | None = None,
+    loop_values: Collection[Var] = (),
 ) -> bool:
-    """Replace calls by what they are known to give."""
+    """Fold what can be folded in one round; was anything changed?"""
     folding = Folding(ir, trusted, known)
+    folding.loop_values = loop_values
+    changed = fold_calls(folding, adjoint, exact)
+    changed |= fold_branches(ir)
+    changed |= remove_unused(ir)
+    if changed:
+        prune_params(ir, keep, lambda block, x: block in adjoint and x in loop_values)
+    return changed
+
+
+def simplify_rule(ir: IR) -> None:
+    """Fold what does not depend on where the body of a rule, or of its pullback, is put."""
+    folding = Folding(ir, is_trusted, lambda x: None)
+    folding.in_rule = True
+    if fold_calls(folding) | fold_branches(ir):
+        simplify(ir, is_trusted)
+
+
+def is_trusted(namespace: dict[str, Any]) -> bool:
+    """Are these the globals of one of Morula's own modules, which are taken as constants?"""
+    return str(namespace.get("__name__", "")).split(".")[0] == "morula"
+
+
+def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = True) -> bool:
+    """Replace calls by what they are known to give."""
+    ir = folding.ir
     mapping: dict[Var, Operand] = {}
     rewritten = False
     for block in ir.blocks:
@@ -414,9 +499,11 @@ def fold_calls(
                 folding.definitions.update((c.out, c) for c in value)
                 folding.block_of.update((c.out, block) for c in value)
                 rewritten = True
+            elif folding.must_stay(call, found := _find(mapping, value)):  # type: ignore[arg-type]
+                kept.append(Call(call.out, Const(alias), (found,), (), call.position))
             else:
-                mapping[call.out] = _find(mapping, value)  # type: ignore[arg-type]
-                folding.count_again(call, mapping[call.out])
+                mapping[call.out] = found
+                folding.count_again(call, found)
         block.calls = kept
     substitute(ir, mapping)
     return bool(mapping) or rewritten

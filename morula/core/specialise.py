@@ -13,7 +13,7 @@ from morula.core.bytecode.lower import lower
 from morula.core.cells import promote_cells
 from morula.core.emit import tidy
 from morula.core.examples import Examples
-from morula.core.infer import Inference, is_builtin, is_fixed
+from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
@@ -28,9 +28,17 @@ from morula.core.primitives import (
     make_function,
     set_cell,
 )
-from morula.core.registry import is_constant, registry
-from morula.core.simplify import simplify
-from morula.core.traits import Known, contents, detail_matches, detail_tests, only_reads
+from morula.core.registry import is_constant, registry, times_conjugate
+from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
+from morula.core.traits import (
+    Known,
+    contents,
+    detail_matches,
+    detail_tests,
+    has_effect,
+    is_written,
+    only_reads,
+)
 from morula.core.values import Value, coarsened, known, known_value
 
 if TYPE_CHECKING:
@@ -76,7 +84,7 @@ class Specialiser(Inference):
             self.infer()
             changed = self.resolve_constants()
             changed |= self.resolve_methods()
-            changed |= simplify(self.ir, no_namespace)
+            changed |= simplify_once(self.ir, no_namespace)
             self.limit_size()
             if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
                 continue
@@ -505,11 +513,58 @@ def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
     found = _inline_forms.get((id(code), id(namespace)))
     if found is None:
         ir = lower(code, namespace).copy()
+        if is_trusted(namespace):
+            simplify_rule(ir)
+            if inline_helpers(ir):
+                simplify_rule(ir)
         tidy(ir)
         if any(b.block is ir.entry for block in ir.blocks for b in block.branches):
             raise AssertionError("the entry of a function is the target of a branch")
         found = _inline_forms[id(code), id(namespace)] = (code, ir)
     return found[1]
+
+
+MOST_CALLS = 8  # of a helper that is inlined into the rules that call it, once for all
+
+
+def inline_helpers(ir: IR) -> bool:
+    """Inline what the body of a rule calls, if it is short and straight; was there anything?"""
+    results: dict[Var, Operand] = {}
+    for block in ir.blocks:
+        i = 0
+        while i < len(block.calls):
+            call = block.calls[i]
+            i += 1
+            if type(call.primitive) is not FunctionType or not is_helper(call.primitive):
+                continue
+            helper = call.primitive
+            if id(helper) in FOLDS or id(helper) in TRANSFERS:
+                continue
+            callee = inline_form(helper.__code__, helper.__globals__)
+            if len(callee.blocks) > 1 or len(callee.blocks[0].calls) > MOST_CALLS:
+                continue
+            bound = bind(ir, call, helper.__code__, helper.__defaults__, {})
+            if bound is None or helper.__closure__ or not callee.blocks[0].returns:
+                continue
+            block.calls[i - 1 : i - 1] = bound.calls
+            i += len(bound.calls)
+            _, i = inline(ir, block, i - 1, callee, bound.operands, (), False, results)
+    substitute(ir, results)
+    return bool(results)
+
+
+def is_helper(f: FunctionType) -> bool:
+    """Is it a function that rules call, worth inlining: without a loop, of few instructions?"""
+    code = f.__code__
+    return (
+        (f is times_conjugate or str(f.__module__).startswith("morula.rules."))
+        and len(code.co_code) <= 160
+        and not code.co_cellvars
+        and not f.__kwdefaults__
+        and registry.get(f) is None
+        and not is_written(f)
+        and not has_effect(f)
+    )
 
 
 @dataclass

@@ -21,24 +21,59 @@ class Variables:
         self.initial = initial  # what a variable holds at the start of a block, where that is known
         self._at_end: dict[Block, dict[Hashable, Operand]] = {}
         self._pending: list[tuple[Block, Hashable, Var]] = []
+        self._sealed: dict[Block, list[tuple[Block, Branch]]] = {}
         self.variable_of: dict[Var, Hashable] = {}  # for the parameters that reading made
 
     def write(self, block: Block, variable: Hashable, value: Operand) -> None:
         """From here to the end of the block, or to the next write, the variable is `value`."""
         self._at_end.setdefault(block, {})[variable] = value
 
+    def seal(self, block: Block, *edges: tuple[Block, Branch]) -> None:
+        """These are all ways into the block, and nothing more is written where they come from.
+
+        The first is from a block that dominates this one and all between the two, which are sealed as
+        well. Reading in a sealed block makes a parameter only where the ways bring different values.
+        """
+        self._sealed[block] = list(edges)
+
     def read(self, block: Block, variable: Hashable, name: str = "") -> Operand:
         """The value of the variable at this point of the block."""
-        values = self._at_end.setdefault(block, {})
-        if variable in values:
-            return values[variable]
+        at_end = self._at_end
+        here = values = at_end.setdefault(block, {})
+        joins: list[Block] = []
+        while variable not in values and (edges := self._sealed.get(block)) is not None:
+            if any(variable in at_end.get(source, ()) for source, _ in edges[1:]):
+                joins.append(block)
+            block = edges[0][0]
+            values = at_end.setdefault(block, {})
+        value = values.get(variable)
+        if value is None:
+            value = values[variable] = self._at_start(block, variable, name)
+        for join in reversed(joins):
+            value = self._joined(join, variable, value, name)
+        here[variable] = value
+        return value
+
+    def _joined(self, block: Block, variable: Hashable, value: Operand, name: str) -> Operand:
+        """The value in a sealed block to which `value` comes the first way."""
+        edges = self._sealed[block]
+        passed = [value, *(self.read(source, variable, name) for source, _ in edges[1:])]
+        if not all(same(value, x) for x in passed):
+            value = self.ir.var(name)
+            block.params.append(value)
+            self.variable_of[value] = variable
+            for (_, branch), x in zip(edges, passed, strict=True):
+                branch.args.append(x)
+        self._at_end.setdefault(block, {})[variable] = value
+        return value
+
+    def _at_start(self, block: Block, variable: Hashable, name: str) -> Operand:
         value = self.initial(block, variable)
         if value is None:
             value = self.ir.var(name)
             block.params.append(value)
             self.variable_of[value] = variable
             self._pending.append((block, variable, value))
-        values[variable] = value
         return value
 
     def finish(self) -> None:
@@ -53,12 +88,17 @@ class Variables:
         self._pending.clear()
 
 
-def prune_params(ir: IR, keep: Block | None = None) -> None:
+def prune_params(
+    ir: IR,
+    keep: Block | None = None,
+    pinned: Callable[[Block, Operand], bool] = lambda block, x: False,
+) -> None:
     """Remove the parameters that always receive one value, and those that nobody uses.
 
-    Those of the block `keep` stay.
+    Those of the block `keep` stay, and those that a value is passed to that is `pinned`: it would
+    mean something else elsewhere.
     """
-    values = _param_values(ir, keep)
+    values = _param_values(ir, keep, pinned)
     mapping = {p: v for p, v in values.items() if v is not p}
     if mapping:
         for block in ir.blocks:
@@ -78,7 +118,9 @@ def prune_params(ir: IR, keep: Block | None = None) -> None:
 MOST_CHANGES = 100  # of what a parameter is thought to receive: a guard against going in circles
 
 
-def _param_values(ir: IR, keep: Block | None) -> dict[Var, Operand]:
+def _param_values(
+    ir: IR, keep: Block | None, pinned: Callable[[Block, Operand], bool]
+) -> dict[Var, Operand]:
     """What each parameter receives, if it always is the same value, else the parameter itself.
 
     Found optimistically: parameters that only pass a value around among themselves have it.
@@ -93,7 +135,7 @@ def _param_values(ir: IR, keep: Block | None) -> dict[Var, Operand]:
             if branch.block is None or branch.block in fixed:
                 continue
             for p, a in zip(branch.block.params, branch.args, strict=True):
-                incoming[p].append(a)
+                incoming[p].append(p if pinned(block, a) else a)
                 if type(a) is Var and a in incoming:
                     users.setdefault(a, []).append(p)
     values: dict[Var, Operand] = {}

@@ -165,6 +165,38 @@ def fresh_results(*fns: Any) -> None:
     _new.update(map(id, fns))
 
 
+# How calls of a function are computed in the memory of an operand, by the operand's position: functions
+# of the arguments that give another function and its arguments.
+Form = Callable[..., tuple[Any, ...]]
+_in_place_forms: dict[int, tuple[int, dict[int, Form]]] = {}
+
+
+def in_place_forms(fn: Any, n: int, forms: dict[int, Form]) -> None:
+    """Register how `fn` of n arguments overwrites one that is like the result, by its position.
+
+    With more arguments it may write to one that it is given.
+    """
+    _in_place_forms[id(fn)] = n, forms
+
+
+def forms_in_place(fn: Any) -> tuple[int | None, dict[int, Form]]:
+    """How many arguments `fn` takes, where that is known, and its forms in place."""
+    return _in_place_forms.get(id(fn), (None, {}))
+
+
+_marking: set[int] = set()
+
+
+def marks_results(*fns: Any) -> None:
+    """Declare functions whose results know more than their type says: nothing is overwritten then."""
+    _marking.update(map(id, fns))
+
+
+def marks(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _marking
+
+
 _effects: set[int] = set()
 
 
@@ -275,6 +307,10 @@ def only_reads(*fns: Any) -> None:
 def reads_only(fn: Any) -> bool:
     """Is it one of these?"""
     return id(fn) in _only_reads
+
+
+# Which values hold so much memory that they are worth releasing early: `holds_memory[T](detail)`.
+holds_memory: dict[type, Callable[[Any], bool]] = {}
 
 
 # Which numbers a type holds: rules whose arguments hold different ones may give cotangents that have to

@@ -65,7 +65,7 @@ def join(a: Value, b: Value) -> Value:
             return Known(tuple)
         return Known(tuple, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
     members = possibilities(a) | possibilities(b)
-    if len({m.type for m in members}) == 1:
+    if len(members) > 1 and len({m.type for m in members}) == 1:
         members = frozenset(map(coarse, members))
     if len(members) == 1:
         return next(iter(members))

@@ -15,6 +15,7 @@ from morula.core.extend import (
     field_of,
     folds,
     fresh_results,
+    in_place_forms,
     partial_functions,
     result_on_samples,
     transfers,
@@ -22,9 +23,15 @@ from morula.core.extend import (
     written_results,
 )
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
-from morula.rules.arrays.elementwise import infinite_less
+from morula.rules.arrays.elementwise import infinite_less, share_of
 from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.reductions import attaining, attains
+from morula.rules.arrays.reductions import (
+    add_shared,
+    attaining,
+    attains,
+    plus_shared,
+    shared,
+)
 from morula.rules.arrays.structural import masked, selected
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
 
@@ -176,10 +183,30 @@ def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
         part = f.definition(y, set_at)
         if part is not None and f.may_overwrite(x) and f.used_once(y):
             return [f.same_call(call, add_at, x, part.args[1], part.args[2])]
+        part = f.definition(y, shared)
+        if part is not None and f.used_once(y) and f.details(x) == f.details(part.args[1]):
+            return [f.same_call(call, plus_shared, x, *part.args)]
     for x, y in ((a, b), (b, a)):
         if f.may_overwrite(x):
             return [f.same_call(call, operator.iadd, x, y)]
     return None
+
+
+def with_factor(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """In an adjoint, c a + c b is c (a + b)."""
+    x, y = f.definition(a, operator.mul), f.definition(b, operator.mul)
+    if not f.in_adjoint or x is None or y is None or not (f.used_once(a) and f.used_once(b)):
+        return None
+    c, d = constant(x.args[0]), constant(y.args[0])
+    if type(c) is not float or type(d) is not float or abs(c) != abs(d):
+        return None
+    if f.types(x.args[1]) is not np.ndarray or f.details(x.args[1]) != f.details(y.args[1]):
+        return None
+    if c == d:
+        inner = f.new_call(call, operator.add, x.args[1], y.args[1])
+        return [inner, f.same_call(call, operator.mul, x.args[0], inner.out)]
+    inner = f.new_call(call, operator.sub, y.args[1], x.args[1])
+    return [inner, f.same_call(call, operator.mul, y.args[0], inner.out)]
 
 
 @folds(operator.add)
@@ -187,7 +214,7 @@ def _(f: Any, call: Any) -> Any:
     """x + -y is x - y; sums of arrays are made in place where that is safe."""
     a, b = call.args
     if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
-        found = unmarked(f, call, a, b) or in_place(f, call, a, b)
+        found = unmarked(f, call, a, b) or with_factor(f, call, a, b) or in_place(f, call, a, b)
         if found is not None:
             return found
     if alike(f, a, b):
@@ -209,7 +236,7 @@ def _(f: Any, call: Any) -> Any:
 
 @folds(operator.neg)
 def _(f: Any, call: Any) -> Any:
-    """--x is x, for floats; -(c * x) is (-c) * x."""
+    """--x is x; -(c * x) is (-c) * x."""
     product = f.definition(call.args[0], operator.mul)
     if product is not None:
         c = constant(product.args[0])
@@ -218,7 +245,7 @@ def _(f: Any, call: Any) -> Any:
         if type(c) is float and f.types(product.args[1]) is np.ndarray and f.used_once(product.out):
             return [f.same_call(call, operator.mul, type(product.args[0])(-c), product.args[1])]
     x = negated(f, call.args[0])
-    return x if x is not None and f.types(x) is float else None
+    return x if x is not None and f.types(x) in (float, np.ndarray) else None
 
 
 @folds(operator.pow)
@@ -315,8 +342,38 @@ def _(f: Any, call: Any) -> Any:
         return None
     x, y = f.details(a), f.details(b)
     if x[0] == y[0] and x[0][1] == "f" and {x[1], y[1]} <= {1, 2}:
-        return [f.same_call(call, np.dot, a, b)]
+        return [f.same_call(call, np.ndarray.dot, a, b)]
     return None
+
+
+@folds(np.dot, np.ndarray.dot)
+def _(f: Any, call: Any) -> Any:
+    """The method is the cheaper spelling; in an adjoint, a factor is taken out of the larger one."""
+    if len(call.args) != 2:
+        return None
+    a, b = call.args
+    if f.in_adjoint and (found := factor_out(f, call, a, b)) is not None:
+        return found
+    if call.primitive is np.dot and f.types(a) is np.ndarray:
+        return [f.same_call(call, np.ndarray.dot, a, b)]
+    return None
+
+
+def factor_out(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """(c a) · b as c (a · b), where that is less to multiply."""
+    product = f.definition(a, operator.mul)
+    if product is None or not f.used_once(a) or f.types(b) is not np.ndarray:
+        return None
+    c, x = product.args
+    if type(constant(c)) is not float or f.types(x) is not np.ndarray or f.details(x) is None:
+        return None
+    m, n = f.details(x)[2], f.details(b)[2]
+    if m is None or n is None or not 1 <= len(n) <= 2 or f.details(x)[0] != f.details(b)[0]:
+        return None
+    if math.prod(m[:-1]) * math.prod(n[1:]) > math.prod(m):
+        return None
+    inner = f.new_call(call, np.ndarray.dot, x, b)
+    return [inner, f.same_call(call, operator.mul, c, inner.out)]
 
 
 @folds(float.conjugate, int.conjugate)
@@ -336,6 +393,11 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return result_on_samples(operator.sub, args[:2])
 
 
+@transfers(share_of)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return result_on_samples(operator.sub, args)
+
+
 @transfers(attaining)
 def _(s: Any, call: Any, args: Any) -> Any:
     """How many entries attain an extreme value: an array like that of the values."""
@@ -349,7 +411,14 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return args[0] if getattr(args[0], "type", None) is np.ndarray else None
 
 
-@transfers(add_at, set_at)
+@transfers(shared)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """An array like that of which the extreme is taken."""
+    a = args[1]
+    return a if getattr(a, "type", None) is np.ndarray and a.detail[0][1] == "f" else None
+
+
+@transfers(add_at, set_at, plus_shared, add_shared)
 def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
@@ -378,17 +447,19 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 
 type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
-type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter)
+type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter, infinite_less, share_of)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
-written_results(fresh_zeros, set_at, add_at, operator.iadd)
+in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
+written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd)
 type_stable(fresh_zeros)
 fresh_results(
-    scatter, add_at, set_at, fresh_zeros, operator.iadd, np.ufunc.reduce, np.where,
+    scatter, add_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
+    np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
-    operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative, np.exp, np.log,
-    np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
+    share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
+    np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
 )  # fmt: skip
 
 
@@ -397,8 +468,11 @@ DEFAULTS = (0, None, None, False, np._NoValue, True)  # of ufunc.reduce: axis, d
 
 @folds(np.ufunc.reduce)
 def _(f: Any, call: Any) -> Any:
-    """Arguments that say what is so anyway only cost time."""
+    """Arguments that say what is so anyway only cost time; in an adjoint, Σ -x is -Σ x."""
     args = list(call.args)
+    if f.in_adjoint and value_of(args[0]) is np.add and (x := negated(f, args[1])) is not None:
+        inner = f.new_call(call, np.ufunc.reduce, args[0], x, *args[2:])
+        return [inner, f.same_call(call, operator.neg, inner.out)]
     while len(args) > 3 and getattr(args[-1], "value", f) is DEFAULTS[len(args) - 3]:
         del args[-1]
     if len(args) == len(call.args):

@@ -378,7 +378,52 @@ def _(y, a, b):
 
 @broadcasting(np.logaddexp)
 def _(y, a, b):
-    return np.exp(infinite_less(a, y, b)), np.exp(infinite_less(b, y, a))
+    return share_of(a, b), share_of(b, a)
+
+
+def share_of(a, b):
+    """exp(a) / (exp(a) + exp(b)); 1/2 where a = b is infinite.
+
+    In the form 1 / (1 + exp(b - a)) the value of logaddexp is not needed; what would overflow stands
+    for a share below the smallest normal number.
+    """
+    size = norm(a) + norm(b)
+    if not math.isfinite(size):
+        d = np.where(a == b, 0.0, b - np.where(a == b, 0.0, a))
+    elif type(b) is float and b == 0 and type(a) is np.ndarray:
+        d = -a
+    else:
+        d = b - a
+    most = LARGEST_EXPONENT.get(getattr(d, "dtype", None), LARGEST_EXPONENT[FLOAT64])
+    if not size < most:
+        d = np.minimum(d, most)
+    if type(d) is not np.ndarray:
+        return 1 / (1 + np.exp(d))
+    d = np.exp(d, d) if d.dtype.kind == "f" else np.exp(d)
+    d += 1
+    return np.reciprocal(d, d)
+
+
+def norm(x):
+    """The Euclidean norm of a number or an array of any shape; not finite where an entry is not."""
+    if isinstance(x, float | int):
+        return abs(x)
+    if x.dtype.kind != "f" or x.itemsize == 2:
+        x = np.asarray(x, float)  # these would overflow
+    return math.sqrt(x.dot(x) if type(x) is np.ndarray and x.ndim == 1 else np.vdot(x, x))
+
+
+FLOAT64 = np.dtype(float)
+LARGEST_EXPONENT = {
+    np.dtype(t): float(np.floor(np.log(np.finfo(t).max)))
+    for t in (np.float16, np.float32, np.float64, np.longdouble)
+}
+
+
+@broadcasting(share_of)
+def _(y, a, b):
+    slope = y * share_of(b, a)
+    return slope, -slope
 
 
 @broadcasting(np.logaddexp2)

@@ -1,7 +1,9 @@
-"""What is known of results: which are new arrays, and which have shapes that values decide.
+"""What is known of results: which are new arrays, and what their shapes follow from.
 
-A new array shares memory with nothing, so that it needs no copy. A mask, or a number of repetitions
-per entry, decides the shape of what it selects; of those results samples may not tell the shape.
+A new array shares memory with nothing, so that it needs no copy. Elementwise functions, products
+and reductions pass the extents of their operands on, so that small samples tell the shapes of large
+results. A mask, or a number of repetitions per entry, decides the shape of what it selects; of those
+results samples may not tell the shape.
 
 Tests: tests/rules/arrays/test_freshness.py
 """
@@ -14,8 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import fresh_results, result_on_samples, transfers
+from morula.core.extend import (
+    Const,
+    fresh_results,
+    in_place_forms,
+    marks_results,
+    result_on_samples,
+    stands_in,
+    transfers,
+    written_results,
+)
+from morula.rules.arrays.broadcasting import restore, spread, total
+from morula.rules.arrays.elementwise import taken
+from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.sequences import BINARY, UNARY
+from morula.rules.arrays.structural import selected
 
 FRESH = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
@@ -26,6 +41,104 @@ FRESH = (
 
 # np.real and np.imag give views.
 fresh_results(*FRESH, *[f for f in (*UNARY, *BINARY) if f not in (np.real, np.imag)])
+
+
+IN_PLACE = {
+    operator.add: (operator.iadd, np.add),
+    operator.sub: (operator.isub, np.subtract),
+    operator.mul: (operator.imul, np.multiply),
+    operator.truediv: (operator.itruediv, np.true_divide),
+}
+
+
+def _in_place() -> None:
+    """Elementwise functions may write their results over their operands."""
+    for fn, (left, ufunc) in IN_PLACE.items():
+        forms = {
+            0: lambda a, b, left=left: (left, a, b),
+            1: lambda a, b, ufunc=ufunc: (ufunc, a, b, b),
+        }
+        in_place_forms(fn, 2, forms)
+    in_place_forms(operator.neg, 1, {0: lambda a: (np.negative, a, a)})
+    for fn in UNARY:
+        if isinstance(fn, np.ufunc):
+            in_place_forms(fn, 1, {0: lambda a, fn=fn: (fn, a, a)})
+    for fn in BINARY:
+        if isinstance(fn, np.ufunc) and fn.signature is None:
+            forms = {
+                0: lambda a, b, fn=fn: (fn, a, b, a),
+                1: lambda a, b, fn=fn: (fn, a, b, b),
+            }
+            in_place_forms(fn, 2, forms)
+    in_place_forms(np.where, 3, {})
+
+
+_in_place()
+fresh_results(operator.isub, operator.imul, operator.itruediv)
+written_results(operator.isub, operator.imul, operator.itruediv)
+marks_results(selected, scatter, taken)
+
+# Every extent of the result is that of an operand, or 1.
+PASSING = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.pow, operator.neg, operator.pos, operator.abs, abs, operator.matmul, operator.eq,
+    operator.ne, operator.lt, operator.le, operator.gt, operator.ge, np.equal, np.not_equal,
+    np.less, np.less_equal, np.greater, np.greater_equal, np.where, np.ufunc.reduce,
+    np.ndarray.dot, np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.max, np.ndarray.max,
+    np.min, np.ndarray.min, np.var, np.ndarray.var, np.std, np.ndarray.std, np.prod,
+    np.ndarray.prod, np.cumsum, np.ndarray.cumsum, np.ndarray.conj, np.ndarray.conjugate,
+    np.ndarray.copy, np.zeros_like, np.ones_like, total,
+    *UNARY, *[f for f in BINARY if f not in (np.outer, np.kron, np.tensordot)],
+)  # fmt: skip
+FEWEST = 8  # extents below stand for themselves
+FEW = {n: n for n in range(FEWEST)}
+STAND_INS = (11, 13, 17, 19, 23, 29, 31, 37)
+
+
+@stands_in(*PASSING)
+def _(args: Any) -> Any:
+    """Extents are replaced by small ones, alike by alike, and put back in the result."""
+    extents = {n for a in args if is_shaped(a) for n in a.detail[2] if n >= FEWEST}
+    small = dict(zip(sorted(extents), STAND_INS, strict=False))
+    large = {n: extent for extent, n in small.items()} | FEW
+
+    def shrunk(value: Any) -> Any:
+        if not is_shaped(value):
+            return value
+        dtype, _, shape = value.detail
+        return Const(np.ones([(small | FEW)[n] for n in shape], dtype))
+
+    def back(value: Any) -> Any:
+        if not is_shaped(value):
+            return value
+        dtype, ndim, shape = value.detail
+        return replace(value, detail=(dtype, ndim, tuple([large[n] for n in shape])))
+
+    return [shrunk(a) for a in args], back
+
+
+def is_shaped(value: Any) -> bool:
+    """Is it known to be an array of numbers, or truth values, of known shape?"""
+    plain = getattr(value, "type", None) is np.ndarray and value.detail[0][1] in "iufcb"
+    return plain and value.detail[2] is not None
+
+
+@stands_in(
+    getattr, operator.getitem, spread, restore, np.broadcast_to, np.reshape, np.ndarray.reshape,
+    np.transpose, np.ndarray.transpose, np.swapaxes, np.ndarray.swapaxes, np.moveaxis,
+    np.expand_dims, np.squeeze,
+)  # fmt: skip
+def _(args: Any) -> Any:
+    """What gives views costs nothing, however large the sample."""
+    return [view_of_one(a) for a in args], lambda value: value
+
+
+def view_of_one(value: Any) -> Any:
+    """An array of known shape as a sample, all of whose entries are a single one."""
+    if not is_shaped(value) or value.detail[0][1] == "b":
+        return value
+    dtype, _, shape = value.detail
+    return Const(np.broadcast_to(np.ones((), dtype), shape))
 
 
 @transfers(np.where)

@@ -309,6 +309,51 @@ def attaining(mask, axis, keepdims, initial, y):
 
 def extreme_cotangent(ȳ, a, y, axis, keepdims, where, initial=NO_VALUE):
     """ȳ to the entries that attain y, in equal shares, of which `initial` has one if it does."""
+    if axis is None and not keepdims and where is True and initial is NO_VALUE:
+        return shared(ȳ, a, y)
+    return extreme_cotangents(ȳ, a, y, axis, keepdims, where, initial)
+
+
+def shared(ȳ, a, y):
+    """ȳ in equal shares to the entries of `a` that are the number y; there mostly is one."""
+    mask = np.equal(a, y)
+    n = np.count_nonzero(mask)
+    if n != 1 or a.dtype.kind == "O":
+        return masked(spread(ȳ / (n or 1), a.shape), mask)
+    ā = np.zeros(a.shape, getattr(ȳ, "dtype", float))
+    ā.flat[mask.argmax()] = ȳ
+    return ā
+
+
+def plus_shared(x̄, ȳ, a, y):
+    """`shared`, added to an array like `a`."""
+    return add_shared(x̄.copy(), ȳ, a, y)
+
+
+def add_shared(total, ȳ, a, y):
+    """The same in place, for an array that is ours."""
+    mask = np.equal(a, y)
+    n = np.count_nonzero(mask)
+    if n == 1:
+        total.flat[mask.argmax()] += ȳ
+    elif n:
+        total += masked(spread(ȳ / n, a.shape), mask)
+    return total
+
+
+@rrule(shared)
+def _(ȳ: Anything, a: np.ndarray, y: Anything):
+    mask = np.equal(a, y)
+    n = np.count_nonzero(mask) or 1
+
+    def shared_pullback(ā):
+        return total(masked(ā, mask)) / n, NoTangent(), NoTangent()
+
+    return shared(ȳ, a, y), shared_pullback
+
+
+def extreme_cotangents(ȳ, a, y, axis, keepdims, where, initial):
+    """ȳ to the entries that attain y."""
     mask = attains(a, y, axis, keepdims, where)
     n = attaining(mask, axis, keepdims, initial, y)
     return masked(restore(ȳ / n, a.shape, axis, keepdims), mask)
@@ -408,9 +453,9 @@ def _(a: np.ndarray, axis=None, *, keepdims=False):
 
 non_differentiable(count, attains, attaining)
 type_stable(
-    count, attains, attaining, np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.var,
-    np.ndarray.var, np.std,
-    np.ndarray.std, np.trace, np.ndarray.trace, np.diagonal, np.ndarray.diagonal, np.prod,
+    shared, plus_shared, count, attains, attaining, np.sum, np.ndarray.sum, np.mean,
+    np.ndarray.mean, np.var, np.ndarray.var, np.std, np.ndarray.std, np.trace, np.ndarray.trace,
+    np.diagonal, np.ndarray.diagonal, np.prod,
     np.ndarray.prod, np.cumsum, np.ndarray.cumsum, np.cumprod, np.ndarray.cumprod, np.max,
     np.ndarray.max, np.min, np.ndarray.min, np.amax, np.amin, np.ptp, np.nansum, np.nanmean,
 )  # fmt: skip

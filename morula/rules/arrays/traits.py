@@ -23,6 +23,7 @@ from morula.core.extend import (
     constant_attribute,
     detail_of,
     detail_tests,
+    holds_memory,
     materialise,
     no_tangent,
     project_to,
@@ -54,10 +55,10 @@ def tangent_dtype(dtype: np.dtype) -> np.dtype | None:
 
 @detail_of.register(np.ndarray)
 def _(x):
-    return x.dtype.str, x.ndim, x.shape if x.size <= MOST_ENTRIES else None
+    return x.dtype.str, x.ndim, x.shape
 
 
-MOST_ENTRIES = 30_000  # of larger arrays the shape is not looked at: to check it costs little there
+MOST_ENTRIES = 30_000  # of a sample: what is known of larger ones has to be found without
 
 
 @sample_of(np.ndarray)
@@ -70,10 +71,22 @@ def _(detail):
         return np.ones((1,) * ndim, dtype)
     if dtype[1] == "b":
         raise KeyError(dtype)  # the values of a mask may decide the shape of what it selects
+    if math.prod(shape) > MOST_ENTRIES:
+        raise KeyError(shape)
     return np.broadcast_to(np.ones((), dtype), shape)
 
 
 coarse_detail[np.ndarray] = lambda detail: (*detail[:2], None)
+
+
+def _is_large(detail):
+    """Is it worth a nanosecond or two to release an array early?"""
+    dtype, _, shape = detail
+    return shape is None or math.prod(shape) * np.dtype(dtype).itemsize >= LARGE
+
+
+LARGE = 4096  # bytes
+holds_memory[np.ndarray] = _is_large
 
 
 def _attribute(detail, name):

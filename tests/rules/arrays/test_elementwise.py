@@ -115,6 +115,23 @@ def test_infinite_logaddexp():
     assert np.allclose(b̄, [0.5, 1, 0])
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "i8"])
+def test_logaddexp_overflows_nowhere(dtype):
+    """Without a warning, which would be an error here; small slopes are as exact as large ones."""
+    x = np.array([-1e4, -30, 0, 30, 1e4]).astype(dtype)
+    b̄ = gradients(np.logaddexp, np.zeros(5, dtype), x, ȳ=np.ones(5))[1]
+    with np.errstate(over="ignore"):
+        expected = 1 / (1 + np.exp(-x.astype(float)))
+    assert np.allclose(b̄, expected, rtol=1e-3, atol=max(1e-300, np.finfo(b̄.dtype).tiny))
+
+
+def test_logaddexp_of_infinite_and_large_numbers():
+    a, b = np.array([np.inf, -np.inf, np.inf, 1e3]), np.array([np.inf, np.inf, -1e3, -1e3])
+    ā, b̄ = gradients(np.logaddexp, a, b, ȳ=np.ones(4))
+    assert np.allclose(ā, [0.5, 0, 1, 1])
+    assert np.allclose(b̄, [0.5, 1, 0, 0])
+
+
 @pytest.mark.parametrize("fn", [np.maximum, np.minimum, np.fmax, np.fmin])
 def test_ties_are_shared(fn):
     x = np.array([0.0, 1.0, -1.0])

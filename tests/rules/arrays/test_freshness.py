@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from morula.core.callees import Callees
+from morula.core.specialise import Specialiser
+from morula.core.values import known_value
 from morula.rules.arrays.sequences import BINARY, UNARY
 
 
@@ -11,3 +14,38 @@ from morula.rules.arrays.sequences import BINARY, UNARY
 def test_results_share_no_memory(fn):
     args = (np.eye(2),) * (1 if fn in UNARY else 2)
     assert not np.shares_memory(fn(*args), args[0])
+
+
+N = 200_000  # more entries than samples have
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: np.tanh(x) * 2.0 + x**2,
+        lambda x: (x > 0.5) * x,
+        lambda x: np.where(x > 0.5, x, 0.0),
+        lambda x: x.reshape(2, -1),
+        lambda x: x[1:7],
+        lambda x: x[:, None] - x[:2].sum(),
+        lambda x: np.outer(x, x[:2]),
+        lambda x: np.mean(x.reshape(-1, 4), axis=1, keepdims=True),
+        lambda x: np.dot(x.reshape(4, -1), x[:50_000]),
+        lambda x: np.concatenate((x, x[:3])),
+        lambda x: np.repeat(x, 2),
+        lambda x: x.reshape(-1, 5).T @ x.reshape(-1, 5),
+    ],
+)
+def test_the_shapes_of_large_results_are_known(program):
+    """The shapes that inference finds are those of the values, and most are found."""
+    x = np.random.default_rng(0).random(N)
+    specialiser = Specialiser(program, [known_value(x)], Callees())
+    specialiser.run()
+    branches = [b for block in specialiser.ir.blocks for b in block.branches]
+    (result,) = [b.args[0] for b in branches if b.block is None]
+    found = specialiser.value(result)
+    y = program(x)
+    assert found is None or found.detail[2] in (None, y.shape)
+    names = set(program.__code__.co_names) - {"outer", "concatenate", "repeat"}
+    if names == set(program.__code__.co_names):
+        assert found.detail == (y.dtype.str, y.ndim, y.shape)

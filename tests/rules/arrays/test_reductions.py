@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from morula import grad
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -161,3 +162,23 @@ def test_dtype_of_the_argument_is_kept():
     for fn in SUMS + [np.max, np.cumsum]:
         x = np.array([1, 2, 3], "f4")
         assert gradients(fn, x, ȳ=np.ones_like(fn(x)))[0].dtype == np.float32
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [3, 40])
+@pytest.mark.parametrize("ties", [1, 2])
+def test_the_share_of_an_extreme_is_added_to_other_cotangents(rng, order, n, ties):
+    """In place and not, to one entry or to several, whatever the layout."""
+    x = np.array(rng.standard_normal((n, n)), order=order)
+    x.ravel("K")[:ties] = 9.0
+
+    def program(x):
+        return np.sum(np.exp(x / 9)) + 2 * np.max(x) * np.min(x)
+
+    expected = np.exp(x / 9) / 9 + 2 * (x == 9) * np.min(x) / ties + 18 * (x == np.min(x))
+    assert np.allclose(grad(program)(x), expected, rtol=1e-12)
+
+
+def test_an_extreme_that_is_nan_has_no_share():
+    x = np.array([1.0, np.nan, 2.0])
+    assert grad(lambda x: np.max(x) + np.sum(x[:1]))(x).tolist() == [1.0, 0.0, 0.0]

@@ -1,0 +1,57 @@
+"""Construction of SSA form from named variables: parameters only where values differ."""
+
+from morula.core.ir import IR, Branch, Const
+from morula.core.ssa import Variables
+
+
+def diamond(variables, ir, top):
+    """Two ways from `top` to a new block, one of them by a block between."""
+    side, bottom = ir.block(), ir.block()
+    top.branches = [Branch(bottom, (), Const(True)), Branch(side)]
+    side.branches = [Branch(bottom)]
+    variables.seal(side, (top, top.branches[1]))
+    variables.seal(bottom, (top, top.branches[0]), (side, side.branches[0]))
+    return side, bottom
+
+
+def test_a_sealed_block_has_no_parameter_for_what_is_the_same_on_all_ways():
+    ir = IR("f")
+    top = ir.block()
+    variables = Variables(ir, lambda block, variable: None)
+    one = Const(1)
+    variables.write(top, "x", one)
+    bottom = top
+    for _ in range(2000):  # deeper than calls may nest
+        _, bottom = diamond(variables, ir, bottom)
+    assert variables.read(bottom, "x") is one
+    assert not any(block.params for block in ir.blocks)
+
+
+def test_a_sealed_block_has_a_parameter_for_what_differs():
+    ir = IR("f")
+    top = ir.block()
+    variables = Variables(ir, lambda block, variable: None)
+    one, two = Const(1), Const(2)
+    variables.write(top, "x", one)
+    side, bottom = diamond(variables, ir, top)
+    assert variables.read(side, "x") is one
+    variables.write(side, "x", two)
+    x = variables.read(bottom, "x")
+    assert bottom.params == [x]
+    assert [top.branches[0].args, side.branches[0].args] == [[one], [two]]
+    assert variables.read(bottom, "x") is x
+
+
+def test_a_sealed_block_passes_on_what_an_open_one_gets_later():
+    ir = IR("f")
+    entry, top = ir.block(), ir.block()
+    entry.branches = [Branch(top)]
+    variables = Variables(ir, lambda block, variable: None if block is top else Const(variable))
+    side, bottom = diamond(variables, ir, top)
+    variables.write(side, "x", Const(2))
+    x, y = variables.read(bottom, "x"), variables.read(bottom, "y")
+    variables.finish()
+    assert bottom.params == [x]
+    assert top.params[1] is y
+    assert [a.value for a in entry.branches[0].args] == ["x", "y"]
+    assert top.branches[0].args == [top.params[0]]

@@ -1,0 +1,341 @@
+"""Programs with lists: by shadows, by the adjoints found by identity, and on the general path."""
+
+import math
+
+import numpy as np
+import pytest
+
+import morula
+from morula.core import compiled
+from morula.rules import shadows
+from morula.testing import check_gradient
+
+
+def built_and_read(x, y):
+    rows = [[x, y], [y, x * y]]
+    return rows[0][1] * rows[1][1] + rows[-1][0] ** 2
+
+
+def comprehension(x, y):
+    xs = [x * i + y for i in range(4)]
+    return xs[0] * xs[3] + xs[1] * xs[-2]
+
+
+def nested_comprehension(x, y):
+    rows = [[x * i + j * y for j in range(3)] for i in range(2)]
+    total = 0.0
+    for row in rows:
+        for k, v in enumerate(row):
+            total += (k + 1) * v * v
+    return total
+
+
+def appended(x, y):
+    xs = [x]
+    for i in range(3):
+        xs.append(xs[-1] * y + xs[0] * i)
+    return xs[1] * xs[3]
+
+
+def appended_rows(x, y):
+    rows = [[x, y]]
+    rows.append(rows[0])
+    rows.append([y])
+    rows[1][0] *= 2
+    return rows[0][0] * rows[1][1] + rows[2][0]
+
+
+def assigned(x, y):
+    xs = [x, y, 0.0]
+    xs[2] = xs[0] * xs[1]
+    xs[0] = xs[2] + 1.0
+    xs[0] = xs[0] * xs[1]
+    return xs[0] * xs[2]
+
+
+def an_alias(x, y):
+    xs = [x, y]
+    ys = xs
+    ys[0] = y * y
+    return xs[0] * ys[1]
+
+
+def chosen(x, y):
+    xs, ys = [x, y], [y * y, x]
+    zs = xs if x < 1.0 else ys
+    zs[1] = zs[0] * 3.0
+    return xs[1] * ys[1] + zs[0]
+
+
+def replaced(x, y):
+    state = [x, y]
+    for _ in range(4):
+        state = [state[0] + 0.1 * state[1], state[1] - 0.1 * state[0] * state[0]]
+    return state[0] * state[1]
+
+
+def unpacked(x, y):
+    total = 0.0
+    rows = [[x, y], [x * y, 2.0], [1.0, y]]
+    for a, b in rows:
+        total += a * b * b
+    return total
+
+
+def a_tuple_of_lists(x, y):
+    total = 0.0
+    for a, b in [[x, y], [x * y, 2.0], [1.0, y]]:  # to CPython a tuple
+        total += a * b * b
+    return total
+
+
+def zipped(x, y):
+    xs, ys = [x, y, x * y], [y, 3.0, x]
+    total = 0.0
+    for i, (a, b) in enumerate(zip(xs, ys)):  # noqa: B905
+        total += a * b**i
+    return total
+
+
+def backwards(x, y):
+    total = 1.0
+    for v in reversed([x, y, x + y]):
+        total = total * v + y
+    return total
+
+
+def sums(x, y):
+    xs = [x, y, x * y]
+    return sum(xs) * max(xs) + min(xs[1:]) + len(xs)
+
+
+def fibonacci(x, y):
+    table = [x, y] + [0.0] * 4
+    for i in range(2, 6):
+        table[i] = table[i - 1] + table[i - 2] * table[0]
+    return table[5]
+
+
+def of_constants(x, y):
+    weights = [1.0, 2.0, 3.0]
+    powers = [x, x * x, x * y]
+    return sum([w * p for w, p in zip(weights, powers, strict=True)])
+
+
+def of_functions(x, y):
+    total = 0.0
+    for f in [math.sin, math.cos]:
+        total += f(x) * y
+    return total
+
+
+def mixed(x, y):
+    xs = [x, 2, y]
+    total = 0.0
+    for v in xs:
+        total += v * v
+    return total
+
+
+def a_list_in_a_tuple(x, y):
+    pair = ([x, y], 2.0)
+    for _ in range(2):
+        xs, c = pair
+        pair = ([xs[1] * c, xs[0]], c + y)
+    return pair[0][0] * pair[1]
+
+
+def deleted(x, y):
+    xs = [x, y, x * y]
+    del xs[0]
+    xs.insert(0, y)
+    return xs[0] * xs[2]
+
+
+def captured(x, y):
+    xs = [x]
+
+    def add(v):
+        xs.append(v * xs[-1])
+
+    add(y)
+    add(x)
+    return xs[1] * xs[2]
+
+
+def unused_items(x, y):
+    xs = [math.sqrt(x), y, x]
+    return xs[1] * xs[2]
+
+
+PROGRAMS = [
+    built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
+    chosen, replaced, a_tuple_of_lists, unpacked, zipped, backwards, sums, fibonacci, of_constants, of_functions, mixed,
+    a_list_in_a_tuple, deleted, captured, unused_items,
+]  # fmt: skip
+FOLLOWED = [
+    built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
+    replaced, unpacked,
+]  # fmt: skip
+
+
+@pytest.fixture(params=["shadows", "identity", "general"])
+def way(request, monkeypatch):
+    """The three ways to the adjoint of a list."""
+    compiled.forget_programs()
+    compiled._families.clear()
+    if request.param != "shadows":
+        monkeypatch.setattr(shadows.Shadows, "is_needed", lambda plan: False)
+    monkeypatch.setattr(compiled, "specialising", request.param != "general")
+    yield request.param
+    compiled.forget_programs()
+    compiled._families.clear()
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize("point", [(0.7, 1.3), (1.4, 0.6)])
+def test_programs_with_lists(way, f, point):
+    check_gradient(f, *point)
+    value, gradients = morula.withgradient(f, *point)
+    assert repr(value) == repr(f(*point))
+    assert [type(g) for g in gradients] == [float, float]
+
+
+@pytest.mark.parametrize("f", FOLLOWED)
+def test_lists_have_shadows(f, monkeypatch):
+    found = []
+    give = shadows.Shadows.apply
+
+    def apply(plan):
+        found.append(give(plan))
+        return found[-1]
+
+    monkeypatch.setattr(shadows.Shadows, "apply", apply)
+    compiled.forget_programs()
+    compiled._families.clear()
+    morula.gradient(f, 0.7, 1.3)
+    assert found
+
+
+def test_what_is_not_read_is_structurally_zero(way):
+    assert morula.gradient(unused_items, 0.0, 2.0) == (2.0, 0.0)
+    assert morula.gradient(unused_items, 0.0, 2.0) == (2.0, 0.0)
+
+
+# -- lists as arguments
+
+
+def energy(points, masses):
+    total = 0.0
+    for m, (x, y) in zip(masses, points, strict=False):
+        total += m * (x * x + y * y)
+    for i in range(len(points)):
+        total += points[i][0] * points[i - 1][1]
+    return total
+
+
+def test_lists_as_arguments(way):
+    points, masses = [[1.0, 2.0], [3.0, 4.0], [0.5, -1.0]], [1.0, 2.0, 0.5]
+    check_gradient(energy, points, masses)
+    kept = [list(p) for p in points]
+    gradients = morula.gradient(energy, points, masses)
+    assert points == kept
+    assert [type(g) for g in gradients] == [list, list]
+    assert all(type(v) is float for row in gradients[0] for v in row)
+    assert morula.grad(energy)(points, masses) == gradients[0]
+    assert morula.gradient(energy, points, masses)[0] is not gradients[0]
+
+
+def total_of(xs):
+    total = 0.0
+    for x in xs:
+        total += x * x
+    return total
+
+
+@pytest.mark.parametrize(
+    ("xs", "expected"),
+    [
+        ([1.0, 2.0], [2.0, 4.0]),
+        ([1, 2], [2.0, 4.0]),
+        ([1.0, 2], [2.0, 4.0]),
+        ([], []),
+        ([1.0, True], [2.0, None]),
+    ],
+)
+def test_items_of_other_types(way, xs, expected):
+    slope = morula.grad(total_of)
+    assert slope([3.0]) == [6.0]
+    assert slope(xs) == expected
+    assert [type(a) for a in slope(xs)] == [type(a) for a in expected]
+    assert slope([3.0]) == [6.0]
+
+
+def test_lists_of_arrays(way):
+    xs = [np.arange(3.0), np.ones(3, np.float32)]
+
+    def f(xs):
+        total = 0.0
+        for x in xs:
+            total = total + np.sum(x * x)
+        return total
+
+    first, second = morula.grad(f)(xs)
+    np.testing.assert_array_equal(first, 2 * xs[0])
+    assert second.dtype == np.float32
+    np.testing.assert_array_equal(second, 2 * xs[1])
+    assert not np.shares_memory(first, xs[0])
+
+
+def test_one_list_at_two_places(way):
+    row = [1.0, 2.0]
+
+    def f(rows):
+        return rows[0][0] * rows[1][1]
+
+    assert morula.grad(f)([row, row]) == [[2.0, 1.0], [2.0, 1.0]]
+
+
+def test_an_argument_that_is_changed(way):
+    def f(xs, y):
+        xs[0] = xs[0] * y
+        xs.append(y)
+        return xs[0] * xs[1] * xs[2]
+
+    xs = [2.0, 3.0]
+    assert morula.gradient(f, xs, 5.0) == ([75.0, 50.0], 60.0)
+    assert xs == [10.0, 3.0, 5.0]
+
+
+def test_an_argument_that_something_else_changes(way):
+    xs = [1.0, 2.0]
+
+    class Sly:
+        def __init__(self):
+            self.held = xs
+
+        def __call__(self, v):
+            self.held[1] = 10.0
+            return v
+
+    sly = Sly()
+
+    def f(xs, y):
+        first = xs[1]
+        z = sly(y)
+        return first * z + xs[1] * y
+
+    assert f(xs, 3.0) == 36.0
+    xs[1] = 2.0
+    _, ȳ = morula.gradient(f, xs, 3.0)
+    assert ȳ == 12.0
+
+
+def test_second_derivatives(way):
+    def f(x):
+        return replaced(x, 0.3)
+
+    slope = morula.grad(f)
+    h = 1e-5
+    expected = (slope(1.1 + h) - slope(1.1 - h)) / (2 * h)
+    assert morula.grad(slope)(1.1) == pytest.approx(expected, rel=1e-6)
