@@ -91,9 +91,9 @@ class Reached:
 
 def reaching(of: Any) -> Reached:
     """`of`, with a memory of the results."""
-    return of if type(of) is Reached else Reached()
+    return of if isinstance(of, Reached) else Reached()
 
 
 def results_of(of: Any) -> dict[int, Any]:
     """The gradients of mutable values that were made in this pass."""
-    return of.results if type(of) is Reached else {}
+    return of.results if isinstance(of, Reached) else {}

@@ -4,6 +4,7 @@ from morula.core import context, general, interface, primitives, registry, trait
 from morula.core.activity import may_hold, may_mutate, spread_varied
 from morula.core.adjoint import Shadow, prepares
 from morula.core.context import (
+    Reached,
     adjoint_if_any,
     adjoint_of,
     is_reached,
@@ -102,6 +103,7 @@ __all__ = [
     "Known",
     "NoTangent",
     "Pair",
+    "Reached",
     "Rule",
     "Shadow",
     "Tangent",

@@ -78,6 +78,7 @@ class Guards:
     attributes: dict[tuple[int, str], tuple[Any, str, Any]] = field(default_factory=dict)
     items: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = field(default_factory=dict)
     types: list[tuple[Var, Known]] = field(default_factory=list)
+    tests: list[tuple[Callable[..., bool], tuple[Any, ...]]] = field(default_factory=list)
     identities: list[tuple[Var, Any]] = field(default_factory=list)
 
 
@@ -396,7 +397,9 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     value = args[0]
     if value is None:
         return None
-    bound = [k for k in alternatives(value) if getattr(known(k), "type", None) is not type(UNDEFINED)]
+    bound = [
+        k for k in alternatives(value) if getattr(known(k), "type", None) is not type(UNDEFINED)
+    ]
     return functools.reduce(join, bound, NEVER)
 
 

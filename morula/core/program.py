@@ -234,6 +234,8 @@ class Gradient(Adjoint):
             found = ir.var(name)
             block.calls.append(Call(found, Const(dict.get), (Const(mapping), Const(name))))
             check(self.append(block, operator.is_, found, Const(value)))
+        for test, values in guards.tests:
+            check(self.append(block, test, *map(Const, values)))
         for v, value in guards.identities:
             if any(c.out is v for c in reads):
                 check(self.append(block, operator.is_, v, Const(value)))

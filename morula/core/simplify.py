@@ -460,10 +460,14 @@ def simplify_once(
 
 def simplify_rule(ir: IR) -> None:
     """Fold what does not depend on where the body of a rule, or of its pullback, is put."""
-    folding = Folding(ir, is_trusted, lambda x: None)
-    folding.in_rule = True
-    if fold_calls(folding) | fold_branches(ir):
-        simplify(ir, is_trusted)
+    changed = True
+    while changed:
+        folding = Folding(ir, is_trusted, lambda x: None)
+        folding.in_rule = True
+        changed = fold_calls(folding) | fold_branches(ir)
+        if changed:
+            remove_unused(ir)
+            prune_params(ir)
 
 
 def is_trusted(namespace: dict[str, Any]) -> bool:

@@ -12,7 +12,10 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
+
+import numpy as np
 
 from morula.core.extend import (
     NONE,
@@ -21,10 +24,11 @@ from morula.core.extend import (
     Call,
     Const,
     Pair,
+    Reached,
     Rule,
     Shadow,
+    Tangent,
     Var,
-    adjoint_if_any,
     gradient_for,
     known,
     may_hold,
@@ -36,6 +40,7 @@ from morula.core.extend import (
 )
 from morula.rules.list_types import Items, items_of
 from morula.rules.lists import list_item
+from morula.rules.objects import is_part_of_python, slots_of
 
 # What may be asked of a list that has a shadow without a word to the shadow.
 LOOKS = (
@@ -47,6 +52,7 @@ LOOKS = (
     operator.is_not,
     primitives.actual_type,
     primitives.actual_length,
+    primitives.actual_attribute,
 )
 
 
@@ -80,6 +86,8 @@ class Shadows:
         self.entries = self.ir.predecessors()
         self.varied: set[Any] = set(adjoint.leaves)
         self.active: set[int] = set()  # the roots of the items of lists that have shadows
+        self.followed: set[Any] = set()  # objects, and lists in them, that are only read
+        self.fields: dict[type, set[str]] = {}  # of objects, that are read
         self.shadows: dict[Any, Any] = {}
         self.results: set[Any] = set()  # that carry a derivative taken from a list
         self.pairs: dict[Any, Any] = {}
@@ -92,14 +100,15 @@ class Shadows:
         return items_of(self.s.value(x)) if type(x) is Var else None
 
     def is_active(self, x: Any) -> bool:
-        """Is it a list with a shadow?"""
+        """Is it a list or an object with a shadow?"""
         items = self.root(x)
-        return items is not None and id(items) in self.active
+        return x in self.followed or (items is not None and id(items) in self.active)
 
     def is_needed(self) -> bool:
         """Find the lists that hold what carries a derivative; are there any?"""
         for leaf in self.adjoint.leaves:
             self.activate(self.root(leaf))
+        self.follow_objects()
         changed = True
         while changed:
             before = len(self.varied), len(self.active)
@@ -110,7 +119,47 @@ class Shadows:
                     if x in self.varied:
                         self.activate(self.root(xs))
             changed = before != (len(self.varied), len(self.active))
-        return bool(self.active)
+        return bool(self.active or self.followed)
+
+    def follow_objects(self) -> None:
+        """Follow the objects among the arguments, and what is read from them."""
+        objects = [x for x in self.adjoint.leaves if self.is_object(x)]
+        self.followed.update(objects)
+        changed = bool(objects)
+        while changed:
+            before = len(self.followed)
+            for call in self.ir.calls():
+                if self.is_read_from(call) and self.is_container(call.out):
+                    self.followed.add(call.out)
+            for block in self.ir.blocks:
+                for branch in block.branches if block.branches else ():
+                    if branch.block is None:
+                        continue
+                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                        if a in self.followed:
+                            self.followed.add(p)
+            changed = len(self.followed) > before
+
+    def is_object(self, x: Any) -> bool:
+        """Is it an object of a class of the user's?"""
+        k = known(self.s.value(x))
+        return k is not None and is_plain_class(k.type)
+
+    def is_container(self, x: Any) -> bool:
+        """May it hold something that has a shadow of its own?"""
+        k = known(self.s.value(x))
+        return k is not None and (k.type is list or is_plain_class(k.type))
+
+    def is_read_from(self, call: Any) -> bool:
+        """Does a call read from what is followed?"""
+        if call.primitive is list_item:
+            return call.args[1] in self.followed
+        if call.primitive not in (getattr, operator.getitem) or len(call.args) != 2:
+            return False
+        unpacked = self.definitions.get(call.args[0])
+        if unpacked is not None and unpacked.primitive is primitives.unpack:
+            return unpacked.args[0] in self.followed
+        return call.args[0] in self.followed
 
     def activate(self, items: Items | None) -> None:
         """Lists with these items hold what carries a derivative; so may the lists in them."""
@@ -131,12 +180,15 @@ class Shadows:
     def apply(self) -> set[Any]:
         """Give all active lists shadows; returns the variables that carry a derivative."""
         self.check()
+        if self.followed:
+            self.check_followed()
         for block in self.ir.blocks:
             for call in list(block.calls):
                 self.rewrite(block, call)
         for leaf in self.adjoint.leaves:
             if self.is_active(leaf):
-                self.adjoint.shadows[leaf] = Shadow(self.shadow(leaf), finished)
+                self.shadow(leaf)
+                self.adjoint.shadows[leaf] = Shadow(self.memo, finished)
         self.adjoint.pairs.update(self.pairs)
         self.adjoint.rules.update(
             (id(p.forward.value), Rule(p.forward.value, p.forward.value))
@@ -159,7 +211,7 @@ class Shadows:
     def check(self) -> None:
         """Does the program only what is known here?"""
         for call in self.ir.calls():
-            if call.out in self.s.counted:
+            if call.out in self.s.counted or call.primitive in LOOKS:
                 continue
             held = [x for x in call.args if self.is_active(x)]
             if not held and not self.is_active(call.out):
@@ -168,8 +220,6 @@ class Shadows:
                 continue
             if call.keywords:
                 raise UnknownUseError
-            if call.primitive in LOOKS:
-                continue
             if id(call.primitive) not in REWRITTEN:
                 raise UnknownUseError
             if may_mutate(self.s, call):
@@ -180,6 +230,27 @@ class Shadows:
             plain = x in self.s.counted or self.is_active(x)
             if not plain and may_hold(self.s.types.get(x)):
                 raise UnknownUseError
+
+    def check_followed(self) -> None:
+        """Objects must not change, and must be read as they are."""
+        for call in self.ir.calls():
+            own = call.out in self.s.own_changes or call.primitive is primitives.list_append
+            if not own and may_mutate(self.s, call):
+                raise UnknownUseError
+            if call.primitive is getattr and call.args[0] in self.followed:
+                name, k = call.args[1], known(self.s.value(call.args[0]))
+                if k is None or not is_plain_class(k.type) or type(name) is not Const:
+                    raise UnknownUseError
+                self.fields.setdefault(k.type, set()).add(name.value)
+        for cls, names in self.fields.items():
+            if not reads_own_fields(cls, tuple(names)):
+                raise UnknownUseError
+            self.s.guards.tests.append((reads_own_fields, (cls, tuple(names))))
+        for p in self.followed:
+            if p in self.owner and self.owner[p][0] is not self.ir.entry:
+                block, i = self.owner[p]
+                if not all(branch.args[i] in self.followed for _, branch in self.entries[block]):
+                    raise UnknownUseError
 
     def may_store(self, call: Any) -> bool:
         """May a call put a value into an object that is not followed here?"""
@@ -210,6 +281,8 @@ class Shadows:
             return self.shadow_of_display(call)
         if call.primitive is list_item:
             return self.shadow_of_item(call, call.args[1], call.args[2])
+        if call.primitive is getattr:
+            return self.shadow_of_item(call, call.args[0], call.args[1])
         if call.primitive is operator.getitem:
             unpacked = self.definitions.get(call.args[0])
             if unpacked is not None and unpacked.primitive is primitives.unpack:
@@ -358,6 +431,12 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.read_from(block, call, items, k)
 
 
+@rewrites_calls(getattr)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    if call.args[0] in plan.followed:
+        plan.read_from(block, call, call.args[0], call.args[1])
+
+
 @rewrites_calls(list_item)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     x, xs, k = call.args
@@ -373,22 +452,80 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 # -- what runs
 
 
+@functools.lru_cache(1000)
+def is_plain_class(cls: type) -> bool:
+    """Is it a class of the user's whose objects have their attributes in a dict?"""
+    return (
+        type(cls) is type
+        and cls.__dictoffset__ != 0
+        and not issubclass(cls, NOT_PLAIN)
+        and not is_part_of_python(cls)
+        and not slots_of(cls)
+    )
+
+
+NOT_PLAIN = (list, tuple, dict, set, frozenset, str, bytes, type, Number, np.ndarray, np.generic)
+
+
+def reads_own_fields(cls: type, names: tuple[str, ...]) -> bool:
+    """Do these names mean an object's own attributes, for the class has none of its own?"""
+    special = (*names, "__getattr__", "__getattribute__")
+    return not any(name in base.__dict__ for base in cls.__mro__[:-1] for name in special)
+
+
 def shadow_of(x: Any, known: dict[int, Any]) -> Any:
-    """A shadow of an argument; one list has one shadow."""
+    """A shadow of an argument; one list, one object, has one shadow."""
     found = known.get(id(x))
     if found is None:
-        found = known[id(x)] = []
-        found += [shadow_of(y, known) if type(y) is list else ZERO for y in x]
+        if type(x) is list:
+            found = known[id(x)] = []
+            for y in x:
+                held = type(y) is list or is_plain_class(type(y))
+                found.append(shadow_of(y, known) if held else ZERO)
+        else:
+            found = known[id(x)] = {}
+            for name, y in x.__dict__.items():
+                held = type(y) is list or is_plain_class(type(y))
+                found[name] = shadow_of(y, known) if held else ZERO
     return found
 
 
-def finished(x: Any, x̂: Any) -> Any:
-    """The gradient for a list, from its shadow."""
-    if type(x) is list:
-        return [finished(y, ŷ) for y, ŷ in zip(x, x̂, strict=True)]
-    if type(x) is float is type(x̂):
-        return x̂
-    return gradient_for(x, x̂, adjoint_if_any)
+def finished(x: Any, shadows: dict[int, Any]) -> Any:
+    """The gradient for a list or an object, from the shadows by the identity of what has them."""
+    return Finish(shadows)(x, ZERO)
+
+
+class Finish(Reached):
+    """The gradients of what has shadows; one object has one gradient."""
+
+    def __init__(self, shadows: dict[int, Any]) -> None:
+        super().__init__()
+        self.shadows = shadows
+
+    def __call__(self, x: Any, x̄: Any = ZERO) -> Any:
+        """The gradient for x; x̄ is its cotangent, if it has no shadow."""
+        x̂ = self.shadows.get(id(x))
+        if x̂ is None:
+            if type(x) is float is type(x̄):
+                return x̄
+            return gradient_for(x, x̄, self.adjoint)
+        made = self.results.get(id(x))
+        if made is not None:
+            return made
+        if type(x) is list:
+            made = self.results[id(x)] = []
+            made += map(self, x, x̂)
+        else:
+            made = self.results[id(x)] = Tangent[type(x)]()
+            for name, y in x.__dict__.items():
+                ȳ = self(y, x̂[name])
+                if ȳ is not None:
+                    made._fields[name] = ȳ
+        return made
+
+    @staticmethod
+    def adjoint(x: Any) -> None:
+        """Nothing has reached a container that has no shadow."""
 
 
 def take_item(x, x̂s, k):

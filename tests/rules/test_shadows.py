@@ -170,7 +170,8 @@ def unused_items(x, y):
 
 PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
-    chosen, replaced, a_tuple_of_lists, unpacked, zipped, backwards, sums, fibonacci, of_constants, of_functions, mixed,
+    chosen, replaced, a_tuple_of_lists, unpacked, zipped, backwards, sums, fibonacci,
+    of_constants, of_functions, mixed,
     a_list_in_a_tuple, deleted, captured, unused_items,
 ]  # fmt: skip
 FOLLOWED = [
@@ -339,3 +340,143 @@ def test_second_derivatives(way):
     h = 1e-5
     expected = (slope(1.1 + h) - slope(1.1 - h)) / (2 * h)
     assert morula.grad(slope)(1.1) == pytest.approx(expected, rel=1e-6)
+
+
+# -- objects as arguments
+
+
+class Dense:
+    def __init__(self, weight, bias, name="dense"):
+        self.weight = weight
+        self.bias = bias
+        self.name = name
+
+    def __call__(self, x):
+        return math.tanh(self.weight * x + self.bias)
+
+
+class Model:
+    def __init__(self, layers, scale):
+        self.layers = layers
+        self.scale = scale
+
+    def predict(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x * self.scale
+
+
+def predict(model, x):
+    return model.predict(x) ** 2
+
+
+def make_model():
+    return Model([Dense(0.5, 0.1), Dense(-0.7, 0.2)], 3.0)
+
+
+def as_numbers(gradient):
+    return [gradient.scale, *[v for layer in gradient.layers for v in (layer.weight, layer.bias)]]
+
+
+def test_objects_as_arguments(way):
+    model = make_model()
+    model_bar, x̄ = morula.gradient(predict, model, 0.8)
+    h = 1e-6
+    parts = [(model, "scale"), *[(m, n) for m in model.layers for n in ("weight", "bias")]]
+    for (owner, name), found in zip(parts, as_numbers(model_bar), strict=True):
+        value = getattr(owner, name)
+        setattr(owner, name, value + h)
+        above = predict(model, 0.8)
+        setattr(owner, name, value - h)
+        below = predict(model, 0.8)
+        setattr(owner, name, value)
+        assert found == pytest.approx((above - below) / (2 * h), rel=1e-6)
+    assert x̄ == pytest.approx((predict(model, 0.8 + h) - predict(model, 0.8 - h)) / (2 * h))
+    assert isinstance(model_bar, morula.Tangent)
+    assert not hasattr(model_bar.layers[0], "name")
+
+
+def test_objects_have_shadows():
+    compiled.forget_programs()
+    compiled._families.clear()
+    morula.grad(predict)(make_model(), 0.8)
+    (family,) = compiled._families.values()
+    (program,) = family.programs.values()
+    assert any(c is shadows.shadow_of for c in program.code.co_consts)
+
+
+def test_one_object_at_two_places(way):
+    layer = Dense(0.5, 0.1)
+    model = Model([layer, layer], 1.0)
+    found = morula.grad(predict)(model, 0.8)
+    assert found.layers[0] is found.layers[1]
+    apart = morula.grad(predict)(Model([Dense(0.5, 0.1), Dense(0.5, 0.1)], 1.0), 0.8)
+    both = apart.layers[0].weight + apart.layers[1].weight
+    assert found.layers[0].weight == pytest.approx(both)
+
+
+def test_an_attribute_that_the_class_gets_later(way):
+    class Scaled:
+        def __init__(self, k):
+            self.k = k
+
+    def f(s, x):
+        return s.k * x
+
+    slope = morula.grad(f, argnums=(0, 1))
+    assert slope(Scaled(2.0), 3.0)[1] == 2.0
+    Scaled.k = property(lambda self: self.__dict__["k"] * 10.0, lambda self, k: None)
+    scaled = Scaled(0.0)
+    scaled.__dict__["k"] = 2.0
+    s̄, x̄ = slope(scaled, 3.0)
+    assert (s̄.k, x̄) == (30.0, 20.0)
+
+
+def test_attributes_of_the_class(way):
+    class Scaled:
+        k = 2.0
+
+        def __init__(self, shift):
+            self.shift = shift
+
+    def f(s, x):
+        return s.k * x + s.shift
+
+    assert morula.grad(f, 1)(Scaled(1.0), 3.0) == 2.0
+    own = Scaled(1.0)
+    own.k = 5.0
+    s̄, x̄ = morula.gradient(f, own, 3.0)
+    assert (s̄.k, s̄.shift, x̄) == (3.0, 1.0, 5.0)
+
+
+def test_an_object_that_is_changed(way):
+    def f(model, x):
+        model.scale = model.scale * x
+        return model.scale**2
+
+    model = make_model()
+    model_bar, x̄ = morula.gradient(f, model, 2.0)
+    assert model.scale == 6.0
+    assert (model_bar.scale, x̄) == (24.0, 36.0)
+
+
+def test_an_object_that_holds_itself(way):
+    model = make_model()
+    model.layers[0].owner = model
+    assert morula.grad(predict)(model, 0.8).layers[0].owner.scale == pytest.approx(
+        morula.grad(predict)(make_model(), 0.8).scale
+    )
+
+
+def test_arrays_in_objects_share_no_memory(way):
+    class Pair:
+        def __init__(self):
+            self.a = np.arange(3.0)
+            self.b = self.a
+
+    def f(p):
+        return np.sum(p.a + p.b)
+
+    found = morula.grad(f)(Pair())
+    np.testing.assert_array_equal(found.a, np.ones(3))
+    assert not np.shares_memory(found.a, found.b)
