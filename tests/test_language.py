@@ -340,8 +340,17 @@ def loops_in_loops(x, y):
     return total
 
 
+def a_loop_and_the_same_behind_it(x, y):
+    """The adjoint of both needs the cosine of v, but of another v."""
+    v = x
+    for _ in range(3):
+        v = v * 0.5 + math.sin(v)
+    return math.sin(v) * y
+
+
 PROGRAMS = [
     two_loops,
+    a_loop_and_the_same_behind_it,
     loops_in_loops,
     branches,
     while_with_break_continue_else,

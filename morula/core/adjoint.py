@@ -544,10 +544,22 @@ class Adjoint:
             block, i = rest, 0
 
     def share_values(self) -> None:
-        """Common values are computed once; between primal and adjoint only where neither loops."""
+        """Common values are computed once.
+
+        Between primal and adjoint only where neither loops: residuals of a loop's iterations are
+        not worth more than a cheap operation. What an adjoint computes from a variable of a loop
+        is for one iteration.
+        """
         adjoint = reachable_from(self.reversal.start)
         loops = any(c.primitive is enter_loop for c in self.ir.calls())
-        share(self.ir, lambda block: loops and block in adjoint)
+        loop_values = self.reversal.loop_values()
+
+        def side(block: Block, call: Call) -> Any:
+            if block not in adjoint:
+                return False
+            return block if any(a in loop_values for a in call.args) else loops
+
+        share(self.ir, side)
 
     def mark_pure_calls(self) -> None:
         """Type-stable functions of values of known types have no effect but their result.

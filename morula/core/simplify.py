@@ -557,11 +557,10 @@ def fold_branches(ir: IR) -> bool:
     return changed
 
 
-def share(ir: IR, side: Callable[[Block], Hashable]) -> bool:
+def share(ir: IR, side: Callable[[Block, Call], Hashable]) -> bool:
     """Compute what is computed twice once: calls without effects of the same operands.
 
-    A value is shared where its block dominates, among blocks of the same `side`: residuals of a
-    loop's iterations are not worth more than a cheap operation.
+    A value is shared where its block dominates, among calls that are on the same `side`.
     """
     children: dict[Block, list[Block]] = {}
     for block, parent in dominators(ir).items():
@@ -577,7 +576,7 @@ def share(ir: IR, side: Callable[[Block], Hashable]) -> bool:
         for call in block.calls:
             call.fn = _find(mapping, call.fn)
             call.args = tuple([_find(mapping, a) for a in call.args])
-            key = _key_of(call, side(block))
+            key = _key_of(call, side(block, call))
             if key is None or call.out in overwritten:
                 kept.append(call)
             elif key in known:

@@ -350,6 +350,7 @@ class Shadows:
             self.shadow(call.out)
         elif call.out in self.varied:
             raw = self.ir.var()
+            self.s.types[raw] = self.s.types.get(call.out)
             read = Call(raw, call.fn, call.args, (), call.position)
             read.removable, read.movable = call.removable, call.movable
             block.calls.insert(block.calls.index(call), read)
