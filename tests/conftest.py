@@ -60,7 +60,6 @@ KNOWN_GAPS = {
     "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-nested]": (
         "frames of inlined callees are missing from tracebacks"
     ),
-    "test_traps.py::test_t9_a_reduction_with_where": "the cotangent where= leaves out is NaN",
     "test_traps.py::test_t12_one_output_of_a_selection_with_ties[specialised-<lambda>1]": "median",
     "test_traps.py::test_t12_one_output_of_a_selection_with_ties[general-<lambda>1]": "median",
     "test_traps.py::test_t12_one_output_of_a_selection_with_ties[specialised-<lambda>3]": "quantile",
