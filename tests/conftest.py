@@ -33,8 +33,6 @@ KNOWN_GAPS = {
     "test_objects.py::test_an_object_in_two_arguments_is_one_object[specialised]": (
         "the specialised path makes the gradient of each argument by itself"
     ),
-    "test_numbers.py::test_constants_have_no_tangents[<class 'int'>]": "project_to of a class",
-    "test_numbers.py::test_constants_have_no_tangents[<module": "project_to of a module",
     "test_boxes.py::test_unbound_variables_raise_what_python_raises[specialised]": (
         "the specialised path reads an unbound closure variable as undefined"
     ),

@@ -871,7 +871,9 @@ for _type in (
     FunctionType, CellType,
 ):  # fmt: skip
     collector.register(_type, lambda y: None)
-for _type in (type, ModuleType, FunctionType, CellType, property, staticmethod, classmethod):
+for _type in (type, ModuleType, property, staticmethod, classmethod):
+    projector.register(_type, lambda x: lambda x̄: NONE)
+for _type in (FunctionType, CellType):
     projector.register(_type, lambda x: None)
 for _type in (property, staticmethod, classmethod):
     adjoint_object.register(_type, lambda x: None)
