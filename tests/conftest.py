@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from morula.core import compiled
+from morula.core import compiled, general
 
 # So that `tests.random_programs` and its like are found, however pytest is started.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -23,6 +23,7 @@ def path(request, monkeypatch):
     """Each of the two ways that lead to a gradient; nothing compiled before is used."""
     compiled.forget_programs()
     compiled._families.clear()
+    general._forward_codes.clear()
     monkeypatch.setattr(compiled, "specialising", request.param == "specialised")
     yield request.param
     compiled.forget_programs()
@@ -39,12 +40,6 @@ KNOWN_GAPS = {
     "test_elementwise.py::test_clip[bounds3]": "second derivative at array bounds",
     "test_compiled.py::test_gradient_functions_pickle_when_the_function_does": (
         "grad(f) cannot be pickled yet"
-    ),
-    "test_compiled.py::test_a_scalar_rule_for_a_helper": (
-        "scalar_rule with a tuple for one argument"
-    ),
-    "test_compiled.py::test_a_thousand_gradient_functions_cost_one_transformation[general-value": (
-        "the general path does not keep one transformation for value_and_grad"
     ),
     "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-gradient]": (
         "frames of inlined callees are missing from tracebacks"
