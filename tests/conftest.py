@@ -53,9 +53,6 @@ KNOWN_GAPS = {
     "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-nested]": (
         "frames of inlined callees are missing from tracebacks"
     ),
-    "test_testing.py::test_structures_are_walked": "a dict as a thunk",
-    "test_testing.py::test_the_second_derivative_is_checked": "calls without a rule raise first",
-    "test_testing.py::test_entries_are_named_by_their_path": "the message names another entry",
 }
 
 

@@ -47,6 +47,7 @@ from morula.core.extend import (
     call,
     collector,
     gradient_for,
+    hands_on,
     is_zero,
     materialise,
     no_rule,
@@ -836,6 +837,7 @@ def _(x: Any) -> Any:
         return None
     fields = own_fields(x)
 
+    @hands_on
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the table of the object."""
         if not isinstance(x̄, Tangent) and not isinstance(x̄, dict):
