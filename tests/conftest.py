@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from morula.core import compiled, general
+from morula.core import compiled
 
 # So that `tests.random_programs` and its like are found, however pytest is started.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -23,7 +23,6 @@ def path(request, monkeypatch):
     """Each of the two ways that lead to a gradient; nothing compiled before is used."""
     compiled.forget_programs()
     compiled._families.clear()
-    general._forward_codes.clear()
     monkeypatch.setattr(compiled, "specialising", request.param == "specialised")
     yield request.param
     compiled.forget_programs()

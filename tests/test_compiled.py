@@ -33,6 +33,7 @@ pytestmark = pytest.mark.usefixtures("path")
 def compilations(monkeypatch):
     """A list that grows by one at each transformation of a function, on either path."""
     done = []
+    monkeypatch.setattr(morula.core.general, "_forward_codes", {})
     for module, name in ((compiled.Gradient, "compile"), (morula.core.general, "transform")):
         original = getattr(module, name)
 
