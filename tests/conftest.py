@@ -36,7 +36,6 @@ KNOWN_GAPS = {
     "test_boxes.py::test_unbound_variables_raise_what_python_raises[specialised]": (
         "the specialised path reads an unbound closure variable as undefined"
     ),
-    "test_elementwise.py::test_clip[bounds3]": "second derivative at array bounds",
     "test_compiled.py::test_gradient_functions_pickle_when_the_function_does": (
         "grad(f) cannot be pickled yet"
     ),
