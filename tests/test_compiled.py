@@ -427,6 +427,25 @@ def test_a_scalar_rule_for_a_helper():
     assert g(3.0) == 18.0
 
 
+def test_a_rule_registered_while_a_program_is_made_counts_in_it(monkeypatch, path):
+    def double(x):
+        return 2 * x
+
+    compile_program = compiled.Gradient.compile
+    rules = [lambda x: (2 * x, lambda ȳ: (100 * ȳ,))]
+
+    def meanwhile(*args):
+        code = compile_program(*args)
+        if rules:
+            rrule(double)(rules.pop())
+        return code
+
+    monkeypatch.setattr(compiled.Gradient, "compile", meanwhile)
+    g = grad(lambda x: double(x) * x)
+    expected = 204.0 if path == "specialised" else 8.0
+    assert (g(2.0), g(2.0)) == (expected, expected)
+
+
 # -- polymorphic arguments -------------------------------------------------------------------------
 
 

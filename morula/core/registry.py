@@ -17,6 +17,7 @@ import plum
 
 from morula.core import debug, errors
 from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
+from morula.core.shipped import meet
 from morula.core.traits import collector, makes_container, space_problem
 
 Pullback = Callable[[Any], tuple[Any, ...]]
@@ -214,8 +215,11 @@ class Registry:
         return found
 
     def get(self, primal: Any) -> Entry | None:
-        """The entry of a primal, if it has one."""
-        return self._entries.get(id(primal))
+        """The entry of a primal, if it has one; rules that its package ships are loaded first."""
+        found = self._entries.get(id(primal))
+        if found is None and meet(primal):
+            found = self._entries.get(id(primal))
+        return found
 
     def __iter__(self) -> Any:
         return iter(list(self._entries.values()))
