@@ -904,10 +904,14 @@ def _(x: Any, known: dict[int, Any]) -> Any:
     return found
 
 
+# Modules of the standard library whose classes are there to hold a user's values.
+HOLDERS = ("__main__", "types", "collections", "argparse")
+
+
 def is_part_of_python(cls: type) -> bool:
     """Is it a class of the standard library: a logger, a lock, a path? They hold no parameters."""
     module = str(cls.__module__).split(".")[0]
-    return module in sys.stdlib_module_names and module not in ("__main__", "types")
+    return module in sys.stdlib_module_names and module not in HOLDERS
 
 
 non_differentiable(is_part_of_python)
@@ -964,6 +968,9 @@ def _(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     picture = on_entry(x, {})
     if picture is not x:
         return materialise(picture, x̄, reaching(of))
+    table = of(x) if has_fields(type(x)) and is_by_identity(x) else None
+    if isinstance(table, dict) and not all(map(is_zero, table.values())):
+        return Tangent[type(x)]({name: unthunk(c) for name, c in table.items() if not is_zero(c)})
     x̄ = unthunk(x̄)
     return None if is_zero(x̄) else x̄
 

@@ -1,0 +1,42 @@
+"""The contents of mutable values, by which it is seen what a function changed that has no rule.
+
+Objects of the standard library (a logger, a lock) are not looked into: they hold no parameters.
+Tests: tests/rules/test_contents.py
+"""
+
+from __future__ import annotations
+
+import numbers
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import contents
+from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, own_fields
+
+contents.register(list, lambda x: dict(enumerate(x)))
+contents.register(tuple, lambda x: dict(enumerate(x)))
+contents.register(dict, dict)
+contents.register(set, lambda x: {item: item for item in x})
+contents.register(MethodType, lambda x: {"__self__": x.__self__, "__func__": x.__func__})
+contents.register(FunctionType, lambda x: dict(enumerate(x.__closure__ or ())))
+contents.register(CellType, lambda x: {} if x == CellType() else {"value": x.cell_contents})
+for _type in (str, bytes, numbers.Number, np.generic, type, ModuleType):
+    contents.register(_type, lambda x: None)
+
+
+@contents.register(object)
+def _(x: Any) -> Any:
+    if not has_fields(type(x)) or is_part_of_python(type(x)) or not is_by_identity(x):
+        return None
+    return own_fields(x)
+
+
+@contents.register(np.ndarray)
+def _(x: np.ndarray) -> Any:
+    """Its bytes, if it holds numbers that have a derivative and can be written to."""
+    return {"data": x.tobytes()} if x.dtype.kind in "fc" and x.flags.writeable else None
+
+
+del _type
