@@ -6,6 +6,7 @@ Tests: tests/rules/test_contents.py
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import contents
-from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, own_fields
+from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, read_slot, slots_of
 
 contents.register(list, lambda x: dict(enumerate(x)))
 contents.register(tuple, lambda x: dict(enumerate(x)))
@@ -30,7 +31,10 @@ for _type in (str, bytes, numbers.Number, np.generic, type, ModuleType):
 def _(x: Any) -> Any:
     if not has_fields(type(x)) or is_part_of_python(type(x)) or not is_by_identity(x):
         return None
-    return own_fields(x)
+    fields = {name: read_slot(x, name) for name in slots_of(type(x))}
+    with contextlib.suppress(AttributeError):  # there may be slots only
+        fields.update(object.__getattribute__(x, "__dict__"))
+    return fields
 
 
 @contents.register(np.ndarray)

@@ -52,10 +52,18 @@ def triple_later(xs):
     yield None
 
 
+class Slots:
+    __slots__ = ("w",)
+
+    def __init__(self, w):
+        self.w = w
+
+
 HARMFUL = {
     "list": (lambda x: [x, x], double_item, lambda xs: xs[0] * xs[1]),
     "dict": (lambda x: {0: x, 1: x}, double_item, lambda d: d[0] * d[1]),
     "Weights": (Weights, double_weight, lambda o: o.w**2),
+    "Slots": (Slots, double_weight, lambda o: o.w**2),
     "list in a dict": (lambda x: {"a": [x]}, lambda d: double_item(d["a"]), lambda d: d["a"][0]),
     "list in a tuple": (lambda x: ([x],), lambda t: double_item(t[0]), lambda t: t[0][0]),
     "list in Weights": (lambda x: Weights([x]), lambda o: double_item(o.w), lambda o: o.w[0]),
