@@ -24,7 +24,7 @@ from morula.core.primitives import build_tuple, load_global, make_function, unpa
 from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.ssa import prune_params, same
-from morula.core.traits import adjoint_object, contents
+from morula.core.traits import adjoint_object, parts_of
 
 Back = Callable[[Any], tuple[Any, ...]]
 
@@ -102,7 +102,7 @@ def held_by(values: tuple[Any, ...]) -> Held:
     waiting = list(values)
     while waiting:
         x = waiting.pop()
-        parts = None if id(x) in found else contents(x)
+        parts = None if id(x) in found else parts_of(x)
         if parts is not None:
             found[id(x)] = x, parts
             waiting += parts.values()
@@ -113,7 +113,7 @@ def changes(before: Held) -> list[tuple[Any, list[Any]]]:
     """Those that hold something else now, and where."""
     found = []
     for x, old in before:
-        new = contents(x) or {}
+        new = parts_of(x) or {}
         keys = [k for k in {**old, **new} if not same_part(old.get(k, old), new.get(k, new))]
         if keys:
             found.append((x, keys))

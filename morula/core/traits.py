@@ -9,7 +9,7 @@ adjoint_object.register(T)     the adjoint object of a mutable value, found by i
 collector.register(T)          what has reached a mutable result of a rule, by value
 on_entry.register(T)           an argument of type T as it is before the function runs
 remembered.register(T)         what a pullback needs of memory that its caller may change
-contents.register(T)           what a value of type T holds that may be changed, by key
+parts_of.register(T)           what a value of type T holds that may be changed, by key
 materialise.register(T)        the gradient that a user gets for an argument of type T
 """
 
@@ -141,7 +141,7 @@ def remembered(x: Any, known: dict[int, Any]) -> list[Callable[[], Callable[[], 
 
 
 @singledispatch
-def contents(x: Any) -> dict[Any, Any] | None:
+def parts_of(x: Any) -> dict[Any, Any] | None:
     """What a value holds that a function may change, by the keys of its adjoint object.
 
     Values are compared by identity, bytes by what they are. None: nothing.
