@@ -22,12 +22,13 @@ _entry_points: dict[str, list[EntryPoint]] = {}
 _searched: list[str] = []  # the path on which they were found
 _loaded: set[EntryPoint] = set()
 _lock = threading.RLock()
+_NAMED = (FunctionType, BuiltinFunctionType, type)
 _SHIP_NOTHING = {*sys.stdlib_module_names, "__main__", "morula"}
 
 
 def meet(primal: Any) -> bool:
     """Load the rules that the package of a callable ships; False: nothing was new."""
-    module = module_of(primal)
+    module = primal.__module__ if type(primal) is FunctionType else module_of(primal)
     if module in _met:
         return False
     package = module.split(".")[0] if type(module) is str else "__main__"
@@ -53,7 +54,7 @@ def module_of(primal: Any) -> Any:
     owner = primal
     if isinstance(primal, MethodDescriptorType):
         owner = primal.__objclass__
-    elif not isinstance(primal, FunctionType | BuiltinFunctionType | type):
+    elif not isinstance(primal, _NAMED):
         owner = type(primal)  # an object may answer to any attribute
     return getattr(owner, "__module__", None)
 
