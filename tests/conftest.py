@@ -37,7 +37,7 @@ KNOWN_GAPS = {
         "the specialised path reads an unbound closure variable as undefined"
     ),
     "test_compiled.py::test_gradient_functions_pickle_when_the_function_does": (
-        "grad(f) cannot be pickled yet"
+        "pickle saves functions by name, and the name of grad(f) is that of f"
     ),
     "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-gradient]": (
         "frames of inlined callees are missing from tracebacks"
