@@ -33,20 +33,11 @@ KNOWN_GAPS = {
     "test_objects.py::test_an_object_in_two_arguments_is_one_object[specialised]": (
         "the specialised path makes the gradient of each argument by itself"
     ),
-    "test_numbers.py::test_constants_have_no_tangents[<class 'int'>]": "project_to of a class",
-    "test_numbers.py::test_constants_have_no_tangents[<module": "project_to of a module",
     "test_boxes.py::test_unbound_variables_raise_what_python_raises[specialised]": (
         "the specialised path reads an unbound closure variable as undefined"
     ),
-    "test_elementwise.py::test_clip[bounds3]": "second derivative at array bounds",
     "test_compiled.py::test_gradient_functions_pickle_when_the_function_does": (
-        "grad(f) cannot be pickled yet"
-    ),
-    "test_compiled.py::test_a_scalar_rule_for_a_helper": (
-        "scalar_rule with a tuple for one argument"
-    ),
-    "test_compiled.py::test_a_thousand_gradient_functions_cost_one_transformation[general-value": (
-        "the general path does not keep one transformation for value_and_grad"
+        "pickle saves functions by name, and the name of grad(f) is that of f"
     ),
     "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-gradient]": (
         "frames of inlined callees are missing from tracebacks"
@@ -60,14 +51,6 @@ KNOWN_GAPS = {
     "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-nested]": (
         "frames of inlined callees are missing from tracebacks"
     ),
-    "test_traps.py::test_t9_a_reduction_with_where": "the cotangent where= leaves out is NaN",
-    "test_traps.py::test_t12_one_output_of_a_selection_with_ties[specialised-<lambda>1]": "median",
-    "test_traps.py::test_t12_one_output_of_a_selection_with_ties[general-<lambda>1]": "median",
-    "test_traps.py::test_t12_one_output_of_a_selection_with_ties[specialised-<lambda>3]": "quantile",
-    "test_traps.py::test_t12_one_output_of_a_selection_with_ties[general-<lambda>3]": "quantile",
-    "test_testing.py::test_structures_are_walked": "a dict as a thunk",
-    "test_testing.py::test_the_second_derivative_is_checked": "calls without a rule raise first",
-    "test_testing.py::test_entries_are_named_by_their_path": "the message names another entry",
 }
 
 

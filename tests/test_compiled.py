@@ -33,6 +33,7 @@ pytestmark = pytest.mark.usefixtures("path")
 def compilations(monkeypatch):
     """A list that grows by one at each transformation of a function, on either path."""
     done = []
+    monkeypatch.setattr(morula.core.general, "_forward_codes", {})
     for module, name in ((compiled.Gradient, "compile"), (morula.core.general, "transform")):
         original = getattr(module, name)
 
@@ -424,6 +425,25 @@ def test_a_scalar_rule_for_a_helper():
     assert g(3.0) == 12.0
     morula.scalar_rule(special)(lambda y, x: (3 * x,))
     assert g(3.0) == 18.0
+
+
+def test_a_rule_registered_while_a_program_is_made_counts_in_it(monkeypatch, path):
+    def double(x):
+        return 2 * x
+
+    compile_program = compiled.Gradient.compile
+    rules = [lambda x: (2 * x, lambda ȳ: (100 * ȳ,))]
+
+    def meanwhile(*args):
+        code = compile_program(*args)
+        if rules:
+            rrule(double)(rules.pop())
+        return code
+
+    monkeypatch.setattr(compiled.Gradient, "compile", meanwhile)
+    g = grad(lambda x: double(x) * x)
+    expected = 204.0 if path == "specialised" else 8.0
+    assert (g(2.0), g(2.0)) == (expected, expected)
 
 
 # -- polymorphic arguments -------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from morula import NoTangent, Tangent, frule, rrule
+from morula import NoTangent, Tangent, frule, non_differentiable, rrule
 from morula.testing import check_frule, check_gradient, check_rrule
 
 
@@ -255,12 +255,14 @@ def test_a_number_for_what_has_no_tangent_space_is_caught():
 
 
 def test_the_second_derivative_is_checked():
+    forgetful = non_differentiable(lambda x: x)
+
     def cube(x):
         return x**3
 
     @rrule(cube)
     def _(x: float):
-        return x**3, lambda ȳ: (3 * ȳ * float.fromhex(x.hex()) ** 2,)  # forgets where x came from
+        return x**3, lambda ȳ: (3 * ȳ * forgetful(x) ** 2,)
 
     check_rrule(cube, 2.0)
     with pytest.raises(AssertionError, match="the derivative of the rule of cube"):
@@ -334,5 +336,5 @@ def test_entries_are_named_by_their_path():
     def _(p: dict):
         return bent(p), lambda ȳ: ({"w": (0.0, 2 * ȳ)},)
 
-    with pytest.raises(AssertionError, match=re.escape("args[0].w[1] is 2.0, should be 1")):
+    with pytest.raises(AssertionError, match=re.escape("args[0].w[1] is 2, should be 1")):
         check_gradient(bent, {"w": (1.0, 2.0)})

@@ -90,9 +90,20 @@ class Family:
                 tries = 0 if found is None else found.tries + 1
                 if len(self.programs) >= self.most_programs:
                     self.programs.clear()
-                found = self.programs[key] = self.compile(f, key, tries, args)
+                found = self.programs[key] = self.compile_with_all_rules(f, key, tries, args)
                 self.kinds[kind_of(key)] += 1
         return found
+
+    def compile_with_all_rules(
+        self, f: FunctionType, key: tuple[Any, ...], tries: int, args: tuple[Any, ...]
+    ) -> Program:
+        """`compile`, once more if rules came in meanwhile: what a package ships, another thread's."""
+        while True:
+            before = _changes.count
+            program = self.compile(f, key, tries, args)
+            if _changes.count == before:
+                return program
+            self.first = None
 
     def compile(
         self, f: FunctionType, key: tuple[Any, ...], tries: int, args: tuple[Any, ...]
@@ -189,8 +200,18 @@ def family_of(
     return family
 
 
+class _Changes:
+    """How often rules have been registered."""
+
+    count = 0
+
+
+_changes = _Changes()
+
+
 def forget_programs() -> None:
     """Called when a rule is registered: whatever was compiled may mean something else now."""
+    _changes.count += 1
     for family in list(_families.values()):
         family.forget()
 

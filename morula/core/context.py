@@ -7,7 +7,7 @@ must be one object. Rules ask for it by `adjoint_of(x)` inside their pullbacks.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,6 +50,16 @@ def is_reached(x: Any) -> bool:
     if isinstance(adjoint, list):
         return not all(map(is_zero, adjoint))
     return adjoint is not None and not is_zero(getattr(adjoint, "cotangent", ZERO))
+
+
+def is_reached_at(x: Any, keys: Iterable[Any]) -> bool:
+    """Has a cotangent that is not zero reached one of these parts of the mutable value `x`?"""
+    adjoint = adjoint_if_any(x)
+    if isinstance(adjoint, list):
+        adjoint = dict(enumerate(adjoint))
+    if isinstance(adjoint, dict):
+        return not all(is_zero(adjoint.get(key, ZERO)) for key in keys)
+    return is_reached(x)
 
 
 @contextmanager

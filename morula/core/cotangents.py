@@ -296,11 +296,17 @@ def projector(x: Any) -> Callable[[Any], Any] | None:
     return None
 
 
+def hands_on(project: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Declare a projection that gives parts of a cotangent to adjoint objects: it must not wait."""
+    project.hands_on = True  # type: ignore[attr-defined]
+    return project
+
+
 def project_to(x: Any) -> Callable[[Any], Any]:
     """The projection of cotangents to the tangent space of `x`: `project_to(x)(x̄)`.
 
-    Real stays real, shape and dtype are kept, and so is structure. Zeros pass unchanged, thunks
-    are projected when they are computed.
+    Real stays real, shape and dtype are kept, and so is structure. Zeros pass unchanged. Thunks
+    are projected when they are computed; those of structures are computed at once.
 
     >>> project_to(1.0)(2 + 3j)
     2.0
@@ -311,7 +317,11 @@ def project_to(x: Any) -> Callable[[Any], Any]:
         if x̄ is ZERO or x̄ is NONE or project is None:
             return x̄
         if type(x̄) is Thunk:
-            return Thunk(lambda: projected(x̄.force()))
+            if not hasattr(project, "hands_on"):
+                return Thunk(lambda: projected(x̄.force()))
+            x̄ = x̄.force()
+            if isinstance(x̄, AbstractZero):
+                return x̄
         return project(x̄)
 
     return projected

@@ -59,10 +59,16 @@ def type_names(args: Iterable[Any]) -> str:
     return ", ".join(type(a).__name__ for a in args)
 
 
-def no_rule(fn: Any, args: Iterable[Any], where: str = "", reason: str = "") -> NoRuleError:
-    """No rule for a callable whose result reaches the gradient."""
+def no_rule(
+    fn: Any,
+    args: Iterable[Any],
+    where: str = "",
+    reason: str = "",
+    why: str = "whose result reaches the gradient",
+) -> NoRuleError:
+    """No rule for a callable that matters."""
     name = qualified_name(fn)
-    lines = [f"no reverse rule for {name}({type_names(args)}), whose result reaches the gradient"]
+    lines = [f"no reverse rule for {name}({type_names(args)}), {why}"]
     if where:
         lines.append(f"  {where}")
     if reason:
@@ -73,6 +79,14 @@ def no_rule(fn: Any, args: Iterable[Any], where: str = "", reason: str = "") -> 
         "ignore_derivatives(...), if it counts as constant"
     )
     return NoRuleError("\n".join(lines))
+
+
+def changed_in_place(fn: Any, x: Any) -> UnsupportedError:
+    """A callable that cannot be looked into changed a value whose cotangents go by value."""
+    return UnsupportedError(
+        f"{qualified_name(fn)} changes a {type(x).__name__} in place, which differentiated code "
+        f"cannot do yet: call it with a copy, or register a rule with @rrule, see docs/rules.md"
+    )
 
 
 def unsupported(construct: str, where: str, hint: str = "") -> UnsupportedError:

@@ -11,19 +11,20 @@ import inspect
 import operator
 from collections.abc import Callable
 from functools import partial
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 from morula.core import errors
 from morula.core.bytecode.lower import lower
-from morula.core.context import is_reached
+from morula.core.context import is_reached, is_reached_at
 from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
-from morula.core.registry import apply_rule, find_rrule, is_constant
+from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.ssa import prune_params, same
+from morula.core.traits import adjoint_object, parts_of
 
 Back = Callable[[Any], tuple[Any, ...]]
 
@@ -66,16 +67,65 @@ def resolves(t: type) -> Callable[[Resolver], Resolver]:
 
 @resolves(object)
 def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
-    """A callable that cannot be looked into: an error, if a cotangent reaches its result."""
+    """A callable that cannot be looked into: an error, if a cotangent reaches what it gives.
+
+    That is its result, and what it has changed.
+    """
+    before = held_by((fn, *args, *kwargs.values()))
     y = fn(*args, **kwargs)
     n = 1 + len(args) + len(kwargs)
+    changed = changes(before)
+    for x, _ in changed:
+        if adjoint_object(x) is None:
+            raise errors.changed_in_place(fn, x)
+    if type(y) is not GeneratorType:  # what a generator changes, it changes later
+        before = []
 
     def opaque_pullback(ȳ: Any) -> tuple[Any, ...]:
+        for x, keys in changed or changes(before):
+            if is_reached_at(x, keys):
+                why = f"which changes a {type(x).__name__} that the gradient runs through"
+                raise errors.no_rule(fn, args, reason=reason, why=why)
         if is_zero(ȳ) and not (n > 1 and is_reached(y) and not any(y is a for a in args)):
             return (ZERO,) * n
         raise errors.no_rule(fn, args, reason=reason)
 
     return y, opaque_pullback
+
+
+Held = list[tuple[Any, dict[Any, Any]]]
+
+
+def held_by(values: tuple[Any, ...]) -> Held:
+    """All mutable values that can be reached from these, with what they hold at present."""
+    found: dict[int, tuple[Any, dict[Any, Any]]] = {}
+    waiting = list(values)
+    while waiting:
+        x = waiting.pop()
+        parts = None if id(x) in found else parts_of(x)
+        if parts is not None:
+            found[id(x)] = x, parts
+            waiting += parts.values()
+    return list(found.values())
+
+
+def changes(before: Held) -> list[tuple[Any, list[Any]]]:
+    """Those that hold something else now, and where."""
+    found = []
+    for x, old in before:
+        new = parts_of(x) or {}
+        keys = [k for k in {**old, **new} if not same_part(old.get(k, old), new.get(k, new))]
+        if keys:
+            found.append((x, keys))
+    return found
+
+
+def same_part(old: Any, new: Any) -> bool:
+    """Is a part of a value what it was?"""
+    return old is new or (type(old) is bytes and old == new)
+
+
+non_differentiable(held_by, changes)
 
 
 @resolves(FunctionType)

@@ -17,6 +17,7 @@ import plum
 
 from morula.core import debug, errors
 from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
+from morula.core.shipped import meet
 from morula.core.traits import collector, makes_container, space_problem
 
 Pullback = Callable[[Any], tuple[Any, ...]]
@@ -214,8 +215,11 @@ class Registry:
         return found
 
     def get(self, primal: Any) -> Entry | None:
-        """The entry of a primal, if it has one."""
-        return self._entries.get(id(primal))
+        """The entry of a primal, if it has one; rules that its package ships are loaded first."""
+        found = self._entries.get(id(primal))
+        if found is None and meet(primal):
+            found = self._entries.get(id(primal))
+        return found
 
     def __iter__(self) -> Any:
         return iter(list(self._entries.values()))
@@ -317,12 +321,14 @@ def make(primal, partials, multiply):
         y = primal({args})
         def {name}_pullback(ȳ):
             {unpack} = partials(y, {args})
+            {only}
             return {products},
         return y, {name}_pullback
     def push_rule({annotated}):
         y = primal({args})
         def {name}_pushforward({tangents}):
             {unpack} = partials(y, {args})
+            {only}
             return {sum}
         return y, {name}_pushforward
     return rule, push_rule
@@ -333,8 +339,8 @@ def scalar_rule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
     """Declare a function of scalars by its partial derivatives; yields the rrule and the frule.
 
     `@scalar_rule(f) def _(y, a, b): return ∂y_∂a, ∂y_∂b`, from the result and the arguments; for
-    one argument the bare derivative may be returned. The derivatives are those of a holomorphic
-    function where arguments are complex: the pullback conjugates them.
+    one argument the bare derivative serves as well as a 1-tuple. The derivatives are those of a
+    holomorphic function where arguments are complex: the pullback conjugates them.
     """
     _require_callable(primal, "scalar_rule")
 
@@ -346,7 +352,10 @@ def scalar_rule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
             name=name or "scalar",
             args=", ".join(names),
             annotated=", ".join(names),
-            unpack=", ".join(f"d_{n}" for n in names) + ("," if len(names) > 1 else ""),
+            unpack=", ".join(f"d_{n}" for n in names),
+            only=""
+            if len(names) > 1
+            else "if isinstance(d_{0}, tuple): d_{0}, = d_{0}".format(*names),
             products=", ".join(f"multiply(ȳ, d_{n})" for n in names),
             tangents=", ".join(f"dot_{n}" for n in names),
             sum=" + ".join(f"d_{n} * dot_{n}" for n in names),

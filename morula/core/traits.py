@@ -9,6 +9,7 @@ adjoint_object.register(T)     the adjoint object of a mutable value, found by i
 collector.register(T)          what has reached a mutable result of a rule, by value
 on_entry.register(T)           an argument of type T as it is before the function runs
 remembered.register(T)         what a pullback needs of memory that its caller may change
+parts_of.register(T)           what a value of type T holds that may be changed, by key
 materialise.register(T)        the gradient that a user gets for an argument of type T
 """
 
@@ -137,6 +138,15 @@ def remembered(x: Any, known: dict[int, Any]) -> list[Callable[[], Callable[[], 
     `known` are the values seen so far, by identity.
     """
     return []
+
+
+@singledispatch
+def parts_of(x: Any) -> dict[Any, Any] | None:
+    """What a value holds that a function may change, by the keys of its adjoint object.
+
+    Values are compared by identity, bytes by what they are. None: nothing.
+    """
+    return None
 
 
 def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:

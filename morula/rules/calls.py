@@ -140,7 +140,7 @@ non_differentiable(copies, changes)
 
 
 def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
-    """A callable that cannot be looked into; what it does to containers is an error, if it matters.
+    """A callable that cannot be looked into.
 
     What only moves the items of a list, as heapq does, is followed by their identity.
     """
@@ -152,18 +152,7 @@ def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
     moved = None if kwargs else moves(before, changed, args, y)
     if moved is not None:
         return y, partial(put_back_items, *moved, len(args))  # type: ignore[call-arg]
-
-    def compiled_pullback(ȳ: Any) -> tuple[Any, ...]:
-        for x in changed:
-            if is_reached(x):
-                raise no_rule(
-                    fn,
-                    args,
-                    reason=f"it changes a {type(x).__name__} that the gradient runs through",
-                )
-        return back(ȳ)
-
-    return y, compiled_pullback
+    return y, back
 
 
 def moves(before: Any, changed: list[Any], args: tuple[Any, ...], y: Any) -> Any:

@@ -25,6 +25,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    hands_on,
     is_zero,
     no_tangent,
     non_differentiable,
@@ -390,6 +391,7 @@ def _(x: tuple) -> Any:
             return ZERO
         return parts[i](c) if i in parts else project_to(x[i])(c)
 
+    @hands_on
     def project_tuple(x̄: Any) -> Any:
         if isinstance(x̄, Tangent):
             pieces = {position(x, k): c for k, c in x̄.items()}
@@ -808,6 +810,7 @@ non_differentiable(stable_order)
 def _(x: list) -> Any:
     items = x[:]
 
+    @hands_on
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the list."""
         bars = adjoint_of(x)

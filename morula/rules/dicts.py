@@ -19,6 +19,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    hands_on,
     non_differentiable,
     primitives,
     project_to,
@@ -429,6 +430,7 @@ def _(kwargs: dict):
 def _(x: dict) -> Any:
     items = dict(x)
 
+    @hands_on
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the dict."""
         if not isinstance(x̄, (dict, Tangent)):

@@ -24,7 +24,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.elementwise import infinite_less, share_of
-from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.indexing import marked_like, scatter
 from morula.rules.arrays.reductions import (
     add_shared,
     attaining,
@@ -32,7 +32,7 @@ from morula.rules.arrays.reductions import (
     plus_shared,
     shared,
 )
-from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.structural import Selected, masked, selected
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
 
 
@@ -161,7 +161,7 @@ def fresh_zeros(shape: Any) -> Any:
 def set_at(zeros: Any, c: Any, index: Any) -> Any:
     """`c` as the entries of fresh zeros that a plain index meets, in place."""
     zeros[index] = c
-    return zeros
+    return zeros if type(c) is not Selected else marked_like(zeros, c, index)
 
 
 @folds(scatter)

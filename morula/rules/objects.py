@@ -47,6 +47,7 @@ from morula.core.extend import (
     call,
     collector,
     gradient_for,
+    hands_on,
     is_zero,
     materialise,
     no_rule,
@@ -836,6 +837,7 @@ def _(x: Any) -> Any:
         return None
     fields = own_fields(x)
 
+    @hands_on
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the table of the object."""
         if not isinstance(x̄, Tangent) and not isinstance(x̄, dict):
@@ -871,7 +873,9 @@ for _type in (
     FunctionType, CellType,
 ):  # fmt: skip
     collector.register(_type, lambda y: None)
-for _type in (type, ModuleType, FunctionType, CellType, property, staticmethod, classmethod):
+for _type in (type, ModuleType, property, staticmethod, classmethod):
+    projector.register(_type, lambda x: lambda x̄: NONE)
+for _type in (FunctionType, CellType):
     projector.register(_type, lambda x: None)
 for _type in (property, staticmethod, classmethod):
     adjoint_object.register(_type, lambda x: None)
@@ -900,10 +904,14 @@ def _(x: Any, known: dict[int, Any]) -> Any:
     return found
 
 
+# Modules of the standard library whose classes are there to hold a user's values.
+HOLDERS = ("__main__", "types", "collections", "argparse")
+
+
 def is_part_of_python(cls: type) -> bool:
     """Is it a class of the standard library: a logger, a lock, a path? They hold no parameters."""
     module = str(cls.__module__).split(".")[0]
-    return module in sys.stdlib_module_names and module not in ("__main__", "types")
+    return module in sys.stdlib_module_names and module not in HOLDERS
 
 
 non_differentiable(is_part_of_python)
@@ -960,6 +968,9 @@ def _(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     picture = on_entry(x, {})
     if picture is not x:
         return materialise(picture, x̄, reaching(of))
+    table = of(x) if has_fields(type(x)) and is_by_identity(x) else None
+    if isinstance(table, dict) and not all(map(is_zero, table.values())):
+        return Tangent[type(x)]({name: unthunk(c) for name, c in table.items() if not is_zero(c)})
     x̄ = unthunk(x̄)
     return None if is_zero(x̄) else x̄
 

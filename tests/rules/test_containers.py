@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from morula import Tangent, gradient, pullback, rrule
+from morula import Tangent, Thunk, gradient, pullback, rrule
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -371,3 +371,36 @@ def test_errors_are_those_of_the_plain_call():
 def unpack_two(xs):
     a, b = xs
     return a * b
+
+
+# -- thunks ----------------------------------------------------------------------------------------
+
+
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+STRUCTURES = {
+    list: (lambda xs: tuple(xs), lambda a, b: [a, b], lambda a, b: [a, b]),
+    dict: (lambda xs: tuple(xs.values()), lambda a, b: {"a": a, "b": b}, lambda a, b: {"a": a, "b": b}),
+    tuple: (lambda xs: (xs[0][0], xs[1]), lambda a, b: ([a], b), lambda a, b: ([a], b)),
+    Pair: (lambda xs: (xs.a, xs.b), Pair, lambda a, b: Tangent[Pair](a=a, b=b)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_a_rule_may_give_a_thunk_for_a_structure(kind, path):
+    parts, make, mirror = STRUCTURES[kind]
+
+    def product(xs):
+        a, b = parts(xs)
+        return a * b
+
+    @rrule(product)
+    def _(xs: kind):
+        a, b = parts(xs)
+        return a * b, lambda ȳ: (Thunk(lambda: mirror(ȳ * b, ȳ * a)),)
+
+    assert gradient(product, make(2.0, 3.0)) == (mirror(3.0, 2.0),)
+    assert gradient(lambda x: product(make(x, 3 * x)), 2.0) == (12.0,)

@@ -8,6 +8,7 @@ arithmetic       + - * / ** % and the ufuncs behind them
 elementwise      the other ufuncs, where, clip, parts of complex numbers
 reductions       sum, mean, prod, var, max, cumsum, …
 products         matmul, dot, einsum, …
+quantiles        median, quantile, percentile
 indexing         x[i], take, sort, …
 shapes           reshape, transpose, concatenate, …
 construction     array, full, linspace, astype, float, …
@@ -29,6 +30,7 @@ from morula.rules.arrays import (
     indexing,
     inplace,
     products,
+    quantiles,
     reductions,
     sequences,
     shapes,
@@ -49,6 +51,7 @@ __all__ = [
     "indexing",
     "inplace",
     "products",
+    "quantiles",
     "reductions",
     "sequences",
     "shapes",

@@ -17,7 +17,7 @@ import numpy as np
 
 from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import spread
-from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.structural import Selected, masked, selected
 from morula.rules.arrays.traits import tangent_dtype
 from morula.rules.arrays.types import Anything
 
@@ -54,14 +54,23 @@ def scatter(ȳ, index, shape, dtype):
         basic = isinstance(index, _BASIC) and not isinstance(index, bool)
     if basic:
         x̄[index] = ȳ
-        return x̄
+        return x̄ if type(ȳ) is not Selected else marked_like(x̄, ȳ, index)
     mask = np.asarray(index) if isinstance(index, np.ndarray | list) else None
     if mask is not None and mask.dtype == bool:
         x̄[mask] = ȳ
         where = mask if mask.ndim == x̄.ndim else spread(_lengthened(mask, x̄.ndim), shape)
         return selected(x̄, where)
     np.add.at(x̄, index, ȳ)
-    return x̄
+    return x̄ if type(ȳ) is not Selected else marked_like(x̄, ȳ, index)
+
+
+def marked_like(x̄, ȳ, index):
+    """`x̄`, structurally zero where all that came to it from `ȳ` at `index` is."""
+    if ȳ._where is None:
+        return x̄
+    where = np.zeros(x̄.shape, bool)
+    np.logical_or.at(where, index, ȳ._where)
+    return selected(x̄, where)
 
 
 def _lengthened(mask: np.ndarray, ndim: int) -> np.ndarray:

@@ -52,7 +52,12 @@ def restored_where(ȳ, shape, axis, keepdims, where):
     """`restore`, for the entries that were asked for."""
     if where is True:
         return spread(ȳ, shape) if axis is None else restore(ȳ, shape, axis, keepdims)
-    return masked(restore(ȳ, shape, axis, keepdims), where)
+    return asked_for(restore(ȳ, shape, axis, keepdims), where)
+
+
+def asked_for(x̄, where):
+    """`x̄`, structurally zero at the entries that `where` leaves out."""
+    return x̄ if where is True else selected(x̄, np.asarray(where))
 
 
 def count(shape, axis, keepdims, where):
@@ -106,7 +111,7 @@ def _(
     def var_pullback(ȳ):
         n = count(shape, axis, keepdims, where) - ddof
         share = restore(np.true_divide(ȳ * 2, n), shape, axis, keepdims)
-        ā = share * deviations(a, axis, where, mean)
+        ā = asked_for(share * deviations(a, axis, where, mean), where)
         return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
 
     y = np.var(a, axis, dtype, ddof=ddof, keepdims=keepdims, **_asked(where, mean))
@@ -126,7 +131,8 @@ def _(
     def std_pullback(ȳ):
         n = count(shape, axis, keepdims, where) - ddof
         share = quotient(np.true_divide(ȳ, n), y)
-        ā = restore(share, shape, axis, keepdims) * deviations(a, axis, where, mean)
+        share = restore(share, shape, axis, keepdims)
+        ā = asked_for(share * deviations(a, axis, where, mean), where)
         return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
 
     return y, std_pullback
@@ -229,7 +235,7 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
         each = ȳ if initial is NO_VALUE else ȳ * np.conjugate(initial)
         ā = restore(each, shape, axis, keepdims) * others.conjugate()
         return (
-            ā if where is True else masked(ā, where),
+            asked_for(ā, where),
             NoTangent(),
             NoTangent(),
             NoTangent() if initial is NO_VALUE else total(ȳ * bare.conjugate()),
@@ -356,7 +362,8 @@ def extreme_cotangents(ȳ, a, y, axis, keepdims, where, initial):
     """ȳ to the entries that attain y."""
     mask = attains(a, y, axis, keepdims, where)
     n = attaining(mask, axis, keepdims, initial, y)
-    return masked(restore(ȳ / n, a.shape, axis, keepdims), mask)
+    ā = masked(restore(ȳ / n, a.shape, axis, keepdims), mask)
+    return asked_for(ā, where)
 
 
 def initial_cotangent(ȳ, a, y, axis, keepdims, where, initial):
@@ -411,8 +418,7 @@ def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False):
     kept = ~np.isnan(a)
 
     def nansum_pullback(ȳ):
-        ā = restored_where(ȳ, kept.shape, axis, keepdims, kept)
-        return selected(ā, kept), NoTangent(), NoTangent()
+        return restored_where(ȳ, kept.shape, axis, keepdims, kept), NoTangent(), NoTangent()
 
     return np.nansum(a, axis, dtype, keepdims=keepdims), nansum_pullback
 
@@ -423,8 +429,7 @@ def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False):
 
     def nanmean_pullback(ȳ):
         n = np.maximum(count(kept.shape, axis, keepdims, kept), 1)
-        ā = restored_where(ȳ / n, kept.shape, axis, keepdims, kept)
-        return selected(ā, kept), NoTangent(), NoTangent()
+        return restored_where(ȳ / n, kept.shape, axis, keepdims, kept), NoTangent(), NoTangent()
 
     return np.nanmean(a, axis, dtype, keepdims=keepdims), nanmean_pullback
 

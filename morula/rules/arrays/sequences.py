@@ -39,7 +39,8 @@ FIRST: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ptp, np.cumsum, np.cumprod,
     np.trace, np.diagonal, np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims,
     np.repeat, np.tile, np.roll, np.flip, np.diff, np.take, np.diag, np.tril, np.triu, np.sort,
-    np.clip, np.nansum, np.nanmean, np.pad,
+    np.clip, np.nansum, np.nanmean, np.pad, np.median, np.quantile, np.percentile, np.nanmedian,
+    np.nanquantile, np.nanpercentile,
 )  # fmt: skip
 OF_SCALARS: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ravel, np.reshape, np.squeeze,

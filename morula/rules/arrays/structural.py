@@ -41,6 +41,9 @@ class Selected(np.ndarray):
         return result if out is None else (out[0] if len(out) == 1 else out)
 
     def __array_function__(self, func, types, args, kwargs):
+        if func in _MOVING and type(args[0]) is Selected:
+            rest = _plain_tree(args[1:])
+            return args[0]._moved(lambda x: func(x, *rest, **kwargs))
         return func(*_plain_tree(args), **_plain_tree(kwargs))
 
     def __reduce__(self):
@@ -132,6 +135,11 @@ def _either(a: Any, b: Any) -> Any:
     return None if a is None or b is None else a | b
 
 
+# Functions that put the entries of their first argument elsewhere.
+_MOVING = {
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.expand_dims,
+    np.squeeze, np.flip, np.roll, np.rot90, np.broadcast_to, np.take, np.take_along_axis, np.repeat,
+}  # fmt: skip
 _MARKED = {
     np.multiply: _both,
     np.divide: _first,

@@ -27,7 +27,7 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import refuse
-from morula.rules.arrays.reductions import attaining, attains
+from morula.rules.arrays.reductions import asked_for, attaining, attains
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.types import NO_VALUE, Anything
 
@@ -148,7 +148,7 @@ def _(
             mask = attains(array, y, axis, keepdims, where)
             n = attaining(mask, axis, keepdims, initial, y)
             ā = selected(restore(ȳ / n, array.shape, axis, keepdims), mask)
-        return NoTangent(), ā if where is True else selected(ā, where), *_N2, *_N2, *_N2
+        return NoTangent(), asked_for(ā, where), *_N2, *_N2, *_N2
 
     return y, other_reduce_pullback
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import grad
+from morula import grad, gradient
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -64,6 +64,17 @@ def test_where(rng, fn):
     check_rrule(fn, x, where=where, **extra)
     check_rrule(fn, x, axis=1, where=where, **extra)
     check_rrule(fn, x, axis=0, where=where, keepdims=True, **extra)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("fn", [*SUMS, np.max, np.min, np.hypot.reduce, np.fmax.reduce])
+def test_what_where_leaves_out_counts_as_not_computed(fn, path):
+    mask = np.array([True, False, True])
+    keywords = {} if fn in (*SUMS, np.hypot.reduce) else {"initial": 2.5}
+    found = gradient(lambda x: fn(np.sqrt(x), where=mask, **keywords), np.array([4.0, 0.0, 9.0]))[0]
+    kept = gradient(lambda x: fn(np.sqrt(x), **keywords), np.array([4.0, 9.0]))[0]
+    assert found[1] == 0
+    np.testing.assert_allclose(found[mask], kept)
 
 
 @pytest.mark.parametrize("fn", [np.sum, np.prod, np.max, np.min])

@@ -40,7 +40,8 @@ def test_operators_with_an_array(fn):
 
 ARGUMENTS = {
     np.reshape: ((4,),), np.expand_dims: (0,), np.repeat: (2,), np.tile: (2,), np.roll: (1,),
-    np.take: (1,), np.clip: (0.1, 0.5), np.pad: (1,),
+    np.take: (1,), np.clip: (0.1, 0.5), np.pad: (1,), np.quantile: (0.3,), np.percentile: (30.0,),
+    np.nanquantile: (0.3,), np.nanpercentile: (30.0,),
 }  # fmt: skip
 
 

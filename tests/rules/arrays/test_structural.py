@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 
+from morula import gradient
 from morula.core.extend import ZeroTangent, accumulate, find_rrule
 from morula.core.registry import apply_rule
 from morula.rules.arrays.structural import Selected, masked, selected
@@ -96,3 +97,37 @@ def test_masked(n):
     x̄[1] = np.inf
     assert masked(x̄, mask).sum() == n / 2
     assert masked(x̄.astype("f4"), mask).dtype == np.float32
+
+
+MOVES = [
+    lambda r: r[::-1],
+    lambda r: r[None],
+    lambda r: r[np.array([0, 1, 2])],
+    lambda r: r[[0, 1, 1]],
+    lambda r: r[...],
+    lambda r: np.flip(r),
+    lambda r: np.roll(r, 1),
+    lambda r: np.squeeze(r[:, None]),
+    lambda r: np.expand_dims(r, 1),
+    lambda r: r.reshape(3, 1).T,
+    lambda r: np.stack([r, r], 1),
+    lambda r: np.concatenate([r[:2], r[1:]]),
+    lambda r: np.broadcast_to(r[:, None], (3, 2)),
+    lambda r: np.moveaxis(r[:, None], 0, 1),
+    lambda r: np.take(r, [0, 1]),
+    lambda r: r[:, None] * np.ones((3, 2)),
+]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_what_moves_entries_keeps_the_branch_that_was_not_taken(move, path):
+    x = np.array([4.0, 0.0, 9.0])
+
+    def f(x):
+        r = move(np.sqrt(x))
+        return np.where(r > 0, r, 0.0).sum()
+
+    found = gradient(f, x)[0]
+    times = np.array([np.count_nonzero(move(x) == v) for v in x])
+    np.testing.assert_allclose(found[[0, 2]], [times[0] / 4, times[2] / 6])
+    assert found[1] == 0

@@ -1,0 +1,84 @@
+"""Rules that packages ship: what they name in the entry-point group `morula.rules`.
+
+    [project.entry-points."morula.rules"]
+    mypackage = "mypackage.adjoints"          # or "mypackage.adjoints:register"
+
+The object is loaded when a callable of `mypackage` is first looked up in a differentiated program,
+and called if it is callable. So the package need not import Morula, nor its users the rules.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib.metadata import EntryPoint, entry_points
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
+from typing import Any
+
+GROUP = "morula.rules"
+
+_met: set[Any] = set()  # modules the rules of whose packages are there
+_entry_points: dict[str, list[EntryPoint]] = {}
+_searched: list[str] = []  # the path on which they were found
+_loaded: set[EntryPoint] = set()
+_lock = threading.RLock()
+_NAMED = (FunctionType, BuiltinFunctionType, type)
+_SHIP_NOTHING = {*sys.stdlib_module_names, "__main__", "morula"}
+
+
+def meet(primal: Any) -> bool:
+    """Load the rules that the package of a callable ships; False: nothing was new."""
+    module = primal.__module__ if type(primal) is FunctionType else module_of(primal)
+    if module in _met:
+        return False
+    package = module.split(".")[0] if type(module) is str else "__main__"
+    if package in _SHIP_NOTHING:
+        _met.add(module)
+        return False
+    with _lock:
+        if module in _met:
+            return False
+        _met.add(module)  # its rules look up callables of the package
+        found = shipped_by(package)
+        try:
+            for entry_point in found:
+                load(entry_point)
+        except BaseException:
+            _met.discard(module)
+            raise
+    return bool(found)
+
+
+def module_of(primal: Any) -> Any:
+    """The name of the module that a callable, or what it is of, was defined in."""
+    owner = primal
+    if isinstance(primal, MethodDescriptorType):
+        owner = primal.__objclass__
+    elif not isinstance(primal, _NAMED):
+        owner = type(primal)  # an object may answer to any attribute
+    return getattr(owner, "__module__", None)
+
+
+def shipped_by(package: str) -> list[EntryPoint]:
+    """The entry points of a package that have not been loaded yet."""
+    if _searched != sys.path:
+        _searched[:] = sys.path
+        _entry_points.clear()
+        for entry_point in entry_points(group=GROUP):
+            _entry_points.setdefault(entry_point.name, []).append(entry_point)
+    return [e for e in _entry_points.get(package, ()) if e not in _loaded]
+
+
+def load(entry_point: EntryPoint) -> None:
+    """Load what an entry point names, and call it if it can be called."""
+    try:
+        register = entry_point.load()
+        if callable(register):
+            register()
+    except Exception as error:
+        error.add_note(
+            f"in the rules that a package ships: {entry_point.name} = {entry_point.value!r} in the "
+            f"entry-point group {GROUP}"
+        )
+        raise
+    _loaded.add(entry_point)

@@ -1,0 +1,46 @@
+"""The parts of mutable values, by which it is seen what a function changed that has no rule.
+
+Objects of the standard library (a logger, a lock) are not looked into: they hold no parameters.
+Tests: tests/rules/test_parts.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import parts_of
+from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, read_slot, slots_of
+
+parts_of.register(list, lambda x: dict(enumerate(x)))
+parts_of.register(tuple, lambda x: dict(enumerate(x)))
+parts_of.register(dict, dict)
+parts_of.register(set, lambda x: {item: item for item in x})
+parts_of.register(MethodType, lambda x: {"__self__": x.__self__, "__func__": x.__func__})
+parts_of.register(FunctionType, lambda x: dict(enumerate(x.__closure__ or ())))
+parts_of.register(CellType, lambda x: {} if x == CellType() else {"value": x.cell_contents})
+for _type in (str, bytes, numbers.Number, np.generic, type, ModuleType):
+    parts_of.register(_type, lambda x: None)
+
+
+@parts_of.register(object)
+def _(x: Any) -> Any:
+    if not has_fields(type(x)) or is_part_of_python(type(x)) or not is_by_identity(x):
+        return None
+    fields = {name: read_slot(x, name) for name in slots_of(type(x))}
+    with contextlib.suppress(AttributeError):  # there may be slots only
+        fields.update(object.__getattribute__(x, "__dict__"))
+    return fields
+
+
+@parts_of.register(np.ndarray)
+def _(x: np.ndarray) -> Any:
+    """Its bytes, if it holds numbers that have a derivative and can be written to."""
+    return {"data": x.tobytes()} if x.dtype.kind in "fc" and x.flags.writeable else None
+
+
+del _type
