@@ -33,13 +33,21 @@ from morula.core.cotangents import (
 from morula.core.emit import merge_blocks
 from morula.core.general import call as general_call
 from morula.core.infer import Inference
-from morula.core.inline import inline
+from morula.core.inline import EFFECTS, inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     alias,
     build_tuple,
+    dict_merge,
+    dict_update,
+    list_append,
+    list_extend,
     make_function,
+    map_add,
     maybe_zero,
+    set_add,
+    set_cell,
+    set_update,
     sum_if_any,
 )
 from morula.core.registry import (
@@ -58,6 +66,7 @@ from morula.core.reverse import (
 )
 from morula.core.simplify import PURE, is_trusted, share, simplify_once
 from morula.core.specialise import (
+    REPEATABLE,
     NotSpecialised,
     Specialiser,
     bail_out,
@@ -68,6 +77,7 @@ from morula.core.specialise import (
 )
 from morula.core.traits import (
     Known,
+    coarse_detail,
     contents,
     field,
     gives_new,
@@ -113,13 +123,15 @@ class Adjoint:
         s = self.specialiser
         self.leaves = leaves
         self.sums = sums
+        self.types = s.types
+        self.arrays_change = any(map(self.may_change_arrays, s.ir.calls()))
+        share(s.ir, lambda block, call: None, self.gives_the_same)
         may_begin_anew = all(may_run_twice(s, c) for c in s.ir.calls())
         prepared = [found for p in PREPARATIONS if (found := p(self)) is not None]
         if not prepared and self.may_change_leaves():
             raise NotSpecialised("an argument may be changed in place")
         self.varied = prepared[0] if prepared else varied_variables(s, leaves)
         self.reversal = r = Reversal(s.ir, self.plan, list(leaves))
-        self.types = s.types
         r.build()
         if r.exit not in r.primal:
             raise NotSpecialised("it always ends in an exception")
@@ -559,7 +571,31 @@ class Adjoint:
                 return False
             return block if any(a in loop_values for a in call.args) else loops
 
-        share(self.ir, side)
+        share(self.ir, side, self.gives_the_same)
+
+    def gives_the_same(self, call: Call) -> bool:
+        """Does a call with these operands always give the same, which nothing changes?"""
+        entry = registry.get(call.primitive)
+        if entry is None or not entry.stable or self.types.get(call.out) is None:
+            return False
+        return all(map(self.is_unchanging, (*call.args, call.out)))
+
+    def may_change_arrays(self, call: Call) -> bool:
+        """May a call change a value that goes by value, of which nothing is known?"""
+        entry = registry.get(call.primitive)
+        if id(call.primitive) in EFFECTS and id(call.primitive) not in GROWING:
+            targets = call.args[:1]
+        elif (
+            id(call.primitive) in REPEATABLE
+            or id(call.primitive) in PURE
+            or id(call.primitive) in GROWING
+            or (entry is not None and (entry.stable or entry.constant))
+            or self.specialiser.callee_of(call) is not None
+        ):
+            return False
+        else:
+            targets = call.args
+        return any(not t or any(k in coarse_detail for k in t) for t in map(self.types_of, targets))
 
     def mark_pure_calls(self) -> None:
         """Type-stable functions of values of known types have no effect but their result.
@@ -589,10 +625,10 @@ class Adjoint:
 
     def is_unchanging(self, x: Operand) -> bool:
         """Is the operand a value that nothing can change?"""
-        value = self.types.get(x) if type(x) is Var else x
-        if value is None:
+        types = self.types_of(x)
+        if self.arrays_change and any(t in coarse_detail for t in types):
             return False
-        return all(is_immutable(k.type) for k in possibilities(value))  # type: ignore[arg-type]
+        return bool(types) and all(map(is_immutable, types))
 
     def lower_sum(self, call: Call, definite: set[Operand], opaque: set[Var]) -> None:
         a, b = call.args
@@ -676,6 +712,21 @@ def rule(items, i):
     rule: FunctionType = scope["rule"]
     return rule
 
+
+# What changes containers only.
+GROWING = {
+    id(f)
+    for f in (
+        dict_merge,
+        dict_update,
+        list_append,
+        list_extend,
+        map_add,
+        set_add,
+        set_cell,
+        set_update,
+    )
+}
 
 ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
 

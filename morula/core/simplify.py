@@ -557,8 +557,10 @@ def fold_branches(ir: IR) -> bool:
     return changed
 
 
-def share(ir: IR, side: Callable[[Block, Call], Hashable]) -> bool:
-    """Compute what is computed twice once: calls without effects of the same operands.
+def share(
+    ir: IR, side: Callable[[Block, Call], Hashable], gives_the_same: Callable[[Call], bool]
+) -> bool:
+    """Compute what is computed twice once: calls that give the same for the same operands.
 
     A value is shared where its block dominates, among calls that are on the same `side`.
     """
@@ -576,7 +578,7 @@ def share(ir: IR, side: Callable[[Block, Call], Hashable]) -> bool:
         for call in block.calls:
             call.fn = _find(mapping, call.fn)
             call.args = tuple([_find(mapping, a) for a in call.args])
-            key = _key_of(call, side(block, call))
+            key = _key_of(call, side(block, call)) if gives_the_same(call) else None
             if key is None or call.out in overwritten:
                 kept.append(call)
             elif key in known:
@@ -592,8 +594,6 @@ def share(ir: IR, side: Callable[[Block, Call], Hashable]) -> bool:
 
 def _key_of(call: Call, side: Hashable) -> Any:
     """What two calls that give the same have in common; None: the call stands for itself."""
-    if not call.movable or call.primitive is None or id(call.primitive) in PURE:
-        return None
     if is_written(call.primitive):
         return None
     return side, id(call.primitive), call.keywords, tuple([_operand_key(a) for a in call.args])

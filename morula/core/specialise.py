@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from morula.core import errors, primitives
@@ -14,7 +14,7 @@ from morula.core.cells import promote_cells
 from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
-from morula.core.inline import inline
+from morula.core.inline import EFFECTS, MUTATORS, inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     actual_attribute,
@@ -32,6 +32,7 @@ from morula.core.registry import is_constant, registry, times_conjugate
 from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
 from morula.core.traits import (
     Known,
+    coarse_detail,
     contents,
     detail_matches,
     detail_tests,
@@ -39,7 +40,7 @@ from morula.core.traits import (
     is_written,
     only_reads,
 )
-from morula.core.values import Value, coarsened, known, known_value
+from morula.core.values import Value, coarsened, known, known_value, possibilities
 
 if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
@@ -93,6 +94,17 @@ class Specialiser(Inference):
         self.infer()
         if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise AssumptionsUnsafe
+        if any(map(self.changes_value, self.ir.calls())):
+            raise NotSpecialised("a value that goes by value is changed in place")
+
+    def changes_value(self, call: Call) -> bool:
+        """Does a call change an array in place? Then it matters when other calls read it."""
+        fn = call.primitive
+        by_name = isinstance(fn, MethodDescriptorType) and fn.__name__ in MUTATORS
+        if not call.args or not (by_name or id(fn) in EFFECTS):
+            return False
+        value = self.value(call.args[0])
+        return value is not None and any(k.type in coarse_detail for k in possibilities(value))
 
     def limit_size(self) -> None:
         """A very long function goes by the general path, which is transformed faster."""

@@ -1,10 +1,13 @@
 """What is emitted for programs of known types: nothing that the types make superfluous."""
 
 import math
+import random
 
 import numpy as np
+import pytest
 
 from morula import code_adjoint, grad
+from morula.core.extend import UnsupportedError
 
 
 def test_constants_of_modules_in_rules_are_folded():
@@ -25,3 +28,43 @@ def test_cotangents_that_are_put_off_are_computed_where_they_are_needed(path):
     t = np.float64(3.25)
     slope = np.cos(t) + 2 * 1.5 ** (2 * t) * np.log(1.5)
     assert np.allclose(grad(program)(x), [slope, 0, slope], rtol=1e-5)
+
+
+def test_what_is_computed_twice_is_differentiated_once():
+    def program(x):
+        return np.sum(x[:-1] ** 2) + np.sum(np.exp(x[:-1]))
+
+    x = np.arange(4.0)
+    printed = str(code_adjoint(program, x))
+    assert printed.count("operator.getitem") == 1
+    assert "add_at" not in printed
+    assert np.allclose(grad(program)(x), [*(2 * x[:-1] + np.exp(x[:-1])), 0])
+
+
+def test_two_arrays_of_the_same_values_are_two(path):
+    """Of which one is changed, so that nothing may be shared or moved; that is refused, not wrong."""
+
+    def program(x):
+        a, b = np.ones(3), np.ones(3)
+        a[0] = 7.0
+        return x * b[0] + x * a[0]
+
+    def in_place(x):
+        a = np.ones(3) * 2
+        b = a * 3
+        a -= 1
+        return x * b[0]
+
+    for f in (program, in_place):
+        with pytest.raises(UnsupportedError, match="in place"):
+            grad(f)(2.0)
+
+
+def test_what_an_unknown_function_may_have_changed_is_read_again():
+    def program(x):
+        a, b = np.arange(3.0), np.arange(3.0)
+        before = a * 2
+        random.Random(1).shuffle(a)
+        return x * (before + a * 2 + b) @ np.array([1.0, 10.0, 100.0])
+
+    assert grad(program)(1.0) == program(1.0)
