@@ -129,8 +129,13 @@ class Reversal:
         twin = {b: ir.block() for b in self.primal if b in live}
         self.start.branches = [Branch(twin[self.exit])]
         pairs = {b: self.differentiate_calls(b) for b in self.primal}
-        for block, adjoint in twin.items():
-            adjoint = self.adjoint_of_calls(adjoint, pairs[block])
+        self.bars.follow(twin[self.exit], self.start)
+        self.ways: dict[Block, list[Block]] = {b: [] for b in twin}  # from which the adjoint is entered
+        for block in reversed(twin):  # against the arrows, so that mostly the ways in are known
+            ways_out = [b for b in block.successors() if b in live]
+            if len(ways_out) == 1 and self.ways[block]:
+                self.bars.follow(twin[block], self.ways[block][0])
+            adjoint = self.adjoint_of_calls(twin[block], pairs[block])
             self.go_back(block, adjoint, predecessors[block], tags[block], twin)
         self.mark_loops()
         cotangents = [self.bars.read(self.end, v, v.name + "̄") for v in self.wanted]
@@ -197,7 +202,7 @@ class Reversal:
             run, after = self.ir.block(), self.ir.block()
             nothing = self.append(block, operator.is_, ȳ, Const(ZERO))
             block.branches = [Branch(after, (), nothing), Branch(run)]
-            self.bars.seal(run, (block, block.branches[1]))
+            self.bars.follow(run, block)
             self.pull_back(run, pair, back, ȳ)
             run.branches = [Branch(after)]
             self.bars.seal(after, (block, block.branches[0]), (run, run.branches[0]))
@@ -238,9 +243,12 @@ class Reversal:
         edges_back = []
         for source, branch in edges:
             edge = self.ir.block()
+            if len(edges) <= 2:
+                self.bars.follow(edge, adjoint)
             self.adjoint_of_arguments(edge, block, branch)
             self.backwards.append((source, block, edge))
             edge.branches = [Branch(twin[source])]
+            self.ways[source].append(edge)
             edges_back.append(edge)
         loop = self.loop_of.get(block)
         if len(edges_back) == 1:

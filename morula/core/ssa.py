@@ -36,6 +36,10 @@ class Variables:
         """
         self._sealed[block] = list(edges)
 
+    def follow(self, block: Block, source: Block) -> None:
+        """The only way into the block is from `source`, where nothing more is written."""
+        self._sealed[block] = [(source, Branch(block))]
+
     def read(self, block: Block, variable: Hashable, name: str = "") -> Operand:
         """The value of the variable at this point of the block."""
         at_end = self._at_end

@@ -244,8 +244,9 @@ def _(f: Any, call: Any) -> Any:
             return product.args[1]
         if type(c) is float and f.types(product.args[1]) is np.ndarray and f.used_once(product.out):
             return [f.same_call(call, operator.mul, type(product.args[0])(-c), product.args[1])]
-    x = negated(f, call.args[0])
-    return x if x is not None and f.types(x) in (float, np.ndarray) else None
+    negative = f.definition(call.args[0], operator.neg)
+    x = None if negative is None else negative.args[0]
+    return x if f.types(x) in (float, np.ndarray) else None
 
 
 @folds(operator.pow)
