@@ -79,6 +79,7 @@ from morula.core.traits import (
     Known,
     coarse_detail,
     contents,
+    costs_little,
     field,
     gives_new,
     has_effect,
@@ -321,6 +322,14 @@ class Adjoint:
         return value is not None and any(
             k.type in holds_memory and holds_memory[k.type](k.detail) for k in possibilities(value)
         )
+
+    def is_cheap(self, call: Call) -> bool:
+        """Is it as cheap to compute a plain number again as to keep it?"""
+        types = self.types_of(call.out)
+        plain = types and all(
+            t.__module__ == "builtins" and typed_zero(t) is not None for t in types
+        )
+        return bool(plain) and call.movable and not call.keywords and costs_little(call.primitive)
 
     def infer_again(self) -> Inference:
         """The types of what has come in; what is known of a call as well as can be stays."""

@@ -18,6 +18,7 @@ from morula.core.emit import emit, merge_blocks
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, substitute
 from morula.core.primitives import alias, build_tuple, get_cell, load_global
 from morula.core.reuse import reuse_memory
+from morula.core.simplify import remove_unused
 from morula.core.specialise import (
     AssumptionsUnsafe,
     NotSpecialised,
@@ -88,7 +89,8 @@ class Gradient(Adjoint):
         self.return_gradients()
         if self.needs_context:
             self.keep_context()
-        self.reversal.resolve()
+        self.reversal.resolve(self.is_cheap)
+        remove_unused(self.ir)
         prune_params(self.ir)
         return self.ir
 

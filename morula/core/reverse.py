@@ -130,7 +130,9 @@ class Reversal:
         self.start.branches = [Branch(twin[self.exit])]
         pairs = {b: self.differentiate_calls(b) for b in self.primal}
         self.bars.follow(twin[self.exit], self.start)
-        self.ways: dict[Block, list[Block]] = {b: [] for b in twin}  # from which the adjoint is entered
+        self.ways: dict[Block, list[Block]] = {
+            b: [] for b in twin
+        }  # from which the adjoint is entered
         for block in reversed(twin):  # against the arrows, so that mostly the ways in are known
             ways_out = [b for b in block.successors() if b in live]
             if len(ways_out) == 1 and self.ways[block]:
@@ -319,11 +321,15 @@ class Reversal:
             for v in (*block.params, *(c.out for c in block.calls))
         }
 
-    def resolve(self) -> None:
-        """Make the adjoint's references to variables of the primal good."""
+    def resolve(self, is_cheap: Callable[[Call], bool] = lambda call: False) -> None:
+        """Make the adjoint's references to variables of the primal good.
+
+        What a cheap call gives is computed again in the place of keeping it on a tape, where all
+        that it needs is there.
+        """
         if self.exit not in self.primal:
             return
-        _Residuals(self).run()
+        _Residuals(self, is_cheap).run()
 
 
 class _Residuals:
@@ -335,7 +341,7 @@ class _Residuals:
     the primal's latch pushes it.
     """
 
-    def __init__(self, reversal: Reversal) -> None:
+    def __init__(self, reversal: Reversal, is_cheap: Callable[[Call], bool]) -> None:
         self.reversal = reversal
         self.ir = reversal.ir
         self.variables = Variables(self.ir, self.at_start)
@@ -361,6 +367,30 @@ class _Residuals:
         self.pulled: dict[Loop, list[tuple[Var, Operand]]] = {loop: [] for loop in self.loops}
         self.tapes: dict[Loop, Var] = {}
         self.position = NOWHERE
+        self.again = self.find_cheap(is_cheap)
+
+    def find_cheap(self, is_cheap: Callable[[Call], bool]) -> dict[Var, Call]:
+        """The cheap calls of iterations whose operands reach the adjoint anyhow."""
+        inside = {b for body in self.bodies.values() for b in body}
+        needed = {
+            x
+            for block in self.adjoint
+            for x in (
+                *(x for call in block.calls for x in call.operands()),
+                *(x for branch in block.branches for x in (*branch.args, branch.cond)),
+            )
+            if x in self.home
+        }
+
+        def is_there(x: Operand) -> bool:
+            return type(x) is Const or x in needed or self.home[x] not in inside  # type: ignore[index]
+
+        return {
+            call.out: call
+            for block in inside
+            for call in block.calls
+            if call.out in needed and is_cheap(call) and all(map(is_there, call.operands()))
+        }
 
     def find_marks(self) -> dict[tuple[Any, Loop], list[tuple[Block, Call]]]:
         found: dict[tuple[Any, Loop], list[tuple[Block, Call]]] = {}
@@ -413,14 +443,26 @@ class _Residuals:
     def rewrite(self, block: Block) -> None:
         """Read residuals where the block refers to variables of the primal."""
 
+        calls: list[Call] = []
+        again: dict[Var, Var] = {}
+
         def read(x: Operand) -> Operand:
-            if type(x) is Var and x in self.home:
+            if type(x) is not Var or x not in self.home:
+                return x
+            if x not in self.again:
                 return self.variables.read(block, ("residual", x), x.name)
-            return x
+            if x not in again:
+                call = self.again[x].copy()
+                call.args = tuple([read(a) for a in call.args])
+                call.out = again[x] = self.ir.var(x.name)
+                calls.append(call)
+            return again[x]
 
         for call in block.calls:
             call.fn = read(call.fn)
             call.args = tuple([read(a) for a in call.args])
+            calls.append(call)
+        block.calls = calls
         for branch in block.branches:
             branch.args = [read(a) for a in branch.args]
             if branch.cond is not None:

@@ -207,6 +207,19 @@ def marks(fn: Any) -> bool:
     return id(fn) in _marking
 
 
+_cheap: set[int] = set()
+
+
+def cheap(*fns: Any) -> None:
+    """Declare functions that give plain numbers in no more time than it takes to keep one."""
+    _cheap.update(map(id, fns))
+
+
+def costs_little(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _cheap
+
+
 _effects: set[int] = set()
 
 
@@ -321,6 +334,10 @@ def reads_only(fn: Any) -> bool:
 
 # Which values hold so much memory that they are worth releasing early: `holds_memory[T](detail)`.
 holds_memory: dict[type, Callable[[Any], bool]] = {}
+
+
+# Types whose values may decide the details of a result, such as a shape: no sample stands for them.
+decide_details: set[type] = {int, bool}
 
 
 # Which numbers a type holds: rules whose arguments hold different ones may give cotangents that have to

@@ -13,7 +13,15 @@ from morula.core.cotangents import ZERO, AbstractZero
 from morula.core.ir import Const
 from morula.core.simplify import is_simple
 from morula.core.ssa import same
-from morula.core.traits import Known, coarse, coarse_detail, contents, describe, sample
+from morula.core.traits import (
+    Known,
+    coarse,
+    coarse_detail,
+    contents,
+    decide_details,
+    describe,
+    sample,
+)
 
 
 @dataclass(frozen=True)
@@ -157,8 +165,8 @@ def is_fine(value: Value) -> bool:
         return type(value) is Const
     if value.type in (tuple, slice):
         return value.detail is not None and all(map(is_fine, value.detail))
-    if value.type is int:
-        return False  # its value may decide a shape
+    if value.type in decide_details:
+        return False
     return value.type not in coarse_detail or coarse(value) != value
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    cheap,
     field_of,
     folds,
     fresh_results,
@@ -213,6 +214,9 @@ def with_factor(f: Any, call: Any, a: Any, b: Any) -> Any:
 def _(f: Any, call: Any) -> Any:
     """x + -y is x - y; sums of arrays are made in place where that is safe."""
     a, b = call.args
+    for x, y in ((a, b), (b, a)):
+        if (scalar := spread_from(f, x, y)) is not None:
+            return [f.same_call(call, operator.add, y, scalar)]
     if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
         found = unmarked(f, call, a, b) or with_factor(f, call, a, b) or in_place(f, call, a, b)
         if found is not None:
@@ -463,6 +467,8 @@ fresh_results(
     np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
 )  # fmt: skip
 
+
+cheap(operator.add, operator.sub, operator.mul, operator.neg)
 
 DEFAULTS = (0, None, None, False, np._NoValue, True)  # of ufunc.reduce: axis, dtype, out, ...
 

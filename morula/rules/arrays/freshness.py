@@ -31,6 +31,7 @@ from morula.rules.arrays.elementwise import taken
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.sequences import BINARY, UNARY
 from morula.rules.arrays.structural import selected
+from morula.rules.arrays.traits import INTEGERS
 
 FRESH = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
@@ -78,17 +79,21 @@ fresh_results(operator.isub, operator.imul, operator.itruediv)
 written_results(operator.isub, operator.imul, operator.itruediv)
 marks_results(selected, scatter, taken)
 
-# Every extent of the result is that of an operand, or 1.
-PASSING = (
+# Every extent of the result is that of an operand, or 1; numbers among the operands decide none.
+ELEMENTWISE = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
-    operator.pow, operator.neg, operator.pos, operator.abs, abs, operator.matmul, operator.eq,
-    operator.ne, operator.lt, operator.le, operator.gt, operator.ge, np.equal, np.not_equal,
-    np.less, np.less_equal, np.greater, np.greater_equal, np.where, np.ufunc.reduce,
-    np.ndarray.dot, np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.max, np.ndarray.max,
-    np.min, np.ndarray.min, np.var, np.ndarray.var, np.std, np.ndarray.std, np.prod,
-    np.ndarray.prod, np.cumsum, np.ndarray.cumsum, np.ndarray.conj, np.ndarray.conjugate,
-    np.ndarray.copy, np.zeros_like, np.ones_like, total,
-    *UNARY, *[f for f in BINARY if f not in (np.outer, np.kron, np.tensordot)],
+    operator.pow, operator.neg, operator.pos, operator.abs, abs, operator.eq, operator.ne,
+    operator.lt, operator.le, operator.gt, operator.ge, np.equal, np.not_equal, np.less,
+    np.less_equal, np.greater, np.greater_equal, np.where,
+    *[f for f in (*UNARY, *BINARY) if isinstance(f, np.ufunc)],
+)  # fmt: skip
+# Likewise, but that numbers say along which axis.
+PASSING = (
+    operator.matmul, np.dot, np.vdot, np.inner, np.ndarray.dot, np.ufunc.reduce, np.sum,
+    np.ndarray.sum, np.mean, np.ndarray.mean, np.max, np.ndarray.max, np.min, np.ndarray.min,
+    np.var, np.ndarray.var, np.std, np.ndarray.std, np.prod, np.ndarray.prod, np.cumsum,
+    np.ndarray.cumsum, np.ndarray.conj, np.ndarray.conjugate, np.ndarray.copy, np.zeros_like,
+    np.ones_like, total,
 )  # fmt: skip
 FEWEST = 8  # extents below stand for themselves
 FEW = {n: n for n in range(FEWEST)}
@@ -96,7 +101,7 @@ STAND_INS = (11, 13, 17, 19, 23, 29, 31, 37)
 
 
 @stands_in(*PASSING)
-def _(args: Any) -> Any:
+def with_few_entries(args: Any) -> Any:
     """Extents are replaced by small ones, alike by alike, and put back in the result."""
     extents = {n for a in args if is_shaped(a) for n in a.detail[2] if n >= FEWEST}
     small = dict(zip(sorted(extents), STAND_INS, strict=False))
@@ -115,6 +120,16 @@ def _(args: Any) -> Any:
         return replace(value, detail=(dtype, ndim, tuple([large[n] for n in shape])))
 
     return [shrunk(a) for a in args], back
+
+
+@stands_in(*ELEMENTWISE)
+def _(args: Any) -> Any:
+    """Likewise, and one for a number that elsewhere may decide a shape."""
+    args, back = with_few_entries(args)
+    return [Const(a.type(1)) if getattr(a, "type", None) in COUNTS else a for a in args], back
+
+
+COUNTS = (int, bool, np.bool_, *INTEGERS)
 
 
 def is_shaped(value: Any) -> bool:

@@ -21,6 +21,7 @@ from morula.core.extend import (
     CotangentError,
     coarse_detail,
     constant_attribute,
+    decide_details,
     detail_of,
     detail_tests,
     holds_memory,
@@ -127,6 +128,7 @@ for _t in (*FLOATING, *COMPLEX):
 for _t in INTEGERS:
     zero_of(_t, 0.0)
 
+decide_details.update((*INTEGERS, np.bool_))
 no_tangent(np.bool_, np.str_, np.bytes_, np.datetime64, np.timedelta64)
 no_tangent(np.ufunc, type(np.sum), type(NONE), type(np._NoValue), np.errstate, np.finfo, np.iinfo)
 no_tangent(*{type(np.dtype(c)) for c in np.typecodes["All"]})

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from morula import grad
 from morula.core.callees import Callees
 from morula.core.specialise import Specialiser
 from morula.core.values import known_value
@@ -41,11 +42,38 @@ def test_the_shapes_of_large_results_are_known(program):
     x = np.random.default_rng(0).random(N)
     specialiser = Specialiser(program, [known_value(x)], Callees())
     specialiser.run()
-    branches = [b for block in specialiser.ir.blocks for b in block.branches]
-    (result,) = [b.args[0] for b in branches if b.block is None]
+    (result,) = results(specialiser)
     found = specialiser.value(result)
     y = program(x)
     assert found is None or found.detail[2] in (None, y.shape)
     names = set(program.__code__.co_names) - {"outer", "concatenate", "repeat"}
     if names == set(program.__code__.co_names):
         assert found.detail == (y.dtype.str, y.ndim, y.shape)
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "expected"),
+    [
+        (lambda x, n: x * np.sum(np.ones(n)), (2.0, np.int64(3)), 3.0),
+        (lambda x, n: x * np.sum(np.ones(np.sum(np.arange(n)))), (2.0, 4), 6.0),
+        (lambda x, flag: np.sum(np.ones((2, 3))[flag] * x), (2.0, False), 0.0),
+        (lambda x, y: np.sum(y[y > 0] * x), (2.0, np.float64(-3.0)), 0.0),
+        (lambda x, y: np.sum(y[y > 0] * x), (2.0, np.float64(3.0)), 3.0),
+        (lambda x, n: np.sum(np.sum(np.ones((2, 3)) * x, n) ** 2), (2.0, 1), 72.0),
+    ],
+)
+def test_numbers_that_decide_a_shape(program, args, expected):
+    """No sample stands for them."""
+    assert grad(program)(*args) == expected
+
+
+def test_a_whole_number_as_a_factor_decides_no_shape():
+    x = np.ones(3)
+    specialiser = Specialiser(lambda x, n: x * n, [known_value(x), known_value(2)], Callees())
+    specialiser.run()
+    assert [v.detail[2] for v in map(specialiser.value, results(specialiser))] == [(3,)]
+
+
+def results(specialiser):
+    branches = [b for block in specialiser.ir.blocks for b in block.branches]
+    return [b.args[0] for b in branches if b.block is None]
