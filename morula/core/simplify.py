@@ -88,6 +88,7 @@ class Folding:
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
         self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
         self._readers: dict[Var, Block | None] | None = None
+        self.notes: dict[str, Any] = {}  # of the folds, for others that follow
         self._uses: dict[Var, int] | None = None
         self._unbound: set[Operand] | None = None
 

@@ -113,9 +113,29 @@ def times_reciprocal(f: Any, call: Any) -> Any:
     return None
 
 
+def times_known_reciprocal(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """In an adjoint, a / b is a * y where the primal has y = 1 / b: one residual, not two."""
+    known = f.notes.get("reciprocals")
+    if known is None:
+        known = f.notes["reciprocals"] = {
+            c.args[1]: c.out
+            for c in f.definitions.values()
+            if c.primitive is operator.truediv and constant(c.args[0]) == 1
+        }
+    y = known.get(b)
+    home = f.block_of.get(b)
+    if y is None or not f.in_adjoint or home is None or home is f.block:
+        return None
+    if f.block_of.get(y) is not home or f.types(b) not in (float, np.ndarray) or not alike(f, b, y):
+        return None
+    return [f.same_call(call, operator.mul, a, y)]
+
+
 @folds(operator.truediv)
 def _(f: Any, call: Any) -> Any:
     a, b = call.args
+    if (found := times_known_reciprocal(f, call, a, b)) is not None:
+        return found
     if alike(f, a, b) and (x := negated(f, a)) is not None:
         return negative_of(f, call, operator.truediv, x, b)
     return None
@@ -250,7 +270,8 @@ def _(f: Any, call: Any) -> Any:
             return [f.same_call(call, operator.mul, type(product.args[0])(-c), product.args[1])]
     negative = f.definition(call.args[0], operator.neg)
     x = None if negative is None else negative.args[0]
-    return x if f.types(x) in (float, np.ndarray) else None
+    plain = f.types(x) is float or (f.in_adjoint and f.types(x) is np.ndarray)
+    return x if plain else None
 
 
 @folds(operator.pow)

@@ -108,3 +108,19 @@ def peak(f, *args):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_a_reciprocal_is_the_only_residual_of_itself():
+    def program(x):
+        for _ in range(3):
+            x = 1 / (1 + np.exp(-x))
+        return np.sum(x)
+
+    printed = str(code_adjoint(program, np.ones(4)))
+    assert printed.count("operator.truediv") == 1
+    assert printed.count("list_append") == 2  # exp(-x) and the reciprocal
+    s, slope = np.ones(4), 1.0
+    for _ in range(3):
+        s = 1 / (1 + np.exp(-s))
+        slope = slope * s * (1 - s)
+    assert np.allclose(grad(program)(np.ones(4)), slope, rtol=1e-12)

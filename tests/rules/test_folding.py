@@ -16,9 +16,11 @@ from morula.core.values import known
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.reductions import attains
+from morula.rules.arrays.reductions import shared as share
 from morula.rules.arrays.structural import masked, selected
 
 neg, reduce, where, conjugate = operator.neg, np.ufunc.reduce, np.where, np.ndarray.conjugate
+dot = np.dot
 of_float, of_int = float.conjugate, int.conjugate
 FLOATS = [0.0, -0.0, 1.5, -2.25, 1e200, math.inf, math.nan]
 A = np.array([[0.5, -1.5, 0.0], [2.0, -0.0, 3.5]])
@@ -160,7 +162,10 @@ ARRAY_FOLDS = [
     (lambda a, b: attains(a, a[:1], 0, True, True), ["getitem", "equal"]),
     (lambda a, b: attains(a, a[0], 0, False, True), ["getitem", "attains"]),
     (lambda a, b: attains(a, 3.5, None, False, MASK), ["attains"]),
-    (lambda a, b: scatter(a[:, :2], (slice(None), slice(0, 2)), SHAPE, F8), ["getitem", "scatter"]),
+    (
+        lambda a, b: scatter(a[:, :2], (slice(None), slice(0, 2)), SHAPE, F8),
+        ["getitem", "fresh_zeros", "set_at"],
+    ),
     (lambda a, b: scatter(a[0], 1, SHAPE, F8), ["getitem", "fresh_zeros", "set_at"]),
     (lambda a, b: scatter(a[0], 1, SHAPE, F4), ["getitem", "scatter"]),
     (lambda a, b: scatter(a[0], REPEATED, (3,), F8), ["getitem", "scatter"]),
@@ -205,6 +210,14 @@ ADJOINT_FOLDS = [
     (lambda a, b: a * (1.0 / b), ["truediv"]),
     (lambda a, b: a**1, []),
     (lambda a, b: -(-1.0 * a), []),
+    (lambda a, b: neg(neg(a)), []),
+    (lambda a, b: 3.0 * a + 3.0 * b, ["add", "mul"]),
+    (lambda a, b: 3.0 * a + -3.0 * b, ["sub", "mul"]),
+    (lambda a, b: -3.0 * a + 3.0 * b, ["sub", "mul"]),
+    (lambda a, b: reduce(ADD, -a, 0), ["reduce", "neg"]),
+    (lambda a, b: a * b + spread(2.0, SHAPE), ["mul", "add"]),
+    (lambda a, b: dot(3.0 * a, ROW), ["dot", "mul"]),
+    (lambda a, b: a * b + share(2.0, b, 4.0), ["mul", "plus_shared"]),
     (lambda a, b: (a * b) + (a / b), ["mul", "truediv", "iadd"]),
     (lambda a, b: (a * b) + b, ["mul", "iadd"]),
     (lambda a, b: a + b, ["add"]),
