@@ -30,15 +30,6 @@ def path(request, monkeypatch):
 
 
 KNOWN_GAPS = {
-    "test_objects.py::test_an_object_in_two_arguments_is_one_object[specialised]": (
-        "the specialised path makes the gradient of each argument by itself"
-    ),
-    "test_boxes.py::test_unbound_variables_raise_what_python_raises[specialised]": (
-        "the specialised path reads an unbound closure variable as undefined"
-    ),
-    "test_compiled.py::test_gradient_functions_pickle_when_the_function_does": (
-        "pickle saves functions by name, and the name of grad(f) is that of f"
-    ),
     "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-gradient]": (
         "frames of inlined callees are missing from tracebacks"
     ),

@@ -28,9 +28,10 @@ def promote_cells(ir: IR) -> bool:
             elif call.primitive is set_cell and call.args[0] in cells:
                 variables.write(block, call.args[0], call.args[1])
             elif call.primitive is get_cell and call.args[0] in cells:
-                cell, name = call.args[:2]
+                cell, name, *own = call.args
                 value = variables.read(block, cell, call.out.name)
-                kept.append(Call(call.out, Const(check_bound), (value, name), (), call.position))
+                known = (value, name, *(own or [Const(False)]))
+                kept.append(Call(call.out, Const(check_bound), known, (), call.position))
             else:
                 kept.append(call)
         block.calls = kept

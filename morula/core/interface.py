@@ -12,6 +12,7 @@ from morula.core.compiled import Family, family_of
 from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import Back, call
+from morula.core.gradients import give_name
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
@@ -167,7 +168,7 @@ def grad(
     check_argnums(argnums)
     family = _family(f, argnums, has_aux, with_value=False)
     if family is not None:
-        return family.function(f)
+        return give_name(family.function(f), f, "grad", (argnums, has_aux))
     both = general_value_and_grad(f, argnums, has_aux)
 
     @_wraps(f, "grad")
@@ -175,7 +176,7 @@ def grad(
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    return grad_f
+    return give_name(grad_f, f, "grad", (argnums, has_aux))
 
 
 def value_and_grad(
@@ -188,9 +189,8 @@ def value_and_grad(
     """
     check_argnums(argnums)
     family = _family(f, argnums, has_aux, with_value=True)
-    if family is not None:
-        return family.function(f)
-    return general_value_and_grad(f, argnums, has_aux)
+    made = general_value_and_grad(f, argnums, has_aux) if family is None else family.function(f)
+    return give_name(made, f, "value_and_grad", (argnums, has_aux))
 
 
 def _family(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Family | None:

@@ -183,12 +183,7 @@ def get_cell(cell: CellType, name: str, own: bool = False) -> Any:
         return cell.cell_contents
     except ValueError:
         pass
-    if own:
-        check_bound(UNDEFINED, name)
-    raise NameError(
-        f"cannot access free variable {name!r} where it is not associated with a value in "
-        "enclosing scope"
-    )
+    return check_bound(UNDEFINED, name, own)
 
 
 def set_cell(cell: CellType, value: Any) -> None:
@@ -202,13 +197,18 @@ def delete_cell(cell: CellType, name: str, own: bool = False) -> None:
     del cell.cell_contents
 
 
-def check_bound(value: Any, name: str) -> Any:
-    """The value of a local variable, if it has been bound on the path that was taken."""
-    if value is UNDEFINED:
+def check_bound(value: Any, name: str, own: bool = True) -> Any:
+    """The value of a local or a free variable, if it has been bound on the path that was taken."""
+    if value is not UNDEFINED:
+        return value
+    if own:
         raise UnboundLocalError(
             f"cannot access local variable {name!r} where it is not associated with a value"
         )
-    return value
+    raise NameError(
+        f"cannot access free variable {name!r} where it is not associated with a value in "
+        "enclosing scope"
+    )
 
 
 def load_global(namespace: dict[str, Any], name: str) -> Any:

@@ -209,11 +209,36 @@ def _single_values(ir: IR) -> dict[Var, Operand]:
     for block in ir.blocks:
         for branch in block.branches:
             escaped.update(branch.args)
-    return {
+    single = {
         cell: held[0]
         for cell, held in values.items()
         if cell in made and cell not in escaped and len(held) == 1
     }
+    early = _read_too_early(ir, single) if single else ()
+    return {cell: value for cell, value in single.items() if cell not in early}
+
+
+def _read_too_early(ir: IR, cells: Collection[Operand]) -> set[Operand]:
+    """Those of the cells that may be read on a way on which they have not been set."""
+    setters: dict[Operand, tuple[Block, int]] = {}
+    readers: list[tuple[Operand, Block, int]] = []
+    for block in ir.blocks:
+        for i, call in enumerate(block.calls):
+            if call.primitive is set_cell and call.args[0] in cells:
+                setters[call.args[0]] = block, i
+            elif call.primitive is get_cell and call.args[0] in cells:
+                readers.append((call.args[0], block, i))
+    readers = [(cell, b, i) for cell, b, i in readers if cell in setters]
+    parent = dominators(ir) if readers else {}
+    early = set()
+    for cell, block, i in readers:
+        setter, j = setters[cell]
+        above: Block | None = block
+        while above is not None and above is not setter:
+            above = parent[above]
+        if above is None or (block is setter and i < j):
+            early.add(cell)
+    return early
 
 
 def _maybe_unbound(ir: IR) -> set[Operand]:

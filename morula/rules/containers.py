@@ -862,8 +862,8 @@ no_tangent(type(primitives.DONE))
 
 
 @rrule(primitives.check_bound)
-def _(value: Anything, name: str):
+def _(value: Anything, name: str, own: bool = True):
     def check_bound_pullback(ȳ):
-        return ȳ, NoTangent()
+        return ȳ, NoTangent(), NoTangent()
 
-    return primitives.check_bound(value, name), check_bound_pullback
+    return primitives.check_bound(value, name, own), check_bound_pullback
