@@ -27,27 +27,3 @@ def path(request, monkeypatch):
     yield request.param
     compiled.forget_programs()
     compiled._families.clear()
-
-
-KNOWN_GAPS = {
-    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-gradient]": (
-        "frames of inlined callees are missing from tracebacks"
-    ),
-    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-withgradient]": (
-        "frames of inlined callees are missing from tracebacks"
-    ),
-    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-grad]": (
-        "frames of inlined callees are missing from tracebacks"
-    ),
-    "test_compiled.py::test_exceptions_of_the_user_keep_type_and_lines[specialised-nested]": (
-        "frames of inlined callees are missing from tracebacks"
-    ),
-}
-
-
-def pytest_collection_modifyitems(items):
-    """What is known not to work yet fails strictly: when it works, its line here must go."""
-    for item in items:
-        for name, reason in KNOWN_GAPS.items():
-            if name in item.nodeid:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))

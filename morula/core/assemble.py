@@ -6,6 +6,7 @@ jump. Everything that is the same in all versions, `emit` appends itself.
 
 from __future__ import annotations
 
+import dis
 import sys
 from types import CodeType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from bytecode import BinaryOp, Bytecode, Compare, Instr, Label
 from bytecode.instr import FreeVar, InstrLocation, Intrinsic1Op
 
+from morula.core.frames import Places, exception_table, handler_of
 from morula.core.ir import Position
 
 BINARY_OPS = {
@@ -90,19 +92,24 @@ class Assembler:
     def __init__(self) -> None:
         self.code: list[Any] = []
         self.location: InstrLocation | None = None
+        self.position: Position | None = None
+        self.places: dict[int, Position] = {}  # of instructions in inlined code, by their numbers
         self.held: dict[int, _Held] = {}
 
     def at(self, position: Position) -> None:
         """The instructions that follow belong to this place in the source."""
-        line, end, column, end_column = position
+        line, end, column, end_column, _ = position.outermost()
         if line is None:
             return
+        self.position = position
         if end is None or column is None or end_column is None or end < line:
             end = column = end_column = None
         self.location = InstrLocation(line, end, column, end_column)
 
     def op(self, name: str, *arg: Any) -> None:
         """Append an instruction."""
+        if self.position is not None and self.position.inlined is not None:
+            self.places[len(self.code)] = self.position
         self.code.append(Instr(name, *arg, location=self.location))
 
     def label(self, label: Label) -> None:
@@ -123,11 +130,47 @@ class Assembler:
         It has the docstring of `like` and is under the same `from __future__ import`s.
         """
         code.docstring = self.docstring(like)
+        places: Places = {}
+        if self.places:
+            self.handle_exceptions(places)
         code.extend(self.code)
         done = code.to_code(check_pre_and_post=False)
+        if self.places:
+            done = self.protected(done, places)
         consts = [c.value if type(c) is _Held else c for c in done.co_consts]
         flags = done.co_flags | like.co_flags & INHERITED
         return done.replace(co_consts=tuple(consts), co_flags=flags)
+
+    def handle_exceptions(self, places: Places) -> None:
+        """Append a handler that passes an exception on, with frames of what was inlined."""
+        self.position = None
+        self.handler = len(self.code)
+        self.op("PUSH_EXC_INFO")
+        self.before_callable()
+        self.const(handler_of(places))
+        self.after_callable()
+        self.op("COPY", 3)
+        self.call(1, ())
+        self.op("POP_TOP")
+        self.op("RERAISE", 0)
+        self.op("COPY", 3)
+        self.op("POP_EXCEPT")
+        self.op("RERAISE", 1)
+
+    def protected(self, code: CodeType, places: Places) -> CodeType:
+        """The code with its handler in force, and the offsets of what was inlined in `places`."""
+        numbers = [i for i, instr in enumerate(self.code) if isinstance(instr, Instr)]
+        offsets = [i.offset for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG"]
+        offset_of = dict(zip(numbers, offsets, strict=True))
+        places.update((offset_of[i], p) for i, p in self.places.items() if i in offset_of)
+        resume = next(i for i in numbers if self.code[i].name == "RESUME")
+        begin = offset_of[numbers[numbers.index(resume) + 1]]
+        handler, cleanup = offset_of[self.handler], offsets[-3]
+        table = exception_table(
+            [(begin, handler, handler, 0, False), (handler, cleanup, cleanup, 1, True)]
+        )
+        size = max(code.co_stacksize, len(self.code) - self.handler)
+        return code.replace(co_exceptiontable=table, co_stacksize=size)
 
     def docstring(self, code: CodeType) -> str | None:
         """That of a function with this code: its first constant, if it is a string."""

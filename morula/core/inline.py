@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from types import MethodDescriptorType
+from types import CodeType, MethodDescriptorType
 from typing import Any
 
 from morula.core import primitives
 from morula.core.bytecode.instructions import IN_PLACE
-from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Position, Var
+from morula.core.ir import IR, Block, Branch, Call, Const, Inlined, Operand, Position, Var
 from morula.core.traits import has_effect
 
 # What changes an object that others may hold: never removed for want of a use of its result.
@@ -95,21 +95,21 @@ def inline(
     free: Sequence[Operand],
     removable: bool,
     results: dict[Var, Operand],
-    keep_positions: bool = False,
+    of: tuple[CodeType, dict[str, Any]] | None = None,
 ) -> tuple[Block, int]:
     """Replace the call `block.calls[index]` by the body of `callee`.
 
     `args` are its arguments, one per parameter, and `free` its cells. The calls put in stand where
-    the call stood in the source, or where they stood themselves, if that is the same file. The
-    result of a straight body is noted in `results`, for the caller to substitute. Returns where the
-    calls behind it now are: a block and an index.
+    the call stood in the source, or, if the callee is a function `of` the user's with this code and
+    these globals, where they stood themselves. The result of a straight body is noted in `results`,
+    for the caller to substitute. Returns where the calls behind it now are: a block and an index.
     """
     call = block.calls[index]
     renamed: dict[Var, Operand] = dict(zip(callee.params, args, strict=True))
     renamed.update(zip(callee.free, free, strict=True))
     straight = len(callee.blocks) == 1 and callee.blocks[0].returns
-    position = None if keep_positions else call.position
-    body = _copy_blocks(ir, callee, renamed, position, removable)
+    inlined = None if of is None else Inlined(*of, call.position)
+    body = _copy_blocks(ir, callee, renamed, call.position, inlined, removable)
     if straight:
         (only,) = body
         block.calls[index : index + 1] = only.calls
@@ -132,7 +132,12 @@ def inline(
 
 
 def _copy_blocks(
-    ir: IR, callee: IR, renamed: dict[Var, Operand], position: Position | None, removable: bool
+    ir: IR,
+    callee: IR,
+    renamed: dict[Var, Operand],
+    position: Position,
+    inlined: Inlined | None,
+    removable: bool,
 ) -> list[Block]:
     def fresh(v: Var) -> Var:
         new = ir.var(v.name)
@@ -157,7 +162,7 @@ def _copy_blocks(
         for call in old.calls:
             out = renamed[call.out]
             assert type(out) is Var
-            where = call.position if position is None else position
+            where = position if inlined is None else call.position._replace(inlined=inlined)
             twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, where)
             twin.movable = call.movable
             twin.removable = (removable or call.removable) and not _may_have_effect(twin, loaded)

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, NamedTuple
 
 
@@ -21,6 +22,19 @@ class Position(NamedTuple):
     end_line: int | None = None
     column: int | None = None
     end_column: int | None = None
+    inlined: Inlined | None = None
+
+    def outermost(self) -> Position:
+        """Where the function itself was when it came here, by way of the functions inlined."""
+        return self if self.inlined is None else self.inlined.at.outermost()
+
+
+class Inlined(NamedTuple):
+    """The function that a position is in: its code and globals, and where it was called."""
+
+    code: CodeType
+    namespace: dict[str, Any]
+    at: Position
 
 
 NOWHERE = Position()

@@ -74,6 +74,7 @@ class Folding:
         ir: IR,
         trusted: Callable[[dict[str, Any]], bool],
         known: Callable[[Operand], Any],
+        adjoint: Collection[Block] = (),
     ) -> None:
         self.ir = ir
         self.known = known
@@ -83,7 +84,7 @@ class Folding:
         self.definitions = {c.out: c for c in ir.calls()}
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
-        self.cells = _single_values(ir)
+        self.cells = _single_values(ir, adjoint)
         self.differentiated = False  # has the program its adjoint already?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
         self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
@@ -185,7 +186,7 @@ def _only_readers(ir: IR) -> dict[Var, Block | None]:
     return readers
 
 
-def _single_values(ir: IR) -> dict[Var, Operand]:
+def _single_values(ir: IR, adjoint: Collection[Block]) -> dict[Var, Operand]:
     """Cells that are not passed to anything unknown and hold one value all along."""
     made = {c.out for c in ir.calls() if c.primitive is make_cell}
     if not made:
@@ -214,19 +215,22 @@ def _single_values(ir: IR) -> dict[Var, Operand]:
         for cell, held in values.items()
         if cell in made and cell not in escaped and len(held) == 1
     }
-    early = _read_too_early(ir, single) if single else ()
+    early = _read_too_early(ir, single, adjoint) if single else ()
     return {cell: value for cell, value in single.items() if cell not in early}
 
 
-def _read_too_early(ir: IR, cells: Collection[Operand]) -> set[Operand]:
-    """Those of the cells that may be read on a way on which they have not been set."""
+def _read_too_early(ir: IR, cells: Collection[Operand], adjoint: Collection[Block]) -> set[Operand]:
+    """Those of the cells that may be read on a way on which they have not been set.
+
+    What an adjoint reads has been set where the primal came by.
+    """
     setters: dict[Operand, tuple[Block, int]] = {}
     readers: list[tuple[Operand, Block, int]] = []
     for block in ir.blocks:
         for i, call in enumerate(block.calls):
             if call.primitive is set_cell and call.args[0] in cells:
                 setters[call.args[0]] = block, i
-            elif call.primitive is get_cell and call.args[0] in cells:
+            elif call.primitive is get_cell and call.args[0] in cells and block not in adjoint:
                 readers.append((call.args[0], block, i))
     readers = [(cell, b, i) for cell, b, i in readers if cell in setters]
     parent = dominators(ir) if readers else {}
@@ -474,7 +478,7 @@ def simplify_once(
     loop_values: Collection[Var] = (),
 ) -> bool:
     """Fold what can be folded in one round; was anything changed?"""
-    folding = Folding(ir, trusted, known)
+    folding = Folding(ir, trusted, known, adjoint)
     folding.loop_values = loop_values
     changed = fold_calls(folding, adjoint, exact)
     changed |= fold_branches(ir)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType, MethodDescriptorType
+from types import CodeType, FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from morula.core import errors, primitives
@@ -15,7 +15,18 @@ from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import EFFECTS, MUTATORS, inline
-from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.ir import (
+    IR,
+    Block,
+    Branch,
+    Call,
+    Const,
+    Operand,
+    Position,
+    Var,
+    reachable,
+    substitute,
+)
 from morula.core.primitives import (
     actual_attribute,
     actual_item,
@@ -70,7 +81,6 @@ class Specialiser(Inference):
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
         self.counted: set[Var] = set()  # iterators and their items that carry no cotangent
         self.bail: Block | None = None  # where control goes if an assumption does not hold
-        self.chain_starts: list[tuple[int, int, tuple[Any, ...]]] = []
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
@@ -302,9 +312,7 @@ class Specialiser(Inference):
                 if target is None:
                     i += 1
                     continue
-                callee, bound, free, code = target
-                chain = (*self.chain_of(call), code)
-                first = ir.next_id
+                callee, bound, free, of = target
                 block.calls[i:i] = bound.calls
                 i += len(bound.calls)
                 block, i = inline(
@@ -316,23 +324,11 @@ class Specialiser(Inference):
                     free,
                     call.removable,
                     results,
-                    keep_positions=callee.filename == ir.filename,
+                    of,
                 )
-                self.chains_from(first, chain)
                 done = True
         substitute(ir, results)
         return done or len(self.called) > called
-
-    def chains_from(self, first: int, chain: tuple[Any, ...]) -> None:
-        """Calls whose results have ids from `first` on were inlined by way of this chain."""
-        self.chain_starts.append((first, self.ir.next_id, chain))
-
-    def chain_of(self, call: Call) -> tuple[Any, ...]:
-        """The codes of the functions by whose inlining the call came here."""
-        for first, end, chain in reversed(self.chain_starts):
-            if first <= call.out.id < end:
-                return chain
-        return ()
 
     def inlinable(self, call: Call) -> Any:
         """The body, the arguments and the cells of a callee that can be inlined."""
@@ -367,7 +363,7 @@ class Specialiser(Inference):
         bound = bind(self.ir, call, code, defaults, kwdefaults)
         if bound is None:
             return None
-        if code in self.chain_of(call) or code is self.fn.__code__:
+        if code is self.fn.__code__ or is_inlined_from(call.position, code):
             if not free and not bound.calls and not code.co_kwonlyargcount:
                 self.call_directly(call, bound)
             return None
@@ -375,7 +371,7 @@ class Specialiser(Inference):
             callee = inline_form(code, namespace)
         except errors.UnsupportedError:
             return None
-        return callee, bound, free, code
+        return callee, bound, free, (code, namespace)
 
     # -- callees
 
@@ -395,6 +391,15 @@ class Specialiser(Inference):
         """What the specialised function returns."""
         callee = self.callee_of(call)
         return None if callee is None else callee.result
+
+
+def is_inlined_from(position: Position, code: CodeType) -> bool:
+    """Did a call come to its place by the inlining of a function with this code?"""
+    while position.inlined is not None:
+        if position.inlined.code is code:
+            return True
+        position = position.inlined.at
+    return False
 
 
 class AssumptionsUnsafe(Exception):
