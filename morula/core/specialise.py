@@ -53,7 +53,7 @@ class NotSpecialised(Exception):
 class Specialiser(Inference):
     """One function for arguments of known types: callees resolved and inlined, types inferred."""
 
-    max_calls = 600
+    max_calls = 2000
 
     def __init__(
         self,
