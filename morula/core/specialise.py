@@ -570,7 +570,7 @@ def is_helper(f: FunctionType) -> bool:
     code = f.__code__
     return (
         (f is times_conjugate or str(f.__module__).startswith("morula.rules."))
-        and len(code.co_code) <= 160
+        and len(code.co_code) <= 240
         and not code.co_cellvars
         and not f.__kwdefaults__
         and registry.get(f) is None
