@@ -74,6 +74,7 @@ class Folding:
         ir: IR,
         trusted: Callable[[dict[str, Any]], bool],
         known: Callable[[Operand], Any],
+        differentiated: bool = False,
     ) -> None:
         self.ir = ir
         self.known = known
@@ -83,8 +84,8 @@ class Folding:
         self.definitions = {c.out: c for c in ir.calls()}
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
-        self.cells = _single_values(ir)
-        self.differentiated = False  # has the program its adjoint already?
+        self.cells = _single_values(ir, differentiated)
+        self.differentiated = differentiated  # has the program its adjoint already?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
         self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
         self._readers: dict[Var, Block | None] | None = None
@@ -185,8 +186,11 @@ def _only_readers(ir: IR) -> dict[Var, Block | None]:
     return readers
 
 
-def _single_values(ir: IR) -> dict[Var, Operand]:
-    """Cells that are not passed to anything unknown and hold one value all along."""
+def _single_values(ir: IR, differentiated: bool) -> dict[Var, Operand]:
+    """Cells that are not passed to anything unknown and hold one value all along.
+
+    What an adjoint reads of a cell, the primal has set: in the iteration that the place belongs to.
+    """
     made = {c.out for c in ir.calls() if c.primitive is make_cell}
     if not made:
         return {}
@@ -214,7 +218,7 @@ def _single_values(ir: IR) -> dict[Var, Operand]:
         for cell, held in values.items()
         if cell in made and cell not in escaped and len(held) == 1
     }
-    early = _read_too_early(ir, single) if single else ()
+    early = _read_too_early(ir, single) if single and not differentiated else ()
     return {cell: value for cell, value in single.items() if cell not in early}
 
 
@@ -474,7 +478,7 @@ def simplify_once(
     loop_values: Collection[Var] = (),
 ) -> bool:
     """Fold what can be folded in one round; was anything changed?"""
-    folding = Folding(ir, trusted, known)
+    folding = Folding(ir, trusted, known, bool(adjoint))
     folding.loop_values = loop_values
     changed = fold_calls(folding, adjoint, exact)
     changed |= fold_branches(ir)
@@ -509,7 +513,6 @@ def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = 
     for block in ir.blocks:
         kept: list[Call] = []
         folding.in_adjoint = block in adjoint
-        folding.differentiated = bool(adjoint)
         folding.exact = exact and not folding.in_adjoint
         folding.block = block
         for call in block.calls:
