@@ -85,7 +85,7 @@ class Folding:
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
         self.cells = _single_values(ir, adjoint)
-        self.differentiated = False  # has the program its adjoint already?
+        self.differentiated = bool(adjoint)  # has the program its adjoint already?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
         self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
         self._readers: dict[Var, Block | None] | None = None
@@ -187,7 +187,10 @@ def _only_readers(ir: IR) -> dict[Var, Block | None]:
 
 
 def _single_values(ir: IR, adjoint: Collection[Block]) -> dict[Var, Operand]:
-    """Cells that are not passed to anything unknown and hold one value all along."""
+    """Cells that are not passed to anything unknown and hold one value all along.
+
+    What an adjoint reads of a cell, the primal has set: in the iteration that the place belongs to.
+    """
     made = {c.out for c in ir.calls() if c.primitive is make_cell}
     if not made:
         return {}
@@ -513,7 +516,6 @@ def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = 
     for block in ir.blocks:
         kept: list[Call] = []
         folding.in_adjoint = block in adjoint
-        folding.differentiated = bool(adjoint)
         folding.exact = exact and not folding.in_adjoint
         folding.block = block
         for call in block.calls:

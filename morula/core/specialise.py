@@ -64,7 +64,7 @@ class NotSpecialised(Exception):
 class Specialiser(Inference):
     """One function for arguments of known types: callees resolved and inlined, types inferred."""
 
-    max_calls = 600
+    max_calls = 2000
 
     def __init__(
         self,
@@ -575,7 +575,7 @@ def is_helper(f: FunctionType) -> bool:
     code = f.__code__
     return (
         (f is times_conjugate or str(f.__module__).startswith("morula.rules."))
-        and len(code.co_code) <= 160
+        and len(code.co_code) <= 240
         and not code.co_cellvars
         and not f.__kwdefaults__
         and registry.get(f) is None

@@ -22,11 +22,14 @@ class Variables:
         self._at_end: dict[Block, dict[Hashable, Operand]] = {}
         self._pending: list[tuple[Block, Hashable, Var]] = []
         self._sealed: dict[Block, list[tuple[Block, Branch]]] = {}
+        self._top: dict[Block, Block] = {}  # where the chain of sealed blocks above one begins
+        self._seen: set[Hashable] = set()  # the variables that were read or written anywhere
         self.variable_of: dict[Var, Hashable] = {}  # for the parameters that reading made
 
     def write(self, block: Block, variable: Hashable, value: Operand) -> None:
         """From here to the end of the block, or to the next write, the variable is `value`."""
         self._at_end.setdefault(block, {})[variable] = value
+        self._seen.add(variable)
 
     def seal(self, block: Block, *edges: tuple[Block, Branch]) -> None:
         """These are all ways into the block, and nothing more is written where they come from.
@@ -35,16 +38,22 @@ class Variables:
         well. Reading in a sealed block makes a parameter only where the ways bring different values.
         """
         self._sealed[block] = list(edges)
+        self._top[block] = self._top.get(edges[0][0], edges[0][0])
 
     def follow(self, block: Block, source: Block) -> None:
         """The only way into the block is from `source`, where nothing more is written."""
-        self._sealed[block] = [(source, Branch(block))]
+        self.seal(block, (source, Branch(block)))
 
     def read(self, block: Block, variable: Hashable, name: str = "") -> Operand:
         """The value of the variable at this point of the block."""
         at_end = self._at_end
         here = values = at_end.setdefault(block, {})
+        ways = self._sealed.get(block, ())
         joins: list[Block] = []
+        if variable not in self._seen:
+            self._seen.add(variable)
+            block = self._top.get(block, block)
+            values = at_end.setdefault(block, {})
         while variable not in values and (edges := self._sealed.get(block)) is not None:
             if any(variable in at_end.get(source, ()) for source, _ in edges[1:]):
                 joins.append(block)
@@ -56,6 +65,8 @@ class Variables:
         for join in reversed(joins):
             value = self._joined(join, variable, value, name)
         here[variable] = value
+        if len(ways) == 1:  # so that who comes another way need not go far
+            at_end.setdefault(ways[0][0], {}).setdefault(variable, value)
         return value
 
     def _joined(self, block: Block, variable: Hashable, value: Operand, name: str) -> Operand:

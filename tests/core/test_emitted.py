@@ -124,3 +124,14 @@ def test_a_reciprocal_is_the_only_residual_of_itself():
         s = 1 / (1 + np.exp(-s))
         slope = slope * s * (1 - s)
     assert np.allclose(grad(program)(np.ones(4)), slope, rtol=1e-12)
+
+
+def test_the_adjoint_of_an_extreme_along_an_axis_is_straight():
+    """What the rule calls is inlined, and its types are known."""
+
+    def program(x):
+        return np.sum(np.exp(x - np.max(x, axis=1, keepdims=True)))
+
+    printed = str(code_adjoint(program, np.ones((4, 3))))
+    assert "reductions.extreme" not in printed
+    assert "attaining" in printed

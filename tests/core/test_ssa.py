@@ -55,3 +55,20 @@ def test_a_sealed_block_passes_on_what_an_open_one_gets_later():
     assert top.params[1] is y
     assert [a.value for a in entry.branches[0].args] == ["x", "y"]
     assert top.branches[0].args == [top.params[0]]
+
+
+def test_reading_a_variable_that_nobody_wrote_goes_to_the_top_at_once():
+    """And leaves its value on the way in: where another way comes, it is found."""
+    ir = IR("f")
+    top = ir.block()
+    variables = Variables(ir, lambda block, variable: Const(variable))
+    side, bottom = diamond(variables, ir, top)
+    inner, last = diamond(variables, ir, bottom)
+    x = variables.read(inner, "x")
+    assert x.value == "x"
+    variables.write(inner, "x", Const(2))
+    joined = variables.read(last, "x")
+    assert last.params == [joined]
+    assert [branch.args[0].value for branch in (bottom.branches[0], inner.branches[0])] == ["x", 2]
+    assert not bottom.params
+    assert not side.params

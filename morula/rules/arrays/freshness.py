@@ -36,7 +36,7 @@ from morula.rules.arrays.traits import INTEGERS
 FRESH = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
     operator.matmul, operator.neg, operator.abs, abs, pow, np.where, np.zeros, np.ones, np.full,
-    np.zeros_like, np.ones_like, np.full_like, np.einsum, np.ndarray.dot, np.linalg.solve,
+    np.zeros_like, np.ones_like, np.full_like, np.ndarray.dot, np.linalg.solve,
     np.linalg.inv, np.cumsum, np.ndarray.cumsum, np.concatenate, np.stack, np.ndarray.copy,
 )  # fmt: skip
 

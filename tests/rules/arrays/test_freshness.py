@@ -6,6 +6,7 @@ import pytest
 from morula import grad
 from morula.core.callees import Callees
 from morula.core.specialise import Specialiser
+from morula.core.traits import gives_new
 from morula.core.values import known_value
 from morula.rules.arrays.sequences import BINARY, UNARY
 
@@ -77,3 +78,11 @@ def test_a_whole_number_as_a_factor_decides_no_shape():
 def results(specialiser):
     branches = [b for block in specialiser.ir.blocks for b in block.branches]
     return [b.args[0] for b in branches if b.block is None]
+
+
+def test_a_transpose_by_einsum_is_a_view():
+    """So it is not overwritten, and its cotangent is a copy."""
+    assert not gives_new(np.einsum)
+    x = np.ones((100, 100))
+    grad(lambda x: np.sum(np.exp(np.einsum("ij->ji", x))))(x)
+    assert np.all(x == 1)
