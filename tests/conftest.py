@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from morula.core import compiled
+from morula.core import compiled, verify
 
 # So that `tests.random_programs` and its like are found, however pytest is started.
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+verify.enabled = True  # the SSA form, between all passes
 
 
 @pytest.fixture

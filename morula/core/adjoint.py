@@ -88,6 +88,7 @@ from morula.core.traits import (
     typed_zero,
 )
 from morula.core.values import IteratorOver, Value, is_fine, known, possibilities
+from morula.core.verify import checked
 
 
 @dataclass
@@ -132,7 +133,7 @@ class Adjoint:
         if not prepared and self.may_change_leaves():
             raise NotSpecialised("an argument may be changed in place")
         self.varied = prepared[0] if prepared else varied_variables(s, leaves)
-        self.reversal = r = Reversal(s.ir, self.plan, list(leaves))
+        self.reversal = r = Reversal(checked("preparation", s.ir), self.plan, list(leaves))
         r.build()
         if r.exit not in r.primal:
             raise NotSpecialised("it always ends in an exception")

@@ -31,6 +31,7 @@ from morula.core.ir import (
     reachable,
 )
 from morula.core.ssa import prune_params, split_critical_edges
+from morula.core.verify import checked
 
 
 class Node:
@@ -166,6 +167,7 @@ class _Emitter:
 
     def run(self) -> CodeType:
         tidy(self.ir)
+        checked("tidy", self.ir)
         self.uses = count_uses(self.ir)
         for block in self.ir.blocks:
             self.build_trees(block)

@@ -25,6 +25,7 @@ from morula.core.registry import apply_rule, find_rrule, is_constant, non_differ
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.ssa import prune_params, same
 from morula.core.traits import adjoint_object, parts_of
+from morula.core.verify import checked
 
 Back = Callable[[Any], tuple[Any, ...]]
 
@@ -204,9 +205,10 @@ def twin(fn: FunctionType, code: CodeType) -> FunctionType:
 
 def transform(code: CodeType, namespace: dict[str, Any]) -> CodeType:
     """Code -> code that returns the value and the pullback."""
-    reversal = Reversal(lower(code, namespace), general_plan)
+    reversal = Reversal(checked("lower", lower(code, namespace)), general_plan)
     reversal.build()
     reversal.resolve()
+    checked("resolve", reversal.ir)
     return split(reversal, code, namespace)
 
 
@@ -267,6 +269,7 @@ def separate(reversal: Reversal) -> tuple[IR, Var]:
     start.params = []
     backward.blocks += [b for b in ir.blocks if b in reachable_from(start)]
     kept = ir.var()
+    backward.next_id = ir.next_id
     reversal.exit.calls.append(Call(kept, Const(build_tuple), [x for _, x in residuals]))
     return backward, kept
 

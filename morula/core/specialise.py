@@ -52,6 +52,7 @@ from morula.core.traits import (
     only_reads,
 )
 from morula.core.values import Value, coarsened, known, known_value, possibilities
+from morula.core.verify import checked
 
 if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
@@ -97,6 +98,7 @@ class Specialiser(Inference):
             changed |= self.resolve_methods()
             changed |= simplify_once(self.ir, no_namespace)
             self.limit_size()
+            checked("specialisation", self.ir)
             if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
