@@ -9,7 +9,7 @@ from tests.array_programs import InPlaceWriter, array_programs, check, check_or_
 
 
 @settings(
-    max_examples=80,
+    max_examples=30,
     deadline=None,
     database=None,
     derandomize=True,
