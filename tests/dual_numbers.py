@@ -8,18 +8,24 @@ from __future__ import annotations
 import math
 import operator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Dual:
-    """A number and its derivatives by the arguments of the program."""
+    """A number and its derivatives by the arguments of the program.
+
+    `edges` counts the decisions that a small change of the arguments may turn: whether a number is
+    zero, where it is, and comparisons of equal numbers.
+    """
 
     __slots__ = ("dx", "x")
+    edges: ClassVar[int] = 0
 
     def __init__(self, x: Any, dx: tuple[float, ...]) -> None:
         self.x, self.dx = x, dx
 
     def __bool__(self) -> bool:
+        Dual.edges += not self.x
         return bool(self.x)
 
     def __index__(self) -> int:
@@ -56,6 +62,27 @@ def lifted(fn: Any, *partials: Any) -> Any:
     return on_duals
 
 
+def comparison(fn: Any) -> Any:
+    """A comparison, of dual numbers and others."""
+
+    def on_duals(a: Any, b: Any) -> Any:
+        x, y = plain(a), plain(b)
+        Dual.edges += bool(x == y) and a is not b
+        return fn(x, y)
+
+    return on_duals
+
+
+def of_numbers(fn: Any) -> Any:
+    """An operator that leaves all but numbers to the operand's own."""
+
+    def on_duals(a: Any, b: Any) -> Any:
+        both = isinstance(plain(a), int | float) and isinstance(plain(b), int | float)
+        return fn(a, b) if both else NotImplemented
+
+    return on_duals
+
+
 def _power_by_base(a: Any, b: Any) -> Any:
     return 0.0 if b == 0 else b * a ** (b - 1)
 
@@ -70,12 +97,11 @@ DUNDERS = {
     "mod": (operator.mod, lambda a, b: 1.0, lambda a, b: -(a // b)),
 }
 for _name, (_fn, _da, _db) in DUNDERS.items():
-    _lifted = lifted(_fn, _da, _db)
+    _lifted = of_numbers(lifted(_fn, _da, _db))
     setattr(Dual, f"__{_name}__", _lifted)
     setattr(Dual, f"__r{_name}__", lambda b, a, g=_lifted: g(a, b))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _fn = getattr(operator, _name)
-    setattr(Dual, f"__{_name}__", lambda a, b, fn=_fn: fn(plain(a), plain(b)))
+    setattr(Dual, f"__{_name}__", comparison(getattr(operator, _name)))
 Dual.__neg__ = lifted(operator.neg, lambda a: -1.0)
 Dual.__pos__ = lifted(operator.pos, lambda a: 1.0)
 Dual.__abs__ = lifted(abs, lambda a: (a > 0) - (a < 0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import math
+import random
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -42,7 +43,7 @@ class Program:
         lines = self.source.splitlines(keepends=True)
         linecache.cache[name] = (len(self.source), None, lines, name)
         log: list[Any] = []
-        namespace = {"__name__": "program", "math": mathematics, "LOG": log}
+        namespace = {"__name__": __name__, "math": mathematics, "LOG": log}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # `1 is not None`
             exec(compile(self.source, name, "exec"), namespace)
@@ -74,7 +75,7 @@ class Scope:
         return found[::-1]
 
     def assignable(self) -> list[str]:
-        return [n for n in self.names("float") if n not in self.fixed]
+        return [n for n in self.names("float") if n not in self.fixed or "." in n]
 
     def bind(self, name: str, kind: Kind) -> None:
         self.kinds.pop(name, None)
@@ -91,16 +92,29 @@ class Scope:
                 self.kinds[name] = kind
 
 
-class Choices:
-    """Draws of which the first option is always the simplest."""
+Draw = Callable[[Any], Any] | random.Random
 
-    def __init__(self, draw: Callable[[Any], Any]) -> None:
+
+class Choices:
+    """Draws, by Hypothesis or from plain random numbers, of which the first option is the simplest."""
+
+    def __init__(self, draw: Draw) -> None:
         self.draw = draw
         self.count: Counter[str] = Counter()
 
     def number(self, n: int) -> int:
         """One of 0, …, n - 1."""
-        return int(self.draw(st.integers(0, n - 1))) if n > 1 else 0
+        if n < 2:
+            return 0
+        if isinstance(self.draw, random.Random):
+            return self.draw.randrange(n)
+        return int(self.draw(st.integers(0, n - 1)))
+
+    def real(self) -> float:
+        """A number between -3 and 3."""
+        if isinstance(self.draw, random.Random):
+            return round(self.draw.uniform(-3, 3), 3)
+        return float(self.draw(st.floats(-3, 3, allow_subnormal=False).map(lambda x: round(x, 3))))
 
     def pick(self, options: Any) -> Any:
         """One of the options."""
@@ -119,10 +133,10 @@ class Choices:
 class Writer(Choices):
     """Writes a program of numbers."""
 
-    def __init__(self, draw: Callable[[Any], Any], without: frozenset[str] = frozenset()) -> None:
+    def __init__(self, draw: Draw, without: frozenset[str] = frozenset()) -> None:
         super().__init__(draw)
         self.without = without
-        self.fuel = 60
+        self.fuel = self.allowance = 60  # how many expressions and statements there may be
         self.helpers: dict[str, Helper] = {}
         self.captured: set[str] = set()
         self.function_depth = 0
@@ -434,10 +448,12 @@ class Writer(Choices):
 
     def delete(self, s: Scope) -> list[str]:
         names = [n for n in s.own if n in s.kinds and n not in self.captured | s.fixed]
+        names = [n for n in names if "." not in n]
         if not names or len(s.kinds) < 2:
             return self.assign(s)
         name = self.pick(sorted(names))
-        del s.kinds[name]
+        for bound in [n for n in s.kinds if n == name or n.startswith(name + ".")]:
+            del s.kinds[bound]
         return [f"del {name}"]
 
     def build(self, s: Scope) -> list[str]:
@@ -514,7 +530,7 @@ class Writer(Choices):
         name, u = self.fresh("g"), self.fresh("u")
         inner = s.inner()
         inner.loops = 0
-        rebound = [n for n in s.assignable() if n not in self.captured][:2]
+        rebound = [n for n in s.assignable() if n not in self.captured and "." not in n][:2]
         self.captured.update(s.kinds)
         inner.fixed = {*inner.kinds}
         inner.bind(u, "float")
@@ -611,7 +627,7 @@ class Writer(Choices):
         inner.fixed.add(n)
         test = f"{n} < {1 + self.number(4)}"
         if self.chance(3):
-            test += f" and {self.condition(s)}"
+            test += f" and ({self.condition(s)})"
         body, _ = self.block(inner, 4)
         s.bind(n, "int")
         s.fixed.add(n)
@@ -720,7 +736,7 @@ class Writer(Choices):
         if self.has("functions"):
             for _ in range(self.number(3)):
                 lines += self.helper()
-        self.fuel = 60
+        self.fuel = self.allowance
         names = "xyz"[: 1 + self.number(3)]
         kinds = {n: self.pick(("float", "float", "float", "int")) for n in names[1:]}
         s = Scope({**kinds, "x": "float"}, fixed={n for n in kinds if kinds[n] == "int"})
@@ -748,7 +764,7 @@ class Writer(Choices):
         if self.chance(6):
             return self.number(5) - 1  # an integer where the program expects a float
         if self.chance(4):
-            return self.draw(st.floats(-3, 3, allow_subnormal=False).map(lambda x: round(x, 3)))
+            return self.real()
         return self.pick(POINTS)
 
 

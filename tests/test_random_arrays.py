@@ -1,12 +1,15 @@
 """Random NumPy programs: both paths against each other and against finite differences."""
 
+import random
+
+import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.array_programs import array_programs, check
+from tests.array_programs import InPlaceWriter, array_programs, check, check_or_refused
 
 
 @settings(
-    max_examples=150,
+    max_examples=30,
     deadline=None,
     database=None,
     derandomize=True,
@@ -15,3 +18,8 @@ from tests.array_programs import array_programs, check
 @given(array_programs())
 def test_gradients_of_random_array_programs(program):
     check(program)
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_changes_in_place_are_right_or_refused(number):
+    check_or_refused(InPlaceWriter(random.Random(f"in place {number}")).program())

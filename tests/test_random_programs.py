@@ -1,6 +1,7 @@
 """Random programs: both paths against each other, dual numbers and finite differences."""
 
 import math
+import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,18 +9,26 @@ from hypothesis import HealthCheck, given, settings
 from tests.dual_numbers import DUAL_MATH, Dual
 from tests.program_writer import Program
 from tests.random_programs import check, difference, forward_gradient, programs
+from tests.structure_writer import StructureWriter
 
-
-@settings(
-    max_examples=200,
+few = settings(
+    max_examples=50,
     deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
+
+
+@few
 @given(programs())
 def test_gradients_of_random_programs(program):
     check(program)
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_gradients_of_random_programs_with_structures(number):
+    check(StructureWriter(random.Random(f"structures {number}")).program())
 
 
 # -- the checks themselves -------------------------------------------------------------------------
@@ -45,6 +54,17 @@ def test_differences_say_nothing_at_a_kink():
     assert difference(lambda x: 1.0 if x > 0 else 0.0, (0.0,), 0) is None
     assert difference(lambda x: max(x, 3 * x), (0.0,), 0) is None
     assert difference(lambda x: x * abs(x), (1.0,), 0)[0] == pytest.approx(2.0)
+
+
+def test_dual_numbers_count_what_a_small_change_may_turn():
+    def edges(f, *args):
+        Dual.edges = 0
+        f(*[Dual(x, (1.0 * (i == 0), 1.0 * (i == 1))) for i, x in enumerate(args)])
+        return Dual.edges
+
+    assert edges(lambda x, y: x and y, 0.0, 1.0) == 1
+    assert edges(lambda x, y: 0.0 * x == y, 1.0, 0.0) == 1
+    assert edges(lambda x, y: (x and y, x < y, x == x, x != 2.0), 0.5, 1.0) == 0
 
 
 def test_a_program_is_its_source():

@@ -28,7 +28,7 @@ from morula.core.cotangents import (
     ZeroTangent,
     accumulate,
     add,
-    unthunk,
+    settled,
 )
 from morula.core.emit import merge_blocks
 from morula.core.general import call as general_call
@@ -296,7 +296,7 @@ class Adjoint:
                 calls.append(call)
                 if call.out in opaque:
                     out, call.out = call.out, self.ir.var()
-                    calls.append(Call(out, Const(unthunk), (call.out,), (), call.position))
+                    calls.append(Call(out, Const(settled), (call.out,), (), call.position))
             block.calls = calls
 
     def simplify(self) -> bool:
@@ -503,7 +503,7 @@ class Adjoint:
         calls = {c.out: c for c in self.ir.calls()}
         opaque = set()
         for call in calls.values():
-            if call.primitive is unthunk:
+            if call.primitive is settled:
                 opaque.add(call.out)
             elif call.primitive is operator.getitem and type(call.args[0]) is Var:
                 source = calls.get(call.args[0])

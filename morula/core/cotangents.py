@@ -20,7 +20,7 @@ class AbstractZero:
     __slots__ = ()
 
     def __add__(self, other: Any) -> Any:
-        return other
+        return self if other is NONE else other
 
     __radd__ = __add__
 
@@ -124,6 +124,12 @@ class Thunk:
 def unthunk(x̄: Any) -> Any:
     """`x̄`, computed if it is a Thunk."""
     return x̄.force() if type(x̄) is Thunk else x̄
+
+
+def settled(x̄: Any) -> Any:
+    """`x̄`, computed if it is a Thunk; the structural zero where there is no cotangent."""
+    x̄ = unthunk(x̄)
+    return ZERO if x̄ is NONE else x̄
 
 
 def is_zero(x̄: Any) -> bool:
@@ -258,9 +264,13 @@ class _TangentOf:
 
 def accumulate(a: Any, b: Any) -> Any:
     """The sum of two cotangents of one primal; neither is written to."""
-    if a is ZERO or a is NONE:
+    if a is NONE:
         return b
-    if b is ZERO or b is NONE:
+    if b is NONE:
+        return a
+    if a is ZERO:
+        return b
+    if b is ZERO:
         return a
     if type(a) is Thunk or type(b) is Thunk:
         return Thunk(lambda: accumulate(unthunk(a), unthunk(b)))

@@ -16,7 +16,6 @@ from morula.core.cfg import dominators
 from morula.core.cotangents import (
     NONE,
     ZERO,
-    AbstractZero,
     NoTangent,
     Thunk,
     ZeroTangent,
@@ -425,10 +424,11 @@ def _(f: Folding, call: Call) -> Operand | None:
 def _(f: Folding, call: Call) -> Operand | list[Call] | None:
     """A sum with the structural zero, and sums of tuples item by item."""
     a, b = call.args
-    if type(a) is Const and isinstance(a.value, AbstractZero):
-        return b
-    if type(b) is Const and isinstance(b.value, AbstractZero):
-        return a
+    for zero in (NONE, ZERO):
+        if type(a) is Const and a.value is zero:
+            return b
+        if type(b) is Const and b.value is zero:
+            return a
     left, right = f.definition(a, build_tuple), f.definition(b, build_tuple)
     if left is None or right is None or len(left.args) != len(right.args):
         return None

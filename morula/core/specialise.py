@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType, MethodDescriptorType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from morula.core import errors, primitives
@@ -14,7 +14,7 @@ from morula.core.cells import promote_cells
 from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
-from morula.core.inline import EFFECTS, MUTATORS, inline
+from morula.core.inline import inline
 from morula.core.ir import (
     IR,
     Block,
@@ -43,7 +43,7 @@ from morula.core.registry import is_constant, registry, times_conjugate
 from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
 from morula.core.traits import (
     Known,
-    coarse_detail,
+    changes_in_place,
     contents,
     detail_matches,
     detail_tests,
@@ -111,12 +111,12 @@ class Specialiser(Inference):
 
     def changes_value(self, call: Call) -> bool:
         """Does a call change an array in place? Then it matters when other calls read it."""
-        fn = call.primitive
-        by_name = isinstance(fn, MethodDescriptorType) and fn.__name__ in MUTATORS
-        if not call.args or not (by_name or id(fn) in EFFECTS):
+        if type(call.fn) is not Const:
             return False
-        value = self.value(call.args[0])
-        return value is not None and any(k.type in coarse_detail for k in possibilities(value))
+        first = self.value(call.args[0]) if call.args else None
+        types = [] if first is None else [k.type for k in possibilities(first)]
+        fn, n = call.fn.value, len(call.args) - len(call.keywords)
+        return any(test(fn, types, n, call.keywords) for test in changes_in_place)
 
     def limit_size(self) -> None:
         """A very long function goes by the general path, which is transformed faster."""

@@ -332,6 +332,11 @@ def reads_only(fn: Any) -> bool:
     return id(fn) in _only_reads
 
 
+# Tests of calls, `test(fn, types of the first operand, how many arguments, keywords)`: is a value
+# changed in place whose type counts as immutable? Such programs are not specialised.
+changes_in_place: list[Callable[[Any, list[type], int, tuple[str, ...]], bool]] = []
+
+
 # Which values hold so much memory that they are worth releasing early: `holds_memory[T](detail)`.
 holds_memory: dict[type, Callable[[Any], bool]] = {}
 

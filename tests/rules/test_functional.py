@@ -131,7 +131,7 @@ def test_keys_are_called_once_each_in_order():
 
 
 def test_errors_are_those_of_the_plain_call():
-    with pytest.raises(ValueError, match=r"max\(\) arg is an empty sequence"):
+    with pytest.raises(ValueError, match=r"max\(\) (arg|iterable argument) is"):
         gradient(lambda x: max([]), 1.0)
     with pytest.raises(TypeError, match=r"reduce\(\) of empty (sequence|iterable)"):
         gradient(lambda x: functools.reduce(operator.add, []), 1.0)

@@ -9,7 +9,7 @@ import operator
 
 import numpy as np
 
-from morula.core.extend import UnsupportedError, rrule
+from morula.core.extend import UnsupportedError, changes_in_place, rrule
 from morula.rules.arrays.types import Anything
 
 IN_PLACE = (
@@ -46,3 +46,18 @@ for _primal in (*IN_PLACE, *WRITING):
 @rrule(np.ufunc.at)
 def _(ufunc: np.ufunc, x: np.ndarray, *args: Anything):
     raise refuse(f"np.{ufunc.__name__}.at")
+
+
+_WRITING = {id(f) for f in (*IN_PLACE, *WRITING)}
+
+
+def writes_to_arrays(fn, types, n_args, keywords):
+    """Does such a call write to an array? Then it has to meet the rules that refuse it."""
+    if "out" in keywords or fn is np.ufunc.at:
+        return True
+    if isinstance(fn, np.ufunc):
+        return n_args > fn.nin
+    return id(fn) in _WRITING and any(issubclass(t, np.ndarray) for t in types)
+
+
+changes_in_place.append(writes_to_arrays)

@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 
+from morula import UnsupportedError, withgradient
 from morula.core.extend import find_rrule
 
 X = np.ones(3)
@@ -22,3 +23,66 @@ X = np.ones(3)
 def test_refused(fn, args):
     with pytest.raises(NotImplementedError, match=r"in place(.|\n)*make a new"):
         find_rrule(fn, args).function(*args)
+
+
+def _item(v):
+    w = v @ v
+    v[0] = 3.0
+    return w
+
+
+def _alias(v):
+    w = v
+    w += 1
+    return v.sum()
+
+
+def _view(v):
+    w = v[1:]
+    v += 2
+    u = w.sum()
+    w *= 3
+    return u + v.sum()
+
+
+def _out(v):
+    w = v @ v
+    np.add(v, 1, out=v)
+    return w + v[0]
+
+
+def _positional_out(v):
+    w = v.sum()
+    np.add(v, 1, v)
+    return w
+
+
+def _at(v):
+    w = v.sum()
+    np.add.at(v, [0, 0], 1.0)
+    return w
+
+
+def _method(v):
+    w = v.sum()
+    v.fill(2.0)
+    return w
+
+
+@pytest.mark.parametrize("change", [_item, _alias, _view, _out, _positional_out, _at, _method])
+def test_constant_arrays_are_not_changed_silently(path, change):
+    """What is read before a change is not read after it, nor is a residual of the reverse pass."""
+
+    def value(x):
+        return change(np.zeros(3)) + x.sum()
+
+    def residual(x):
+        v = np.zeros(3)
+        y = x * v
+        change(v)
+        return y.sum()
+
+    x = np.ones(3)
+    for f, expected in ((value, np.ones(3)), (residual, np.zeros(3))):
+        with pytest.raises(UnsupportedError, match="in place"):
+            assert withgradient(f, x)[1][0] == pytest.approx(expected)
