@@ -18,7 +18,7 @@ from typing import Any
 from morula.core import debug, errors, registry
 from morula.core.program import Gradient, stub
 from morula.core.specialise import NotSpecialised
-from morula.core.values import coarsened, known_value
+from morula.core.values import argument_value, coarsened
 
 Fallback = Callable[..., Any]
 
@@ -78,7 +78,7 @@ class Family:
 
     def program(self, f: FunctionType, args: tuple[Any, ...], failed: Program | None) -> Program:
         """The program for arguments like these; `failed` is one whose guards did not hold."""
-        key = tuple([known_value(a) for a in args])
+        key = tuple([argument_value(a) for a in args])
         if key not in self.programs and self.kinds[kind_of(key)] >= self.most_fine:
             key = kind_of(key)  # many shapes: one program for all of them  # type: ignore[arg-type]
         found = self.programs.get(key)

@@ -14,7 +14,7 @@ from morula.core.program import Gradient
 from morula.core.reverse import Reversal
 from morula.core.specialise import NotSpecialised
 from morula.core.ssa import prune_params
-from morula.core.values import known_value
+from morula.core.values import argument_value
 
 
 def code_ir(f: Any) -> IR:
@@ -61,7 +61,7 @@ def code_adjoint(f: Any, *args: Any) -> AdjointCode:
     function = _function(f)
     if isinstance(f, MethodType):
         args = (f.__self__, *args)
-    knowns = [known_value(a) for a in args]
+    knowns = [argument_value(a) for a in args]
     gradient = Gradient(function, knowns, range(len(args)), False, len(args) == 1, examples=args)
     try:
         return AdjointCode(_tidy(gradient.build()), "specialised to the types of the arguments")

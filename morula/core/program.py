@@ -27,7 +27,7 @@ from morula.core.specialise import (
     check_type,
 )
 from morula.core.ssa import prune_params
-from morula.core.traits import Known, contents, gradient_for, has_tangent, sample, typed_zero, unit
+from morula.core.traits import Known, gradient_for, has_tangent, sample, typed_zero, unit
 from morula.core.values import Value, known, possibilities
 
 
@@ -66,13 +66,10 @@ class Gradient(Adjoint):
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
-        plain = self.knowns
-        self.knowns = [seen(k, x) for k, x in zip(plain, self.examples, strict=False)] or plain
         s = Specialiser(self.fn, self.knowns, Callees(), self.examples)
         try:
             s.run()
         except AssumptionsUnsafe:
-            self.knowns = plain
             s = Specialiser(self.fn, self.knowns, Callees())
             s.run()
         s.callees.add_guards(s.guards)
@@ -286,13 +283,6 @@ def stub(
     ]
     block.branches = [Branch(None, [out])]
     return emit(ir, with_own_cell(positional_only(code, wanted)), namespace)
-
-
-def seen(k: Known, x: Any) -> Known:
-    """What is known of an argument, with what a container holds."""
-    if type(k) is Known and k.type in contents:
-        return Known(k.type, contents[k.type].seen(x))
-    return k
 
 
 def one_of(y: Any, name: str) -> Any:

@@ -159,6 +159,12 @@ def alternatives(value: Value) -> list[Value]:
     return list(value.members) if type(value) is OneOf else [value]
 
 
+def argument_value(x: Any) -> Known:
+    """What is taken as known of an argument, with what a container holds."""
+    k = known_value(x)
+    return Known(k.type, contents[k.type].seen(x)) if k.type in contents else k
+
+
 def is_fine(value: Value) -> bool:
     """Does what is known have its finest detail, as far as samples go?"""
     if type(value) is not Known:
