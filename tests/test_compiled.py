@@ -681,6 +681,9 @@ def test_gradient_functions_pickle_when_the_function_does(transform, monkeypatch
         assert again(3.0) == expected
         assert again(3.0, 5.0) == g(3.0, 5.0)
     assert pickle.loads(pickle.dumps(transform(math.sin)))(0.0) == transform(math.sin)(0.0)
+    twice = grad(transform(module_level)) if transform is grad else transform(grad(module_level))
+    assert pickle.loads(pickle.dumps(twice))(3.0) == twice(3.0)
+    assert not hasattr(sys.modules[twice.__module__], "__file__")
     tuples = transform(module_level, argnums=(0, 1))
     assert pickle.loads(pickle.dumps(tuples))(3.0, 2.0) == tuples(3.0, 2.0)
 

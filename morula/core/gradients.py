@@ -3,7 +3,7 @@
 Pickle saves a function as the names of its module and of itself. A gradient function has the name
 of its function, so its module is one of these, made when it is asked for:
 
-    morula.core.gradients.<transform>(<argnums>, <has_aux>)-<module>, "." written as "/"
+    morula.core.gradients.<transform>(<argnums>, <has_aux>)-<module>, "." written as "%2E"
 
 so that a gradient function pickles where its function does, and is found in another process too.
 """
@@ -18,13 +18,14 @@ from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Any
+from urllib.parse import unquote
 
 __path__: list[str] = []  # a package, of modules that are in no file
 
 
 def module_name(transform: str, options: tuple[Any, ...], module: str) -> str:
     """The name of the module of the gradients of a module's functions."""
-    return f"{__name__}.{transform}{options!r}-{module.replace('.', '/')}"
+    return f"{__name__}.{transform}{options!r}-{module.replace('%', '%25').replace('.', '%2E')}"
 
 
 def give_name(g: Any, f: Any, transform: str, options: tuple[Any, ...]) -> Any:
@@ -79,8 +80,9 @@ class Loader:
         transform, options, of = parts_of(module.__name__)
 
         def find(name: str) -> Any:
-            f = getattr(importlib.import_module(of), name, None)
-            if f is None or name.startswith("__"):
+            special = name.startswith("__")
+            f = None if special else getattr(importlib.import_module(of), name, None)
+            if f is None:
                 raise AttributeError(f"module {of!r} has no function {name!r}")
             from morula.core import interface  # which is made of this module's functions
 
@@ -93,7 +95,7 @@ def parts_of(name: str) -> tuple[str, tuple[Any, ...], str]:
     """Transform, options and module, from the name of a module of gradients."""
     call, _, module = name[len(__name__) + 1 :].partition(")-")
     transform, _, options = call.partition("(")
-    return transform, ast.literal_eval(f"({options})"), module.replace("/", ".")
+    return transform, ast.literal_eval(f"({options})"), unquote(module)
 
 
 def make_module(name: str) -> ModuleType:

@@ -145,12 +145,15 @@ def _param_values(
         p: [] for block in ir.blocks if block not in fixed for p in block.params
     }
     users: dict[Var, list[Var]] = {}
+    stays: set[Var] = set()
     for block in ir.blocks:
         for branch in block.branches:
             if branch.block is None or branch.block in fixed:
                 continue
             for p, a in zip(branch.block.params, branch.args, strict=True):
-                incoming[p].append(p if pinned(block, a) else a)
+                incoming[p].append(a)
+                if pinned(block, a):
+                    stays.add(p)
                 if type(a) is Var and a in incoming:
                     users.setdefault(a, []).append(p)
     values: dict[Var, Operand] = {}
@@ -160,7 +163,7 @@ def _param_values(
         p = work.pop()
         if changes.get(p) == MOST_CHANGES:
             continue
-        new: Operand | None = None
+        new: Operand | None = p if p in stays else None
         for a in incoming[p]:
             value = values.get(a) if type(a) is Var and a in incoming else a
             if value is None:

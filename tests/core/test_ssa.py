@@ -1,7 +1,7 @@
 """Construction of SSA form from named variables: parameters only where values differ."""
 
 from morula.core.ir import IR, Branch, Const
-from morula.core.ssa import Variables
+from morula.core.ssa import Variables, prune_params
 
 
 def diamond(variables, ir, top):
@@ -72,3 +72,27 @@ def test_reading_a_variable_that_nobody_wrote_goes_to_the_top_at_once():
     assert [branch.args[0].value for branch in (bottom.branches[0], inner.branches[0])] == ["x", 2]
     assert not bottom.params
     assert not side.params
+
+
+def test_a_parameter_stays_where_a_pinned_value_is_passed():
+    for both in (True, False):
+        ir = IR("f")
+        top = ir.block()
+        x, y = ir.var("x"), ir.var("y")
+        top.params = [x, y]
+        side, bottom = ir.block(), ir.block()
+        p = ir.var("p")
+        bottom.params = [p]
+        bottom.branches = [Branch(None, [p])]
+        top.branches = [Branch(side, (), x), Branch(bottom, [x])]
+        side.branches = [Branch(bottom, [x if both else y])]
+        prune_params(ir, pinned=lambda block, value, side=side: block is side)
+        assert bottom.params == [p]
+        assert [b.args for block in (top, side) for b in block.branches if b.block is bottom] == [
+            [x],
+            [x if both else y],
+        ]
+        if both:
+            prune_params(ir)
+            assert bottom.params == []
+            assert bottom.branches[0].args == [x]
