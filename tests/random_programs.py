@@ -33,7 +33,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import morula
-from morula.core import compiled, general, infer
+from morula.core import compiled, general, specialise
 from morula.core.bytecode.lower import _lowered
 from tests.dual_numbers import DUAL_MATH, Dual, plain
 from tests.program_writer import FEATURES, Program, Writer
@@ -244,7 +244,7 @@ def forget() -> None:
     """Drop what the core and linecache keep for programs that are done with."""
     compiled._families.clear()
     general._forward_codes.clear()
-    infer._inline_forms.clear()
+    specialise._inline_forms.clear()
     _lowered.clear()
     for name in [n for n in linecache.cache if n.startswith("<program ")]:
         del linecache.cache[name]
