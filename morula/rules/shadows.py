@@ -303,9 +303,12 @@ class Shadows:
             return out
         out = self.ir.var(f"{xs.name}̂")
         self.shadows[xs] = out
+        branches = [branch for _, branch in self.entries[block]]
+        passed = [self.shadow(branch.args[i]) for branch in branches]
+        # All at once, and only now: to find what is passed may have made other parameters here.
         block.params.append(out)
-        for _, branch in self.entries[block]:
-            branch.args.append(self.shadow(branch.args[i]))
+        for branch, x̂ in zip(branches, passed, strict=True):
+            branch.args.append(x̂)
         return out
 
     def shadow_of_display(self, call: Any) -> Any:

@@ -137,6 +137,14 @@ def mixed(x, y):
     return total
 
 
+def swapped(x, y):
+    xs, ys = [x, y], [y, x * y]
+    for _ in range(3):
+        xs[0] = ys[1] * xs[1]
+        xs, ys = ys, xs
+    return xs[0] * ys[0] + xs[1]
+
+
 def a_list_in_a_tuple(x, y):
     pair = ([x, y], 2.0)
     for _ in range(2):
@@ -172,11 +180,11 @@ PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, replaced, a_tuple_of_lists, unpacked, zipped, backwards, sums, fibonacci,
     of_constants, of_functions, mixed,
-    a_list_in_a_tuple, deleted, captured, unused_items,
+    a_list_in_a_tuple, deleted, captured, unused_items, swapped,
 ]  # fmt: skip
 FOLLOWED = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
-    replaced, unpacked,
+    replaced, unpacked, swapped,
 ]  # fmt: skip
 
 
