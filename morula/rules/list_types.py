@@ -8,6 +8,7 @@ Tests: tests/rules/test_list_types.py
 
 from __future__ import annotations
 
+import functools
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -145,7 +146,9 @@ class ListContents(Contents):
 
 
 contents[list] = ListContents()
-only_reads(primitives.build_list, primitives.list_append, list.append, operator.setitem)
+only_reads(
+    sum, min, max, primitives.build_list, primitives.list_append, list.append, operator.setitem
+)
 
 
 def items_of(value: Any) -> Items | None:
@@ -189,6 +192,29 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
 def _(s: Any, call: Any, args: list[Any]) -> Any:
     put(s, call, args[0], args[1])
     return Known(type(None))
+
+
+@transfers(sum)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """The sum of a list of numbers, which may be empty."""
+    items = items_of(args[0]) if len(args) == 1 and not call.keywords else None
+    found = None if items is None else items.value
+    if found is NEVER:
+        return Known(int)
+    return join(Known(int), found) if found in (Known(float), Known(int)) else None
+
+
+@transfers(min, max)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """The least or the greatest of some numbers, or of a list of them."""
+    if call.keywords:
+        return None
+    if len(args) > 1:
+        numbers = all(known(a) in (Known(float), Known(int)) for a in args)
+        return functools.reduce(join, map(coarsened, map(known, args))) if numbers else None
+    items = items_of(args[0])
+    found = None if items is None else items.value
+    return found if found is NEVER or found in (Known(float), Known(int)) else None
 
 
 def put(s: Any, call: Any, xs: Any, value: Any) -> None:

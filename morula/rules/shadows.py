@@ -29,6 +29,7 @@ from morula.core.extend import (
     Shadow,
     Tangent,
     Var,
+    effects,
     gradient_for,
     known,
     may_hold,
@@ -339,6 +340,13 @@ class Shadows:
         """Let the adjoint take this rule for a call."""
         self.pairs[call.out] = Pair(Const(rule), tuple(args), (), tuple(slots), always)
 
+    def numbers_only(self, call: Any) -> None:
+        """A call makes one number of all those of a list."""
+        value = self.s.types.get(call.out)
+        if len(call.args) != 1 or may_hold(value):
+            raise UnknownUseError
+        self.results.add(call.out)
+
     def take(self, call: Any, x: Any, xs: Any, k: Any) -> None:
         """A call gives the item x of a list: a list has its shadow there, others their cotangent."""
         if self.is_active(call.out):
@@ -439,6 +447,21 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 def _(plan: Shadows, block: Any, call: Any) -> None:
     if call.args[0] in plan.followed:
         plan.read_from(block, call, call.args[0], call.args[1])
+
+
+@rewrites_calls(sum)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    if plan.is_active(call.args[0]):
+        plan.numbers_only(call)
+        plan.pair(call, sum_of_items, (call.args[0], plan.shadow(call.args[0])), ())
+
+
+@rewrites_calls(min, max)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    if any(map(plan.is_active, call.args)):
+        plan.numbers_only(call)
+        rule = extreme_rule(call.primitive)
+        plan.pair(call, rule, (call.args[0], plan.shadow(call.args[0])), ())
 
 
 @rewrites_calls(list_item)
@@ -544,6 +567,47 @@ def take_item(x, x̂s, k):
         return ()
 
     return x, take_item_pullback
+
+
+def sum_of_items(xs, x̂s):
+    """`sum(xs)`: its cotangent is that of each item."""
+
+    def sum_pullback(ȳ):
+        add_to_all(x̂s, ȳ)
+        return ()
+
+    return sum(xs), sum_pullback
+
+
+def add_to_all(x̂s: list[Any], ȳ: Any) -> None:
+    """Add to all items of a shadow."""
+    x̂s[:] = [ȳ if x̄ is ZERO else x̄ + ȳ for x̄ in x̂s]
+
+
+effects(add_to_all)
+
+
+@functools.cache
+def extreme_rule(choose):
+    """The rule of `min(xs)` or `max(xs)`: the first such item gets the cotangent."""
+
+    def rule(xs, x̂s):
+        y = choose(xs)
+        k = place_of(y, xs)
+
+        def extreme_pullback(ȳ):
+            total = x̂s[k]
+            x̂s[k] = ȳ if total is ZERO else total + ȳ
+            return ()
+
+        return y, extreme_pullback
+
+    return rule
+
+
+def place_of(y: Any, xs: list[Any]) -> int:
+    """The place of an item that is y itself."""
+    return next(k for k, x in enumerate(xs) if x is y)
 
 
 def set_item(xs, x̂s, k, x):

@@ -109,6 +109,21 @@ def sums(x, y):
     return sum(xs) * max(xs) + min(xs[1:]) + len(xs)
 
 
+def sums_of_lists(x, y):
+    xs = [x * i for i in range(4)]
+    rows = [[x, y], [y * y, x, 1.0]]
+    return sum(xs) * sum([r[0] * sum(r) for r in rows]) + sum([]) + sum([2, 3]) * y
+
+
+def extremes_of_lists(x, y):
+    xs = [x * x, y, x, y, 0.5]
+    return max(xs) * y + min(xs) ** 2 + max([v * y for v in xs]) * x
+
+
+def a_sum_with_a_start(x, y):
+    return sum([x, y], x) * sum([y], start=y * y)
+
+
 def fibonacci(x, y):
     table = [x, y] + [0.0] * 4
     for i in range(2, 6):
@@ -179,7 +194,7 @@ def unused_items(x, y):
 PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, replaced, a_tuple_of_lists, unpacked, zipped, backwards, sums, fibonacci,
-    of_constants, of_functions, mixed,
+    of_constants, of_functions, mixed, sums_of_lists, extremes_of_lists, a_sum_with_a_start,
     a_list_in_a_tuple, deleted, captured, unused_items, swapped,
 ]  # fmt: skip
 FOLLOWED = [
@@ -278,6 +293,23 @@ def test_items_of_other_types(way, xs, expected):
     assert slope(xs) == expected
     assert [type(a) for a in slope(xs)] == [type(a) for a in expected]
     assert slope([3.0]) == [6.0]
+
+
+def test_the_sum_of_no_items(way):
+    assert morula.grad(lambda xs: sum(xs) * 2.0)([]) == []
+    assert morula.withgradient(lambda xs: sum(xs), [])[0] == 0
+    assert type(morula.withgradient(lambda xs: sum([v * v for v in xs]), [])[0]) is int
+    assert morula.withgradient(lambda xs: sum([v * v for v in xs]), [1.0, 2.0]) == (
+        5.0,
+        ([2.0, 4.0],),
+    )
+    with pytest.raises(ValueError, match="empty"):
+        morula.grad(lambda xs: max([v * v for v in xs]))([])
+
+
+def test_ties_of_items(way):
+    assert morula.grad(lambda xs: max(xs))([1.0, 3.0, 3.0]) == [0.0, 1.0, 0.0]
+    assert morula.grad(lambda xs: min([x * x for x in xs]))([1.0, -1.0]) == [2.0, 0.0]
 
 
 def test_lists_of_arrays(way):
