@@ -507,14 +507,20 @@ def shadow_of(x: Any, known: dict[int, Any]) -> Any:
         if type(x) is list:
             found = known[id(x)] = []
             for y in x:
-                held = type(y) is list or is_plain_class(type(y))
-                found.append(shadow_of(y, known) if held else ZERO)
+                found.append(shadow_of(y, known) if has_shadow(type(y)) else ZERO)
         else:
             found = known[id(x)] = {}
             for name, y in x.__dict__.items():
-                held = type(y) is list or is_plain_class(type(y))
-                found[name] = shadow_of(y, known) if held else ZERO
+                found[name] = shadow_of(y, known) if has_shadow(type(y)) else ZERO
     return found
+
+
+def has_shadow(cls: type) -> bool:
+    """Do objects of this class have shadows of their own?"""
+    return cls is list or (cls not in NUMBERS and is_plain_class(cls))
+
+
+NUMBERS = frozenset((float, int, np.ndarray))
 
 
 def finished(x: Any, shadows: dict[Any, Any]) -> Any:
@@ -538,6 +544,8 @@ class Finish(Reached):
         if x̂ is None:
             if type(x) is float is type(x̄):
                 return x̄
+            if type(x) is np.ndarray is type(x̄) and x.dtype is x̄.dtype and x.shape == x̄.shape:
+                return x̄.copy() if x.dtype.kind in "fc" else gradient_for(x, x̄, self.adjoint)
             return gradient_for(x, x̄, self.adjoint)
         made = self.results.get(id(x))
         if made is not None:
