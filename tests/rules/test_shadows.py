@@ -37,6 +37,16 @@ def appended(x, y):
     return xs[1] * xs[3]
 
 
+def appended_constants(x, y):
+    """In the adjoint, the loop does nothing but take from the shadow, in its header."""
+    xs = [x, y]
+    n = 0
+    while n < 2:
+        n += 1
+        xs.append(math.tanh(n))
+    return xs[0] * xs[1] * xs[2]
+
+
 def appended_rows(x, y):
     rows = [[x, y]]
     rows.append(rows[0])
@@ -178,8 +188,8 @@ def unused_items(x, y):
 
 PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
-    chosen, replaced, a_tuple_of_lists, unpacked, zipped, backwards, sums, fibonacci,
-    of_constants, of_functions, mixed,
+    chosen, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards, sums,
+    fibonacci, of_constants, of_functions, mixed,
     a_list_in_a_tuple, deleted, captured, unused_items, swapped,
 ]  # fmt: skip
 FOLLOWED = [
