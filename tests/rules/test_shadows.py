@@ -77,6 +77,16 @@ def chosen(x, y):
     return xs[1] * ys[1] + zs[0]
 
 
+def of_tuples(x, y):
+    """The items of a tuple reach its cotangent one by one."""
+    xs = [(x, y), (y, x * y)]
+    for i in range(2):
+        a, b = xs[i]
+        xs.append((b * a, a))
+    xs[0] = (xs[3][0], xs[2][1])
+    return xs[0][0] * xs[-1][1] + xs[0][1]
+
+
 def replaced(x, y):
     state = [x, y]
     for _ in range(4):
@@ -188,8 +198,8 @@ def unused_items(x, y):
 
 PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
-    chosen, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards, sums,
-    fibonacci, of_constants, of_functions, mixed,
+    chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
+    sums, fibonacci, of_constants, of_functions, mixed,
     a_list_in_a_tuple, deleted, captured, unused_items, swapped,
 ]  # fmt: skip
 FOLLOWED = [
