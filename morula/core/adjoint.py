@@ -835,11 +835,13 @@ def _end_of(block: Block | None) -> Block | None:
 
 
 def _runs_empty(start: Block | None, header: Block) -> bool:
-    """Do all blocks from here to the header do nothing?"""
-    seen, work = set(), [start]
+    """Do all blocks from here to the header, and the header, do nothing?"""
+    seen, work = {header}, [start]
+    if any(c.primitive not in MARKS for c in header.calls):
+        return False
     while work:
         block = work.pop()
-        if block is header or block in seen:
+        if block in seen:
             continue
         if block is None or block.params or any(c.primitive not in MARKS for c in block.calls):
             return False

@@ -2,7 +2,7 @@
 
 from morula.core import context, general, interface, primitives, registry, traits
 from morula.core.activity import may_hold, may_mutate, spread_varied
-from morula.core.adjoint import Shadow, prepares
+from morula.core.adjoint import Shadow, adds_plainly, prepares
 from morula.core.context import (
     Reached,
     adjoint_if_any,
@@ -92,6 +92,7 @@ from morula.core.values import (
     known,
     known_value,
     lose,
+    possibilities,
 )
 
 __all__ = [
@@ -118,6 +119,7 @@ __all__ = [
     "ZeroTangent",
     "accumulate",
     "add",
+    "adds_plainly",
     "adjoint_if_any",
     "adjoint_object",
     "adjoint_of",
@@ -171,6 +173,7 @@ __all__ = [
     "opaque",
     "partial_functions",
     "parts_of",
+    "possibilities",
     "prepares",
     "primitives",
     "project_to",

@@ -29,12 +29,15 @@ from morula.core.extend import (
     Shadow,
     Tangent,
     Var,
+    accumulate,
+    adds_plainly,
     effects,
     gradient_for,
     known,
     may_hold,
     may_mutate,
     maybe_zero,
+    possibilities,
     prepares,
     primitives,
     spread_varied,
@@ -353,7 +356,13 @@ class Shadows:
             self.shadow(call.out)
         elif call.out in self.varied:
             self.results.add(call.out)
-            self.pair(call, take_item, (x, self.shadow(xs), k), ())
+            rule = take_item if self.adds_plainly(call.out) else take_structure
+            self.pair(call, rule, (x, self.shadow(xs), k), ())
+
+    def adds_plainly(self, x: Any) -> bool:
+        """Are cotangents of a value added by +?"""
+        value = self.s.value(x)
+        return value is not None and all(adds_plainly(k.type) for k in possibilities(value))
 
     def read_from(self, block: Any, call: Any, xs: Any, k: Any) -> None:
         """The same where the call itself does the reading."""
@@ -575,6 +584,16 @@ def take_item(x, x̂s, k):
         return ()
 
     return x, take_item_pullback
+
+
+def take_structure(x, x̂s, k):
+    """The same for an item whose cotangents are not added by +, such as a tuple."""
+
+    def take_structure_pullback(x̄):
+        x̂s[k] = accumulate(x̂s[k], x̄)
+        return ()
+
+    return x, take_structure_pullback
 
 
 def sum_of_items(xs, x̂s):

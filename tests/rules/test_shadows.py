@@ -37,6 +37,16 @@ def appended(x, y):
     return xs[1] * xs[3]
 
 
+def appended_constants(x, y):
+    """In the adjoint, the loop does nothing but take from the shadow, in its header."""
+    xs = [x, y]
+    n = 0
+    while n < 2:
+        n += 1
+        xs.append(math.tanh(n))
+    return xs[0] * xs[1] * xs[2]
+
+
 def appended_rows(x, y):
     rows = [[x, y]]
     rows.append(rows[0])
@@ -65,6 +75,16 @@ def chosen(x, y):
     zs = xs if x < 1.0 else ys
     zs[1] = zs[0] * 3.0
     return xs[1] * ys[1] + zs[0]
+
+
+def of_tuples(x, y):
+    """The items of a tuple reach its cotangent one by one."""
+    xs = [(x, y), (y, x * y)]
+    for i in range(2):
+        a, b = xs[i]
+        xs.append((b * a, a))
+    xs[0] = (xs[3][0], xs[2][1])
+    return xs[0][0] * xs[-1][1] + xs[0][1]
 
 
 def replaced(x, y):
@@ -193,8 +213,9 @@ def unused_items(x, y):
 
 PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
-    chosen, replaced, a_tuple_of_lists, unpacked, zipped, backwards, sums, fibonacci,
-    of_constants, of_functions, mixed, sums_of_lists, extremes_of_lists, a_sum_with_a_start,
+    chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
+    sums, fibonacci, of_constants, of_functions, mixed, sums_of_lists, extremes_of_lists,
+    a_sum_with_a_start,
     a_list_in_a_tuple, deleted, captured, unused_items, swapped,
 ]  # fmt: skip
 FOLLOWED = [
