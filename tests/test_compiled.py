@@ -1491,3 +1491,92 @@ def test_a_gradient_function_follows_the_shapes_of_its_arguments(monkeypatch):
     assert not looked_up
     assert g(np.ones(3)).tolist() == [2.0] * 3
     assert looked_up
+
+
+# -- a program however the gradient is asked for ---------------------------------------------------
+
+
+def programs_of(use):
+    """Why each of the programs that `use` needs was not compiled; empty strings: it was."""
+    compiled.forget_programs()
+    compiled._families.clear()
+    use()
+    return [p.reason for family in compiled._families.values() for p in family.programs.values()]
+
+
+def output_and_list(x, w):
+    h = np.tanh(x @ w)
+    return (h * h).sum(), {"hidden": h, "more": [h, (x, "text")]}
+
+
+def early_pair(x, w):
+    if (x > 0).all():
+        return (x @ w).sum(), {"p": x}
+    return -x.sum(), None
+
+
+def history(x, w):
+    seen = []
+    for i in range(3):
+        x = x * w.T * i + x
+        seen.append(x)
+    return x.sum(), seen
+
+
+@pytest.mark.parametrize("f", [output_and_list, early_pair, history])
+@pytest.mark.parametrize("transform", [grad, value_and_grad])
+def test_a_program_gives_the_auxiliary_output(monkeypatch, f, transform):
+    monkeypatch.setattr(compiled, "specialising", True)
+    x, w = np.array([[0.5, 2.0]]), np.array([[0.3], [0.4]])
+    found = []
+    assert programs_of(lambda: found.append(transform(f, (0, 1), has_aux=True)(x, w))) == [""]
+    monkeypatch.setattr(compiled, "specialising", False)
+    compiled.forget_programs()
+    assert repr(found[0]) == repr(transform(f, (0, 1), has_aux=True)(x, w))
+
+
+def test_the_auxiliary_output_shares_no_memory_with_the_gradient():
+    def f(x, c):
+        h = np.exp(c)
+        return (x * h).sum(), h
+
+    x̄, aux = grad(f, has_aux=True)(np.ones(3), np.zeros(3))
+    assert not np.shares_memory(x̄, aux)
+    assert (x̄.tolist(), aux.tolist()) == ([1.0] * 3, [1.0] * 3)
+
+
+def test_the_auxiliary_output_is_what_it_was_in_the_forward_pass():
+    def f(x):
+        a = np.exp(x)
+        b = a * 2.0
+        c = np.sin(b)
+        return (c * c).sum(), [a, b, c]
+
+    x = np.linspace(0.0, 1.0, 2000)
+    _, aux = grad(f, has_aux=True)(x)
+    for found, expected in zip(aux, f(x)[1], strict=True):
+        assert found.tolist() == expected.tolist()
+
+
+def test_side_effects_with_an_auxiliary_output_happen_once():
+    log = []
+
+    def f(x):
+        log.append(x)
+        return (x * x, log) if x > 0 else x
+
+    g = grad(f, has_aux=True)
+    x̄, aux = g(3.0)
+    assert (x̄, aux, aux is log) == (6.0, [3.0], True)
+    with pytest.raises(TypeError, match="must return a pair"):
+        g(-3.0)
+    assert log == [3.0, -3.0]
+
+
+def test_gradients_with_auxiliary_outputs_nest():
+    def f(x):
+        return x**3, x
+
+    assert grad(lambda x: grad(f, has_aux=True)(x)[0])(2.0) == 12.0
+    assert grad(lambda x: grad(f, has_aux=True)(x)[1])(2.0) == 1.0
+    assert grad(grad(f, has_aux=True), has_aux=True)(2.0) == (12.0, 2.0)

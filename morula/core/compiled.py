@@ -38,6 +38,7 @@ class Family:
         wanted: tuple[int, ...],
         with_value: bool,
         single: bool,
+        has_aux: bool,
         general: Fallback,
     ) -> None:
         self.code = code
@@ -45,6 +46,7 @@ class Family:
         self.wanted = wanted
         self.with_value = with_value
         self.single = single
+        self.has_aux = has_aux
         self.general = general
         self.programs: dict[Any, Program] = {}
         self.kinds: Counter[Any] = Counter()
@@ -117,6 +119,7 @@ class Family:
             self.wanted,
             self.with_value,
             self.single,
+            self.has_aux,
             # What was assumed and did not hold is not assumed again: the boldest first.
             examples=args if tries < 2 else (),
             optimistic=not tries,
@@ -181,6 +184,7 @@ def family_of(
     wanted: tuple[int, ...],
     with_value: bool,
     single: bool,
+    has_aux: bool,
     general: Fallback,
 ) -> Family | None:
     """The family for a plain Python function; None where there can be none."""
@@ -191,12 +195,11 @@ def family_of(
         return None  # *args, **kwargs, generators, coroutines; gradients of gradients
     if any(not 0 <= i < code.co_argcount for i in wanted):
         return None
-    key = (id(code), id(f.__globals__), wanted, with_value, single)
+    how = (wanted, with_value, single, has_aux)
+    key = (id(code), id(f.__globals__), *how)
     family = _families.get(key)
     if family is None:
-        family = _families.setdefault(
-            key, Family(code, f.__globals__, wanted, with_value, single, general)
-        )
+        family = _families.setdefault(key, Family(code, f.__globals__, *how, general))
     return family
 
 

@@ -128,7 +128,7 @@ def _family_of_all(f: Any, n: int, with_value: bool) -> Family | None:
         both = _general_withgradient(f, args, {})
         return both if with_value else both[1]
 
-    return family_of(f, tuple(range(n)), with_value, False, general)
+    return family_of(f, tuple(range(n)), with_value, False, False, general)
 
 
 def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -167,16 +167,8 @@ def grad(
     """
     check_argnums(argnums)
     family = _family(f, argnums, has_aux, with_value=False)
-    if family is not None:
-        return give_name(family.function(f), f, "grad", (argnums, has_aux))
-    both = general_value_and_grad(f, argnums, has_aux)
-
-    @_wraps(f, "grad")
-    def grad_f(*args: Any, **kwargs: Any) -> Any:
-        value, gradients = both(*args, **kwargs)
-        return (gradients, value[1]) if has_aux else gradients
-
-    return give_name(grad_f, f, "grad", (argnums, has_aux))
+    made = general_grad(f, argnums, has_aux) if family is None else family.function(f)
+    return give_name(made, f, "grad", (argnums, has_aux))
 
 
 def value_and_grad(
@@ -195,7 +187,7 @@ def value_and_grad(
 
 def _family(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Family | None:
     """The specialised programs for the gradient of `f`, if it can have any."""
-    if has_aux or type(f) is not FunctionType:
+    if type(f) is not FunctionType:
         return None
     single = isinstance(argnums, int)
     numbers = (argnums,) if single else tuple(argnums)
@@ -204,11 +196,24 @@ def _family(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Family | N
     n = f.__code__.co_argcount
     wanted = tuple([i + n if i < 0 else i for i in numbers])
 
-    def general(f: Any, args: tuple[Any, ...]) -> Any:
-        value, gradients = general_value_and_grad(f, wanted[0] if single else wanted, False)(*args)
-        return (value, gradients) if with_value else gradients
+    general_transform = general_value_and_grad if with_value else general_grad
 
-    return family_of(f, wanted, with_value, single, general)
+    def general(f: Any, args: tuple[Any, ...]) -> Any:
+        return general_transform(f, wanted[0] if single else wanted, has_aux)(*args)
+
+    return family_of(f, wanted, with_value, single, has_aux, general)
+
+
+def general_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[..., Any]:
+    """`grad` by the general path."""
+    both = general_value_and_grad(f, argnums, has_aux)
+
+    @_wraps(f, "grad")
+    def grad_f(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return grad_f
 
 
 def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[..., Any]:
