@@ -1,8 +1,9 @@
 """The one door for rules: all that a rule may import from the core."""
 
-from morula.core import context, general, interface, primitives, registry, traits
+from morula.core import callables, context, general, interface, primitives, registry, traits
 from morula.core.activity import may_hold, may_mutate, spread_varied
 from morula.core.adjoint import Shadow, prepares
+from morula.core.callables import Calls, runs
 from morula.core.context import (
     Reached,
     adjoint_if_any,
@@ -100,6 +101,7 @@ __all__ = [
     "AbstractZero",
     "Block",
     "Call",
+    "Calls",
     "Const",
     "Contents",
     "CotangentError",
@@ -121,6 +123,7 @@ __all__ = [
     "adjoint_object",
     "adjoint_of",
     "call",
+    "callables",
     "cheap",
     "coarse_detail",
     "coarsened",
@@ -182,6 +185,7 @@ __all__ = [
     "results_of",
     "rewrites",
     "rrule",
+    "runs",
     "sample_of",
     "scalar_rule",
     "scale",

@@ -5,6 +5,7 @@ The primal and its adjoint are emitted as one function, with guards at its entry
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -97,7 +98,7 @@ class Gradient(Adjoint):
         self.returned = None if returned is NEVER else returned
         if self.has_aux:
             self.leave_out_aux()
-        leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
+        leaves = [leaf for i in self.wanted for leaf in flat(self.leaves_of(i))]
         self.differentiate(leaves, leaves)
         self.set_seed()
         self.inline_rules()
@@ -109,6 +110,15 @@ class Gradient(Adjoint):
         remove_unused(self.ir)
         prune_params(self.ir)
         return self.ir
+
+    def leaves_of(self, i: int) -> Any:
+        """The variables of an argument; behind the parameters for one each it is an item of `*args`."""
+        n, leaves = self.fn.__code__.co_argcount, self.specialiser.leaves
+        if i < n:
+            return leaves[i]
+        if type(leaves[-1]) is Var:
+            raise NotSpecialised("there are too many arguments")
+        return leaves[-1][i - n]
 
     def leave_out_aux(self) -> None:
         """Containers that are made for the auxiliary output and nothing else carry no cotangents."""
@@ -196,7 +206,7 @@ class Gradient(Adjoint):
             found[leaf] = self.final(block, x, x̄, bars, definite)
         results = []
         for i in self.wanted:
-            results.append(self.assemble(block, self.specialiser.leaves[i], found))
+            results.append(self.assemble(block, self.leaves_of(i), found))
         out: Operand
         out = results[0] if self.single else self.append(block, build_tuple, *results)
         if kept is not None:
@@ -316,7 +326,7 @@ def with_own_cell(code: CodeType) -> CodeType:
 def positional_only(code: CodeType, wanted: Sequence[int]) -> CodeType:
     """The code with the arguments that are differentiated, and those before them, by position only."""
     n = max(code.co_posonlyargcount, *[i + 1 for i in wanted], 0)
-    return code.replace(co_posonlyargcount=n)
+    return code.replace(co_posonlyargcount=min(n, code.co_argcount))
 
 
 def stub(
@@ -328,7 +338,8 @@ def stub(
     """Code that goes to `otherwise(function, None, *arguments)` at once."""
     ir = IR(code.co_name, code.co_filename)
     block = ir.block()
-    block.params = [ir.var(n) for n in code.co_varnames[: code.co_argcount]]
+    n = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    block.params = [ir.var(name) for name in code.co_varnames[:n]]
     ir.free = [ir.var(n) for n in (*code.co_freevars, OWN)]
     out, function = ir.var(), ir.var()
     block.calls = [
