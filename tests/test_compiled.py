@@ -25,7 +25,7 @@ from morula import (
     value_and_grad,
     withgradient,
 )
-from morula.core import compiled
+from morula.core import compiled, interface
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -1494,3 +1494,318 @@ def test_a_gradient_function_follows_the_shapes_of_its_arguments(monkeypatch):
     assert not looked_up
     assert g(np.ones(3)).tolist() == [2.0] * 3
     assert looked_up
+
+
+# -- a program however the gradient is asked for ---------------------------------------------------
+
+
+@pytest.fixture
+def reasons(monkeypatch):
+    """Why each of the programs that are asked for was not compiled; empty strings: it was."""
+    monkeypatch.setattr(compiled, "specialising", True)
+    found = []
+    original = compiled.Family.compile
+
+    def compile_and_note(*args):
+        program = original(*args)
+        found.append(program.reason)
+        return program
+
+    monkeypatch.setattr(compiled.Family, "compile", compile_and_note)
+    compiled.forget_programs()
+    return found
+
+
+def output_and_list(x, w):
+    h = np.tanh(x @ w)
+    return (h * h).sum(), {"hidden": h, "more": [h, (x, "text")]}
+
+
+def early_pair(x, w):
+    if (x > 0).all():
+        return (x @ w).sum(), {"p": x}
+    return -x.sum(), None
+
+
+def history(x, w):
+    seen = []
+    for i in range(3):
+        x = x * w.T * i + x
+        seen.append(x)
+    return x.sum(), seen
+
+
+@pytest.mark.parametrize("f", [output_and_list, early_pair, history])
+@pytest.mark.parametrize("transform", ["grad", "value_and_grad"])
+def test_a_program_gives_the_auxiliary_output(reasons, f, transform):
+    x, w = np.array([[0.5, 2.0]]), np.array([[0.3], [0.4]])
+    found = getattr(morula, transform)(f, (0, 1), has_aux=True)(x, w)
+    assert reasons == [""]
+    general = getattr(interface, f"general_{transform}")(f, (0, 1), True)
+    assert repr(found) == repr(general(x, w))
+
+
+def test_the_auxiliary_output_shares_no_memory_with_the_gradient():
+    def f(x, c):
+        h = np.exp(c)
+        return (x * h).sum(), h
+
+    x̄, aux = grad(f, has_aux=True)(np.ones(3), np.zeros(3))
+    assert not np.shares_memory(x̄, aux)
+    assert (x̄.tolist(), aux.tolist()) == ([1.0] * 3, [1.0] * 3)
+
+
+def test_the_auxiliary_output_is_what_it_was_in_the_forward_pass():
+    def f(x):
+        a = np.exp(x)
+        b = a * 2.0
+        c = np.sin(b)
+        return (c * c).sum(), [a, b, c]
+
+    x = np.linspace(0.0, 1.0, 2000)
+    _, aux = grad(f, has_aux=True)(x)
+    for found, expected in zip(aux, f(x)[1], strict=True):
+        assert found.tolist() == expected.tolist()
+
+
+def test_side_effects_with_an_auxiliary_output_happen_once():
+    log = []
+
+    def f(x):
+        log.append(x)
+        return (x * x, log) if x > 0 else x
+
+    g = grad(f, has_aux=True)
+    x̄, aux = g(3.0)
+    assert (x̄, aux, aux is log) == (6.0, [3.0], True)
+    with pytest.raises(TypeError, match="must return a pair"):
+        g(-3.0)
+    assert log == [3.0, -3.0]
+
+
+def test_gradients_with_auxiliary_outputs_nest():
+    def f(x):
+        return x**3, x
+
+    assert grad(lambda x: grad(f, has_aux=True)(x)[0])(2.0) == 12.0
+    assert grad(lambda x: grad(f, has_aux=True)(x)[1])(2.0) == 1.0
+    assert grad(grad(f, has_aux=True), has_aux=True)(2.0) == (12.0, 2.0)
+
+
+class Spring:
+    def __init__(self, k):
+        self.k = k
+        self.calls = 0
+
+    def energy(self, x, offset=0.5, *, scale=2.0):
+        return self.k * (x - offset) ** 2 * scale
+
+    def counted(self, x):
+        self.calls += 1
+        self.last = x * x
+        return self.k * self.last
+
+    def with_aux(self, x):
+        return self.k * x * x, {"x": x}
+
+    def sums(self, x, *others):
+        return self.k * x * sum([math.sin(o) for o in others])
+
+    @classmethod
+    def of_class(cls, x):
+        return cls(x).energy(x)
+
+    def __call__(self, x, y=1.0):
+        return self.energy(x) * y
+
+
+def scaled(x, y=2.0, *, scale=3.0):
+    return x * x * y + scale * math.sin(y)
+
+
+def star(x, *rest, power=2):
+    return x * math.prod(rest) + sum([r**power for r in rest])
+
+
+SPRING = Spring(3.0)
+ASKED = [
+    (SPRING.energy, 0, (2.0,), {}),
+    (SPRING.energy, (0, 1), (2.0, 0.1), {"scale": 5.0}),
+    (SPRING.energy, -1, (2.0,), {"offset": 0.2}),
+    (SPRING.energy, -1, (2.0, 0.2), {}),
+    (SPRING.sums, (0, -1, 1), (2.0, 0.3, 0.7), {}),
+    (Spring.of_class, 0, (2.0,), {}),
+    (SPRING, 0, (2.0,), {}),
+    (SPRING, (1, 0), (2.0, 3.0), {}),
+    (SPRING, [0], (2.0,), {"y": 3.0}),
+    (scaled, 0, (2.0,), {}),
+    (scaled, 0, (2.0,), {"y": 0.5, "scale": 4.0}),
+    (scaled, -1, (2.0,), {}),
+    (scaled, (0, -1), (2.0, 0.5), {"scale": 4.0}),
+    (star, 0, (2.0,), {}),
+    (star, (0, 1, 2), (2.0, 0.3, 0.7), {"power": 3}),
+    (star, -1, (2.0, 0.3, 0.7), {}),
+    (functools.partial(scaled, scale=7.0), (0, 1), (2.0, 0.5), {}),
+    (functools.partial(scaled, scale=7.0), 0, (2.0,), {"scale": 1.0}),
+    (functools.partial(scaled, y=7.0), 0, (2.0,), {"scale": 1.0}),
+    (functools.partial(scaled, 2.0), 0, (0.5,), {}),
+    (functools.partial(functools.partial(SPRING.energy, 2.0), scale=1.5), 0, (0.5,), {}),
+    (functools.partial(star, 2.0, 0.3), (0, 1), (0.7, 0.2), {"power": 3}),
+]
+
+
+@pytest.mark.parametrize(("f", "argnums", "args", "kwargs"), ASKED)
+def test_whatever_runs_a_python_function_goes_by_a_program(reasons, f, argnums, args, kwargs):
+    value, gradients = interface.general_value_and_grad(f, argnums, False)(*args, **kwargs)
+    for transform, expected in ((grad, gradients), (value_and_grad, (value, gradients))):
+        g = transform(f, argnums)
+        found = [g(*args, **kwargs) for _ in range(2)]
+        assert list(map(repr, found)) == [repr(expected)] * 2
+    assert reasons == ["", ""]
+
+
+@pytest.mark.parametrize(("f", "args", "kwargs"), [(f, a, k) for f, _, a, k in ASKED])
+def test_so_it_does_by_all_its_arguments(reasons, f, args, kwargs):
+    y, back = pullback(f, *args, **kwargs)
+    assert repr(gradient(f, *args, **kwargs)) == repr(back(1.0))
+    assert repr(withgradient(f, *args, **kwargs)) == repr((y, back(1.0)))
+    assert reasons == ["", ""]
+
+
+WRONG = [
+    (SPRING.energy, 0, (), {}),
+    (SPRING.energy, 2, (1.0,), {}),
+    (SPRING.energy, 1, (1.0,), {"offset": 2.0}),
+    (SPRING.energy, 0, (1.0, 2.0, 3.0), {}),
+    (SPRING.energy, 0, (1.0,), {"x": 2.0}),
+    (SPRING.energy, 0, (1.0,), {"self": 2.0}),
+    (SPRING.energy, 0, (1.0,), {"other": 2.0}),
+    (SPRING, -2, (1.0,), {}),
+    (SPRING, 0, (1.0, 2.0, 3.0), {}),
+    (Spring.energy, 1, (SPRING,), {}),
+    (scaled, 0, (), {"x": 1.0}),
+    (scaled, 1, (1.0,), {"y": 2.0}),
+    (scaled, 0, (1.0, 2.0, 3.0), {}),
+    (scaled, 0, (1.0,), {"x": 2.0}),
+    (star, 2, (1.0, 2.0), {}),
+    (star, 0, (1.0, 2.0), {"x": 2.0}),
+    (functools.partial(scaled, y=1.0), 0, (1.0, 2.0), {}),
+    (functools.partial(scaled, y=1.0), 1, (1.0,), {}),
+    (functools.partial(scaled, 1.0, 2.0), 0, (1.0,), {}),
+    (lambda x, *, k: x * k, 0, (1.0,), {}),
+    (lambda *xs: "text", 0, (1.0,), {}),
+]
+
+
+@pytest.mark.parametrize(("f", "argnums", "args", "kwargs"), WRONG)
+@pytest.mark.parametrize("transform", ["grad", "value_and_grad"])
+def test_errors_are_those_of_the_general_path(f, argnums, args, kwargs, transform):
+    general = getattr(interface, f"general_{transform}")(f, argnums, False)
+    with pytest.raises(TypeError) as expected:
+        general(*args, **kwargs)
+    with pytest.raises(type(expected.value)) as found:
+        getattr(interface, transform)(f, argnums)(*args, **kwargs)
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_method_changes_its_object_once():
+    spring = Spring(2.0)
+    g = grad(spring.counted)
+    assert [g(3.0), g(4.0)] == [12.0, 16.0]
+    assert (spring.calls, spring.last) == (2, 16.0)
+    assert grad(spring.with_aux, has_aux=True)(3.0) == (12.0, {"x": 3.0})
+    assert value_and_grad(spring.with_aux, has_aux=True)(3.0) == ((18.0, {"x": 3.0}), 12.0)
+
+
+def test_the_methods_of_many_objects_cost_one_transformation(monkeypatch):
+    done = compilations(monkeypatch)
+    for i in range(200):
+        spring = Spring(float(i))
+        assert grad(spring.energy)(1.0) == 2.0 * i
+        assert gradient(spring.energy, 1.0, scale=1.0) == (float(i),)
+        assert grad(functools.partial(scaled, scale=float(i)))(1.0) == 4.0
+    assert len(done) <= 4
+
+
+def test_rules_of_methods_and_objects_come_first(path):
+    class Model:
+        def loss(self, x):
+            return x * x
+
+        def __call__(self, x):
+            return x * x
+
+    model = Model()
+    bound, called = grad(model.loss), grad(model)
+    assert [bound(3.0), called(3.0), *gradient(model.loss, 3.0), *gradient(model, 3.0)] == [6.0] * 4
+
+    @rrule(Model.loss)
+    def _(self: Model, x: float):
+        return model.loss(x), lambda ȳ: (morula.NoTangent(), 100.0 * ȳ)
+
+    assert [bound(3.0), called(3.0), *gradient(model.loss, 3.0)] == [100.0, 6.0, 100.0]
+    assert [grad(model.loss)(3.0), withgradient(model.loss, 3.0)] == [100.0, (9.0, (100.0,))]
+
+    @rrule(Model.__call__)
+    def _(self: Model, x: float):
+        return x * x, lambda ȳ: (morula.NoTangent(), 10.0 * ȳ)
+
+    assert [called(3.0), *gradient(model, 3.0)] == [10.0, 10.0]
+
+    @rrule(model)
+    def _(x: float):
+        return x * x, lambda ȳ: (1.0 * ȳ,)
+
+    assert [called(3.0), *gradient(model, 3.0), grad(model)(3.0)] == [1.0] * 3
+    assert grad(Model())(3.0) == 10.0
+
+
+def test_methods_defaults_and_keywords_changed_between_calls(path):
+    class Model:
+        def loss(self, x, k=2.0, *, c=1.0):
+            return x * k * c
+
+        def __call__(self, x):
+            return x * 2.0
+
+    model = Model()
+    bound, called = grad(model.loss), grad(model)
+    part = functools.partial(scaled, y=1.0)
+    of_part = grad(part)
+    assert [bound(3.0), called(3.0), of_part(3.0)] == [2.0, 2.0, 6.0]
+    Model.loss.__defaults__ = (5.0,)
+    Model.__call__ = lambda self, x: x * x
+    part.keywords["y"] = 2.0
+    assert [bound(3.0), called(3.0), of_part(3.0)] == [5.0, 6.0, 12.0]
+    Model.loss.__kwdefaults__["c"] = 2.0
+    assert bound(3.0) == 10.0
+    Model.loss.__kwdefaults__ = {"c": 3.0}
+    assert bound(3.0) == 15.0
+    Model.loss.__code__ = (lambda self, x, k=0, *, c=0: x * x * k * c).__code__
+    assert bound(3.0) == 90.0
+    model.__class__ = type("Other", (Model,), {"__call__": lambda self, x: x**3})
+    assert called(3.0) == 27.0
+
+
+def test_many_ways_to_call_one_gradient_function(path):
+    g = grad(lambda *xs: sum([x * x for x in xs]), -1)
+    for n in range(1, 80):
+        assert g(*[float(i) for i in range(n)]) == 2.0 * (n - 1)
+
+
+def test_gradients_of_methods_and_partials_nest(path):
+    assert grad(grad(SPRING.counted))(2.0) == 6.0
+    assert grad(lambda k: grad(Spring(k).energy)(1.0))(3.0) == 2.0
+    assert grad(lambda k: grad(functools.partial(scaled, y=k))(3.0))(1.0) == 6.0
+    assert grad(lambda k: gradient(scaled, 3.0, y=k)[0])(1.0) == 6.0
+    slope, of_scaled = grad(SPRING.energy), grad(scaled)
+    assert grad(lambda x: slope(x, scale=1.0) * of_scaled(x, y=2.0))(2.0) == 6.0 * 8.0 + 9.0 * 4.0
+
+
+def test_gradient_functions_with_keyword_only_parameters_pickle(monkeypatch):
+    monkeypatch.setitem(
+        sys.modules, __name__, sys.modules.get(__name__) or types.ModuleType(__name__)
+    )
+    monkeypatch.setattr(sys.modules[__name__], "scaled", scaled, raising=False)
+    g, _ = grad(scaled), grad(scaled)
+    assert pickle.loads(pickle.dumps(g))(3.0, scale=1.0) == g(3.0, scale=1.0)

@@ -8,6 +8,8 @@ It begins as a stub; at the first call it gets the code compiled for the types a
 from __future__ import annotations
 
 import functools
+import inspect
+import math
 import threading
 import weakref
 from collections import Counter
@@ -21,6 +23,8 @@ from morula.core.specialise import NotSpecialised
 from morula.core.values import argument_value, coarsened
 
 Fallback = Callable[..., Any]
+VARARGS, VARKEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
+RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 specialising = not debug.ON  # the tests switch it off to run everything on the general path
 
@@ -38,6 +42,7 @@ class Family:
         wanted: tuple[int, ...],
         with_value: bool,
         single: bool,
+        has_aux: bool,
         general: Fallback,
     ) -> None:
         self.code = code
@@ -45,6 +50,7 @@ class Family:
         self.wanted = wanted
         self.with_value = with_value
         self.single = single
+        self.has_aux = has_aux
         self.general = general
         self.programs: dict[Any, Program] = {}
         self.kinds: Counter[Any] = Counter()
@@ -74,7 +80,14 @@ class Family:
     def defaults(self, f: FunctionType) -> tuple[Any, ...] | None:
         """The defaults of `f`, but for those of arguments that are differentiated: they are given."""
         free = self.code.co_argcount - max([-1, *self.wanted]) - 1
-        return (f.__defaults__ or ())[-free:] if free and f.__defaults__ else None
+        return (f.__defaults__ or ())[-free:] if free > 0 and f.__defaults__ else None
+
+    def as_called(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call by position and by name, from one for each parameter."""
+        code = self.code
+        n, n_named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        named = dict(zip(code.co_varnames[n:n_named], args[n:n_named], strict=True))
+        return (*args[:n], *[x for rest in args[n_named:] for x in rest]), named
 
     def program(self, f: FunctionType, args: tuple[Any, ...], failed: Program | None) -> Program:
         """The program for arguments like these; `failed` is one whose guards did not hold."""
@@ -117,6 +130,7 @@ class Family:
             self.wanted,
             self.with_value,
             self.single,
+            self.has_aux,
             # What was assumed and did not hold is not assumed again: the boldest first.
             examples=args if tries < 2 else (),
             optimistic=not tries,
@@ -162,15 +176,16 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
     """What a gradient function does when its code does not fit the arguments."""
     family: Family = g.__dict__["__morula__"]
     f = g.__wrapped__  # type: ignore[attr-defined]
+    positional, named = family.as_called(args)
     if registry.registry.get(f) is not None:  # a rule of its own says what it means
-        return family.general(f, args)
+        return family.general(f, positional, named)
     program = family.program(f, args, failed)
     if program.code is None:
-        return family.general(f, args)
+        return family.general(f, positional, named)
     g.__code__ = program.code  # the next arguments are most often like these
     family.specialised.add(g)
     run = FunctionType(program.code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
-    return run(*args)
+    return run(*positional, **named)
 
 
 _families: dict[Any, Family] = {}
@@ -181,22 +196,23 @@ def family_of(
     wanted: tuple[int, ...],
     with_value: bool,
     single: bool,
+    has_aux: bool,
     general: Fallback,
 ) -> Family | None:
-    """The family for a plain Python function; None where there can be none."""
+    """The family for a Python function; None where there can be none."""
     if type(f) is not FunctionType or registry.registry.get(f) is not None:
         return None
     code = f.__code__
-    if code.co_flags & 0x2AC or code.co_kwonlyargcount or "__morula__" in f.__dict__:
-        return None  # *args, **kwargs, generators, coroutines; gradients of gradients
-    if any(not 0 <= i < code.co_argcount for i in wanted):
+    if code.co_flags & (VARKEYWORDS | RUNS_LATER) or "__morula__" in f.__dict__:
+        return None  # gradients of gradients are among these
+    most = math.inf if code.co_flags & VARARGS else code.co_argcount
+    if any(not 0 <= i < most for i in wanted):
         return None
-    key = (id(code), id(f.__globals__), wanted, with_value, single)
+    how = (wanted, with_value, single, has_aux)
+    key = (id(code), id(f.__globals__), *how)
     family = _families.get(key)
     if family is None:
-        family = _families.setdefault(
-            key, Family(code, f.__globals__, wanted, with_value, single, general)
-        )
+        family = _families.setdefault(key, Family(code, f.__globals__, *how, general))
     return family
 
 

@@ -1,8 +1,9 @@
 """The one door for rules: all that a rule may import from the core."""
 
-from morula.core import context, general, interface, primitives, registry, traits
+from morula.core import callables, context, general, interface, primitives, registry, traits
 from morula.core.activity import may_hold, may_mutate, spread_varied
 from morula.core.adjoint import Shadow, adds_plainly, prepares
+from morula.core.callables import Calls, runs
 from morula.core.context import (
     Reached,
     adjoint_if_any,
@@ -102,6 +103,7 @@ __all__ = [
     "AbstractZero",
     "Block",
     "Call",
+    "Calls",
     "Const",
     "Contents",
     "CotangentError",
@@ -124,6 +126,7 @@ __all__ = [
     "adjoint_object",
     "adjoint_of",
     "call",
+    "callables",
     "changes_in_place",
     "cheap",
     "coarse_detail",
@@ -187,6 +190,7 @@ __all__ = [
     "results_of",
     "rewrites",
     "rrule",
+    "runs",
     "sample_of",
     "scalar_rule",
     "scale",

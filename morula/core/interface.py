@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from morula.core import errors
+from morula.core.callables import Calls, function_of, is_plain, positions_of
 from morula.core.compiled import Family, family_of
 from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
@@ -108,27 +109,8 @@ def withgradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[A
     >>> withgradient(lambda x: x**2, 3.0)
     (9.0, (6.0,))
     """
-    if not kwargs and (family := _family_of_all(f, len(args), True)) is not None:
-        both: tuple[Any, Any] = family.function(f)(*args)
-        return both
-    return _general_withgradient(f, args, kwargs)
-
-
-def _general_withgradient(f: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    y, back = differentiate(f, *args, **kwargs)
-    return y, back(_one(y, f))[1:]
-
-
-def _family_of_all(f: Any, n: int, with_value: bool) -> Family | None:
-    """The specialised programs for the gradient by all of n arguments."""
-    if type(f) is not FunctionType or f.__code__.co_argcount != n:
-        return None
-
-    def general(f: Any, args: tuple[Any, ...]) -> Any:
-        both = _general_withgradient(f, args, {})
-        return both if with_value else both[1]
-
-    return family_of(f, tuple(range(n)), with_value, False, general)
+    both: tuple[Any, Any] = _by_all(f, args, kwargs, True)
+    return both
 
 
 def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -140,10 +122,26 @@ def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     >>> gradient(lambda x, y: x * y, 2.0, 3.0)
     (3.0, 2.0)
     """
-    if not kwargs and (family := _family_of_all(f, len(args), False)) is not None:
-        gradients: tuple[Any, ...] = family.function(f)(*args)
-        return gradients
-    return _general_withgradient(f, args, kwargs)[1]
+    gradients: tuple[Any, ...] = _by_all(f, args, kwargs, False)
+    return gradients
+
+
+def _by_all(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_value: bool) -> Any:
+    """The gradient by all arguments that are given by position."""
+    if type(f) is FunctionType and f.__code__.co_argcount == len(args) and not kwargs:
+        family = _family(f, tuple(range(len(args))), with_value, False, False)
+        if family is not None:
+            return family.function(f)(*args)
+
+    def general(*args: Any, **kwargs: Any) -> Any:
+        y, back = differentiate(f, *args, **kwargs)
+        gradients = back(_one(y, f))[1:]
+        return (y, gradients) if with_value else gradients
+
+    def family_by(f: FunctionType, wanted: tuple[int, ...]) -> Family | None:
+        return _family(f, wanted, with_value, False, False)
+
+    return Calls(f, None, family_by, general)(args, kwargs)
 
 
 def _one(y: Any, f: Any) -> Any:
@@ -165,18 +163,8 @@ def grad(
     >>> grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0)
     2.0
     """
-    check_argnums(argnums)
-    family = _family(f, argnums, has_aux, with_value=False)
-    if family is not None:
-        return give_name(family.function(f), f, "grad", (argnums, has_aux))
-    both = general_value_and_grad(f, argnums, has_aux)
-
-    @_wraps(f, "grad")
-    def grad_f(*args: Any, **kwargs: Any) -> Any:
-        value, gradients = both(*args, **kwargs)
-        return (gradients, value[1]) if has_aux else gradients
-
-    return give_name(grad_f, f, "grad", (argnums, has_aux))
+    made = _gradient_function(f, argnums, has_aux, with_value=False)
+    return give_name(made, f, "grad", (argnums, has_aux))
 
 
 def value_and_grad(
@@ -187,28 +175,59 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**2)(3.0)
     (9.0, 6.0)
     """
-    check_argnums(argnums)
-    family = _family(f, argnums, has_aux, with_value=True)
-    made = general_value_and_grad(f, argnums, has_aux) if family is None else family.function(f)
+    made = _gradient_function(f, argnums, has_aux, with_value=True)
     return give_name(made, f, "value_and_grad", (argnums, has_aux))
 
 
-def _family(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Family | None:
-    """The specialised programs for the gradient of `f`, if it can have any."""
-    if has_aux or type(f) is not FunctionType:
-        return None
+def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Callable[..., Any]:
+    """What `grad` and `value_and_grad` give."""
+    check_argnums(argnums)
     single = isinstance(argnums, int)
     numbers = (argnums,) if single else tuple(argnums)
-    if any(i < 0 for i in numbers) and f.__defaults__:
-        return None  # only a call says what they mean
-    n = f.__code__.co_argcount
-    wanted = tuple([i + n if i < 0 else i for i in numbers])
+    general = (general_value_and_grad if with_value else general_grad)(f, argnums, has_aux)
+    if is_plain(f) and not (f.__defaults__ and any(i < 0 for i in numbers)):
+        n = f.__code__.co_argcount
+        wanted = tuple([i + n if i < 0 else i for i in numbers])
+        family = _family(f, wanted, with_value, single, has_aux)
+        return general if family is None else family.function(f)
+    if function_of(f) is None:
+        return general
 
-    def general(f: Any, args: tuple[Any, ...]) -> Any:
-        value, gradients = general_value_and_grad(f, wanted[0] if single else wanted, False)(*args)
-        return (value, gradients) if with_value else gradients
+    def family_by(f: FunctionType, wanted: tuple[int, ...]) -> Family | None:
+        return _family(f, wanted, with_value, single, has_aux)
 
-    return family_of(f, wanted, with_value, single, general)
+    calls = Calls(f, argnums, family_by, general)
+
+    @_wraps(f, general.__name__)
+    def gradient_function(*args: Any, **kwargs: Any) -> Any:
+        return calls(args, kwargs)
+
+    gradient_function.__dict__["__morula__"] = calls
+    return gradient_function
+
+
+def _family(
+    f: FunctionType, wanted: tuple[int, ...], with_value: bool, single: bool, has_aux: bool
+) -> Family | None:
+    """The specialised programs for the gradient of `f`, if it can have any."""
+    transform = general_value_and_grad if with_value else general_grad
+
+    def general(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return transform(f, wanted[0] if single else wanted, has_aux)(*args, **kwargs)
+
+    return family_of(f, wanted, with_value, single, has_aux, general)
+
+
+def general_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[..., Any]:
+    """`grad` by the general path."""
+    both = general_value_and_grad(f, argnums, has_aux)
+
+    @_wraps(f, "grad")
+    def grad_f(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return grad_f
 
 
 def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[..., Any]:
@@ -244,19 +263,6 @@ def check_argnums(argnums: Any) -> None:
     numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(isinstance(i, int) and not isinstance(i, bool) for i in numbers):
         raise errors.ArgumentError(f"argnums must be an int or a sequence of ints, got {argnums!r}")
-
-
-def positions_of(argnums: Any, n: int, f: Any) -> list[int]:
-    """The positions that argnums mean for a call with n positional arguments."""
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-    for i in numbers:
-        if not -n <= i < n:
-            raise errors.ArgumentError(
-                f"argnums={argnums!r} asks for the gradient by argument {i} of "
-                f"{errors.qualified_name(f)}, which was called with {n} positional "
-                f"argument{'' if n == 1 else 's'}; arguments passed by keyword are not differentiated"
-            )
-    return [i % n for i in numbers]
 
 
 def _wraps(f: Any, name: str) -> Callable[[Any], Any]:

@@ -5,6 +5,7 @@ The primal and its adjoint are emitted as one function, with guards at its entry
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -14,9 +15,18 @@ from morula.core import errors
 from morula.core.adjoint import Adjoint, flat, is_zero
 from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
+from morula.core.cotangents import ZERO
 from morula.core.emit import emit, merge_blocks
-from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, substitute
-from morula.core.primitives import alias, build_tuple, get_cell, load_global
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, count_uses, substitute
+from morula.core.primitives import (
+    alias,
+    build_list,
+    build_map,
+    build_set,
+    build_tuple,
+    get_cell,
+    load_global,
+)
 from morula.core.reuse import reuse_memory
 from morula.core.simplify import remove_unused
 from morula.core.specialise import (
@@ -28,7 +38,7 @@ from morula.core.specialise import (
 )
 from morula.core.ssa import prune_params
 from morula.core.traits import Known, gradient_for, has_tangent, sample, typed_zero, unit
-from morula.core.values import Value, known, possibilities
+from morula.core.values import NEVER, Value, known, possibilities
 
 
 class Gradient(Adjoint):
@@ -41,6 +51,7 @@ class Gradient(Adjoint):
         wanted: Sequence[int],
         with_value: bool,
         single: bool,
+        has_aux: bool = False,
         examples: Sequence[Any] = (),
         optimistic: bool = False,
     ) -> None:
@@ -48,8 +59,10 @@ class Gradient(Adjoint):
         self.knowns = knowns
         self.wanted = wanted
         self.single = single
+        self.gives_value = with_value
+        self.has_aux = has_aux
         self.examples = examples
-        super().__init__(with_value, optimistic)
+        super().__init__(with_value or has_aux, optimistic)
 
     def compile(self, otherwise: Callable[..., Any], this: Any) -> CodeType:
         """The code, which closes over one more variable than `fn`: the function that runs it.
@@ -78,7 +91,11 @@ class Gradient(Adjoint):
     def build(self) -> IR:
         """The primal and its adjoint in one, with the gradients as the result."""
         self.specialiser = s = self.specialised()
-        leaves = [leaf for i in self.wanted for leaf in flat(s.leaves[i])]
+        returned = s.returned()
+        self.returned = None if returned is NEVER else returned
+        if self.has_aux:
+            self.leave_out_aux()
+        leaves = [leaf for i in self.wanted for leaf in flat(self.leaves_of(i))]
         self.differentiate(leaves, leaves)
         self.set_seed()
         self.inline_rules()
@@ -91,31 +108,62 @@ class Gradient(Adjoint):
         prune_params(self.ir)
         return self.ir
 
+    def leaves_of(self, i: int) -> Any:
+        """The variables of an argument; behind the parameters for one each it is an item of `*args`."""
+        n, leaves = self.fn.__code__.co_argcount, self.specialiser.leaves
+        if i < n:
+            return leaves[i]
+        if type(leaves[-1]) is Var:
+            raise NotSpecialised("there are too many arguments")
+        return leaves[-1][i - n]
+
+    def leave_out_aux(self) -> None:
+        """Containers that are made for the auxiliary output and nothing else carry no cotangents."""
+        ir = self.specialiser.ir
+        made = {c.out: c for c in ir.calls()}
+        uses = count_uses(ir)
+        for block in ir.blocks:
+            for branch in block.branches:
+                pair = made.get(branch.args[0]) if branch.block is None else None  # type: ignore[arg-type]
+                if pair is not None and pair.primitive is build_tuple and uses[pair.out] == 1:
+                    self.specialiser.counted |= only_inside(pair.args[1], made, uses)
+
     # -- the adjoint
 
     def set_seed(self) -> None:
         """The cotangent that the reverse pass begins with."""
-        (branch,) = self.reversal.exit.branches
-        y = branch.args[0]
+        exit = self.reversal.exit
+        (branch,) = exit.branches
+        y = out = branch.args[0]
         built = self.result_tuple()
         # Their gradients are made with a look at them, or found in their shadows.
         looked_at = [self.shadows[x].value if x in self.shadows else x for x in self.leaves]
         built.args = (*built.args, *looked_at)
-        if self.with_value:
-            # The result may be a variable of a loop: this is the instance at the exit.
-            built.args = (*built.args, self.append(self.reversal.exit, alias, y))
-        one = self.unit_of(self.specialiser.value(y))
-        if one is None:
-            seed = self.ir.var("one")
-            name = errors.qualified_name(self.fn)
-            self.reversal.exit.calls.append(Call(seed, Const(one_of), (y, Const(name))))
-            branch.args[0] = seed
-        else:
-            branch.args[0] = one
+        value = self.returned
+        if self.has_aux:
+            out = self.append(exit, operator.getitem, y, Const(0))
+            value = self.output_of(value)
+        # The result may be a variable of a loop: this is the instance at the exit.
+        if self.gives_value:
+            built.args = (*built.args, self.append(exit, alias, y))
+        elif self.has_aux:
+            built.args = (*built.args, self.append(exit, operator.getitem, y, Const(1)))
+        seed: Operand | None = self.unit_of(value)
+        if seed is None:
+            seed = self.append(exit, one_of, out, Const(errors.qualified_name(self.fn)))
+        branch.args[0] = self.append(exit, build_tuple, seed, Const(ZERO)) if self.has_aux else seed
         ir = self.ir
         (seed_param,) = self.reversal.start.params
         substitute(ir, {seed_param: branch.args[0]})
         self.reversal.start.params, branch.args = [], []
+
+    def output_of(self, pair: Value) -> Value:
+        """What is known of the output, from what is known of the pair with the auxiliary one."""
+        k = known(pair)
+        if k is None or k.type is not tuple or k.detail is None or len(k.detail) != 2:
+            raise NotSpecialised("the result is not known to be a pair")
+        output: Value = k.detail[0]
+        return output
 
     def unit_of(self, y: Value) -> Const | None:
         """The cotangent "one" of the output, if its type decides it."""
@@ -141,7 +189,7 @@ class Gradient(Adjoint):
     def return_gradients(self) -> None:
         built = self.result_tuple()
         bars = list(built.args)
-        y = bars.pop() if self.with_value else None
+        kept = bars.pop() if self.with_value else None
         leaves = bars[len(self.leaves) :]
         del bars[len(self.leaves) :]
         block = self.reversal.end
@@ -155,11 +203,12 @@ class Gradient(Adjoint):
             found[leaf] = self.final(block, x, x̄, bars, definite)
         results = []
         for i in self.wanted:
-            results.append(self.assemble(block, self.specialiser.leaves[i], found))
+            results.append(self.assemble(block, self.leaves_of(i), found))
         out: Operand
         out = results[0] if self.single else self.append(block, build_tuple, *results)
-        if y is not None:
-            out = self.append(block, build_tuple, y, out)
+        if kept is not None:
+            both = (kept, out) if self.gives_value else (out, kept)
+            out = self.append(block, build_tuple, *both)
         block.branches[0].args = [out]
 
     def keep_context(self) -> None:
@@ -187,7 +236,8 @@ class Gradient(Adjoint):
             zero = typed_zero(k.type)
             if zero is not None and x̄_known.type is type(zero):
                 return x̄
-            if k == x̄_known and self.is_new(x̄) and all_bars.count(x̄) == 1:
+            in_aux = self.has_aux and x̄ in count_uses(self.ir)  # it may be
+            if k == x̄_known and self.is_new(x̄) and all_bars.count(x̄) == 1 and not in_aux:
                 return x̄
         return self.append(block, gradient_for, x, x̄, Const(adjoint_if_any))
 
@@ -251,6 +301,17 @@ class Gradient(Adjoint):
                 ir.cold.append(other)
 
 
+CONTAINERS = (build_tuple, build_list, build_map, build_set)
+
+
+def only_inside(x: Operand, made: dict[Var, Call], uses: dict[Var, int]) -> set[Var]:
+    """A container that is in one place only, and those that are only in it."""
+    call = made.get(x)  # type: ignore[arg-type]
+    if call is None or uses[call.out] > 1 or call.primitive not in CONTAINERS:
+        return set()
+    return {call.out}.union(*[only_inside(a, made, uses) for a in call.args])
+
+
 OWN = "gradient function"  # the variable by which emitted code finds the function that runs it
 
 
@@ -262,7 +323,7 @@ def with_own_cell(code: CodeType) -> CodeType:
 def positional_only(code: CodeType, wanted: Sequence[int]) -> CodeType:
     """The code with the arguments that are differentiated, and those before them, by position only."""
     n = max(code.co_posonlyargcount, *[i + 1 for i in wanted], 0)
-    return code.replace(co_posonlyargcount=n)
+    return code.replace(co_posonlyargcount=min(n, code.co_argcount))
 
 
 def stub(
@@ -274,7 +335,8 @@ def stub(
     """Code that goes to `otherwise(function, None, *arguments)` at once."""
     ir = IR(code.co_name, code.co_filename)
     block = ir.block()
-    block.params = [ir.var(n) for n in code.co_varnames[: code.co_argcount]]
+    n = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    block.params = [ir.var(name) for name in code.co_varnames[:n]]
     ir.free = [ir.var(n) for n in (*code.co_freevars, OWN)]
     out, function = ir.var(), ir.var()
     block.calls = [

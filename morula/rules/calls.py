@@ -32,6 +32,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    Calls,
     Tangent,
     accumulate,
     add,
@@ -48,6 +49,7 @@ from morula.core.extend import (
     projector,
     python_function,
     resolves,
+    runs,
     scale,
     unthunk,
 )
@@ -293,16 +295,18 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def gradient_function(fn: Any, family: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What `grad` or `value_and_grad` gave: by the general path, whatever was compiled for it."""
+    if isinstance(family, Calls):
+        return call(family.general, *args, **kwargs)
     f = fn.__wrapped__
     names = f.__code__.co_varnames[len(args) : f.__code__.co_argcount]
     by_name = [name for name in names if name in kwargs]
     if by_name != list(names[: len(by_name)]) or len(by_name) != len(kwargs):
         return compiled(fn, args, kwargs)  # only a signature can tell what the arguments mean
-    y, back = call(family.general, f, (*args, *[kwargs[name] for name in by_name]))
+    y, back = call(family.general, f, (*args, *[kwargs[name] for name in by_name]), {})
     n = len(args)
 
     def gradient_function_pullback(ȳ: Any) -> tuple[Any, ...]:
-        _, f̄, bars = back(ȳ)
+        _, f̄, bars, _ = back(ȳ)
         named = {name: entry(bars, n + i) for i, name in enumerate(by_name)}
         return (f̄, *[entry(bars, i) for i in range(n)], *[named[k] for k in kwargs])
 
@@ -322,6 +326,24 @@ def bound_method(fn: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """The function, with the object as its first argument."""
     y, back = call(fn.__func__, fn.__self__, *args, **kwargs)
     return y, partial(without_callee, back)
+
+
+@runs(MethodType)
+def _(fn: MethodType) -> Any:
+    return fn.__func__, (fn.__self__,), {}
+
+
+@runs(partial)
+def _(fn: Any) -> Any:
+    return fn.func, fn.args, fn.keywords
+
+
+@runs(object)
+def _(fn: Any) -> Any:
+    method = lookup(type(fn), "__call__")
+    if type(method) is not FunctionType or served(fn) is not None:
+        return None
+    return method, (fn,), {}
 
 
 @resolves(staticmethod)
@@ -473,17 +495,19 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def partial_pullback(ȳ: Any) -> tuple[Any, ...]:
         f̄, args_bar, keywords_bar = part(ȳ, "func"), part(ȳ, "args"), part(ȳ, "keywords")
+        read = adjoint_of(y.keywords)  # what came back by way of the dict itself
+        named = {k: accumulate(part(keywords_bar, k), read.pop(k, ZERO)) for k in y.keywords}
         if nested:
             f̄ = partial_tangent(
                 f̄,
                 [item(args_bar, i) for i in range(m)],
-                {k: part(keywords_bar, k) for k in inner.keywords if k not in kwargs},
+                {k: named[k] for k in inner.keywords if k not in kwargs},
             )
         return (
             NONE,
             f̄,
             *[item(args_bar, m + i) for i in range(len(args) - 1)],
-            *[part(keywords_bar, k) for k in kwargs],
+            *[named[k] for k in kwargs],
         )
 
     return y, partial_pullback

@@ -151,6 +151,11 @@ def entries(x̄: Any, n: int) -> list[Any]:
     return [entry(x̄, i) for i in range(n)]
 
 
+def bars_of(x̄: Any, n: int) -> tuple[Any, ...]:
+    """The same as a tuple."""
+    return tuple(entries(x̄, n))
+
+
 # -- tuples ----------------------------------------------------------------------------------------
 
 
@@ -159,7 +164,7 @@ def _(*items: Anything):
     n = len(items)
 
     def build_tuple_pullback(ȳ):
-        return tuple(entries(ȳ, n))
+        return bars_of(ȳ, n)
 
     return items, build_tuple_pullback
 

@@ -18,6 +18,7 @@ from morula.core.extend import (
     fresh_results,
     in_place_forms,
     partial_functions,
+    primitives,
     result_on_samples,
     transfers,
     type_stable,
@@ -35,6 +36,7 @@ from morula.rules.arrays.reductions import (
 )
 from morula.rules.arrays.structural import Selected, masked, selected
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
+from morula.rules.containers import bars_of
 
 
 def constant(x: Any) -> Any:
@@ -183,6 +185,13 @@ def set_at(zeros: Any, c: Any, index: Any) -> Any:
     """`c` as the entries of fresh zeros that a plain index meets, in place."""
     zeros[index] = c
     return zeros if type(c) is not Selected else marked_like(zeros, c, index)
+
+
+@folds(bars_of)
+def _(f: Any, call: Any) -> Any:
+    """The cotangents that a cotangent of the whole tuple was put together from."""
+    made = f.definition(call.args[0], primitives.build_tuple)
+    return None if made is None or len(made.args) != constant(call.args[1]) else made.out
 
 
 @folds(scatter)

@@ -19,6 +19,7 @@ from morula.core.extend import (
     add,
     adjoint_of,
     call,
+    callables,
     collector,
     context,
     general,
@@ -29,7 +30,6 @@ from morula.core.extend import (
     on_entry,
     project_to,
     projector,
-    python_function,
     registry,
     rrule,
     traits,
@@ -57,7 +57,7 @@ non_differentiable(
     traits.has_tangent,
     traits.adjoint_object,
     interface.check_argnums,
-    interface.positions_of,
+    callables.positions_of,
     unit,
     *[f.dispatch for f in (add, multiply, projector, materialise, on_entry, collector, unit)],
 )
@@ -221,9 +221,22 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(general_withgradient, *args, **kwargs)
 
 
+def general_grad(f: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
+    """`grad` by the general path."""
+    interface.check_argnums(argnums)
+    return interface.general_grad(f, argnums, has_aux)
+
+
+def general_value_and_grad(f: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
+    """`value_and_grad` by the general path."""
+    interface.check_argnums(argnums)
+    return interface.general_value_and_grad(f, argnums, has_aux)
+
+
 @serves(interface.grad, interface.value_and_grad)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if args and type(args[0]) is FunctionType:
         n = 1 + len(args) + len(kwargs)
         return fn(*args, **kwargs), lambda ȳ: (ȳ,) * n
-    return python_function(fn, args, kwargs)
+    with_value = fn is interface.value_and_grad
+    return call(general_value_and_grad if with_value else general_grad, *args, **kwargs)

@@ -1,0 +1,152 @@
+"""Gradients of what runs a Python function in the end: methods, objects, partials, calls by keyword.
+
+Which function that is, with which arguments, and what is differentiated, only a call says. So there
+is one gradient function for each way to call it, made at the first such call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any
+
+from morula.core import errors
+from morula.core.compiled import VARARGS, VARKEYWORDS, Family
+from morula.core.registry import registry
+
+Target = tuple[Any, tuple[Any, ...], dict[str, Any]]
+Step = Callable[[Any], Target | None]
+STEPS: dict[type, Step] = {}
+
+
+def runs(t: type) -> Callable[[Step], Step]:
+    """Register what an object of type `t` calls, with which arguments before the call's own."""
+
+    def register(step: Step) -> Step:
+        STEPS[t] = step
+        return step
+
+    return register
+
+
+def function_of(f: Any) -> Target | None:
+    """The Python function that calling `f` runs, and the arguments that `f` adds to the call's own.
+
+    None if there is none, or if a rule says what calling `f` means.
+    """
+    args: tuple[Any, ...] = ()
+    keywords: dict[str, Any] = {}
+    while type(f) is not FunctionType:
+        step = STEPS.get(type(f)) or (None if isinstance(f, type) else STEPS.get(object))
+        found = step(f) if step is not None and registry.get(f) is None else None
+        if found is None:
+            return None
+        f, before, named = found
+        args, keywords = (*before, *args), {**named, **keywords}
+    return f, args, keywords
+
+
+def is_plain(f: Any) -> bool:
+    """Is it a function whose arguments can all be given by position, and none more?"""
+    return (
+        type(f) is FunctionType
+        and not f.__code__.co_kwonlyargcount
+        and not f.__code__.co_flags & (VARARGS | VARKEYWORDS)
+    )
+
+
+class Made:
+    """A gradient function, and what it was made of."""
+
+    __slots__ = ("code", "defaults", "function", "gradient", "kwdefaults")
+
+    def __init__(self, function: FunctionType, gradient: FunctionType) -> None:
+        self.function = function
+        self.gradient = gradient
+        self.code = function.__code__
+        self.defaults = function.__defaults__
+        self.kwdefaults = function.__kwdefaults__
+
+    def is_of(self, function: FunctionType) -> bool:
+        """Would it be made of this function again?"""
+        return (
+            self.function is function
+            and self.code is function.__code__
+            and self.defaults is function.__defaults__
+            and self.kwdefaults is function.__kwdefaults__
+        )
+
+
+class Calls:
+    """The gradient functions for the calls of one callable, by how it is called."""
+
+    most = 32
+
+    def __init__(
+        self,
+        f: Any,
+        argnums: Any,
+        family: Callable[[FunctionType, tuple[int, ...]], Family | None],
+        general: Callable[..., Any],
+    ) -> None:
+        self.f = f
+        self.argnums = argnums  # None: all that are given by position
+        self.family = family
+        self.general = general
+        self.made: dict[Any, Made] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Calls and self.f is other.f and self.argnums == other.argnums
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The gradient for these arguments."""
+        target = function_of(self.f)
+        if target is None:
+            return self.general(*args, **kwargs)
+        function, before, named = target
+        named = {**named, **kwargs} if named else kwargs
+        key = (len(before), len(args), *named)
+        made = self.made.get(key)
+        if made is None or not made.is_of(function):
+            made = self.make(function, len(before), len(args), named)
+            if made is None:
+                return self.general(*args, **kwargs)
+            if len(self.made) >= self.most:
+                self.made.clear()
+            self.made[key] = made
+        return made.gradient(*before, *args, **named)
+
+    def make(
+        self, function: FunctionType, before: int, n: int, named: Iterable[str]
+    ) -> Made | None:
+        """The gradient function for n arguments by position, behind others, and these by name.
+
+        None if there is none, or if the call raises what Python raises.
+        """
+        positions = range(n) if self.argnums is None else positions_of(self.argnums, n, self.f)
+        code = function.__code__
+        n_named = code.co_argcount + code.co_kwonlyargcount
+        by_name = code.co_varnames[max(before + n, code.co_posonlyargcount) : n_named]
+        if before + n > code.co_argcount:
+            if not code.co_flags & VARARGS:
+                return None
+            by_name = code.co_varnames[code.co_argcount : n_named]
+        if any(name not in by_name for name in named):
+            return None
+        family = self.family(function, tuple([before + i for i in positions]))
+        return None if family is None else Made(function, family.function(function))
+
+
+def positions_of(argnums: Any, n: int, f: Any) -> list[int]:
+    """The positions that argnums mean for a call with n positional arguments."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    for i in numbers:
+        if not -n <= i < n:
+            raise errors.ArgumentError(
+                f"argnums={argnums!r} asks for the gradient by argument {i} of "
+                f"{errors.qualified_name(f)}, which was called with {n} positional "
+                f"argument{'' if n == 1 else 's'}; arguments passed by keyword are not differentiated"
+            )
+    return [i % n for i in numbers]
