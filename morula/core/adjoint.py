@@ -436,6 +436,7 @@ class Adjoint:
         ir = self.ir
         opaque = self.opaque_results()
         doubtful = set(self.maybe_zero)
+        makers = {c.out: c for c in ir.calls()}
         passed: dict[Var, list[tuple[Operand, Operand | None]]] = {}  # and the test on the way
         sums: list[Call] = []
         for block in ir.blocks:
@@ -449,7 +450,7 @@ class Adjoint:
                 )
                 unresolved = type(call.fn) is not Const or (
                     call.primitive is operator.getitem
-                    and (self.types.get(call.out) is None or self.is_item(call))
+                    and (self.types.get(call.out) is None or self.is_item(call, makers))
                 )
                 doubted = call.primitive is maybe_zero and not self.optimistic
                 if (
@@ -493,10 +494,19 @@ class Adjoint:
         defined = {c.out for c in ir.calls()} | {p for b in ir.blocks for p in b.params}
         return defined - doubtful  # type: ignore[return-value]
 
-    def is_item(self, call: Call) -> bool:
-        """Is it an item of a container, which may hold structural zeros as well?"""
-        k = self.known_of(call.args[0])
-        return k is not None and k.type in contents
+    def is_item(self, call: Call, makers: dict[Var, Call]) -> bool:
+        """Is it an item of what may hold structural zeros as well?
+
+        That is a container, or a tuple that comes from more than one place.
+        """
+        items = call.args[0]
+        k = self.known_of(items)
+        if k is not None and k.type in contents:
+            return True
+        made = makers.get(items)  # type: ignore[arg-type]
+        if made is not None and made.primitive is operator.getitem:
+            return self.is_item(made, makers)
+        return type(items) is Var and made is None
 
     def opaque_results(self) -> set[Var]:
         """What comes out of pullbacks that were not inlined, of which nothing is known."""
