@@ -1862,3 +1862,58 @@ def test_gradient_functions_with_keyword_only_parameters_pickle(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "scaled", scaled, raising=False)
     g, _ = grad(scaled), grad(scaled)
     assert pickle.loads(pickle.dumps(g))(3.0, scale=1.0) == g(3.0, scale=1.0)
+
+
+def doubled(f):
+    @functools.wraps(f)
+    def wrapper(*args, **kwargs):
+        return 2.0 * f(*args, **kwargs)
+
+    return wrapper
+
+
+doubled_scaled = doubled(scaled)
+
+
+def test_calls_of_decorated_functions_are_inlined(reasons):
+    def f(x):
+        return doubled_scaled(x, y=x) + doubled_scaled(x) * x
+
+    g = grad(f)
+    assert g(1.5) == pytest.approx((f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6)
+    assert reasons == [""]
+    assert "call" not in [getattr(c, "__name__", "") for c in g.__code__.co_consts]
+
+
+def test_what_a_called_function_captures_is_rebound_between_calls(path):
+    h = math.sin
+
+    def inner(x):
+        return h(x)  # noqa: F821 (it is deleted below)
+
+    def make(inner):
+        return lambda x: inner(x) * 3.0
+
+    g = grad(make(inner))
+    assert g(0.5) == 3.0 * math.cos(0.5)
+    h = math.cos
+    assert g(0.5) == -3.0 * math.sin(0.5)
+    h = lambda x: x * x
+    assert g(0.5) == 3.0
+    del h
+    with pytest.raises(NameError, match="'h'"):
+        g(0.5)
+
+
+def test_a_called_function_that_rebinds_what_it_captures(path):
+    first = math.cos
+
+    def alternating(x):
+        nonlocal first
+        now = first
+        first = math.sin if now is math.cos else math.cos
+        return now(x)
+
+    g = grad(lambda x: alternating(x) + 2.0 * alternating(x) + 4.0 * alternating(x))
+    assert g(0.5) == pytest.approx(-5.0 * math.sin(0.5) + 2.0 * math.cos(0.5))
+    assert g(0.5) == pytest.approx(-2.0 * math.sin(0.5) + 5.0 * math.cos(0.5))

@@ -286,6 +286,9 @@ class Gradient(Adjoint):
             found = ir.var(name)
             block.calls.append(Call(found, Const(dict.get), (Const(mapping), Const(name))))
             check(self.append(block, operator.is_, found, Const(value)))
+        for cell, name, value in guards.cells.values():
+            found = self.append(block, get_cell, Const(cell), Const(name))
+            check(self.append(block, operator.is_, found, Const(value)))
         for test, values in guards.tests:
             check(self.append(block, test, *map(Const, values)))
         for v, value in guards.identities:

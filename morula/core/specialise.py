@@ -352,8 +352,9 @@ class Specialiser(Inference):
             kwdefaults = fn.value.__kwdefaults__ or {}
             if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
                 return None
-            if fn.value.__closure__:
+            if fn.value.__closure__ and not self.captures_functions(fn.value):
                 return None
+            free = [Const(cell) for cell in fn.value.__closure__ or ()]
             for name in ("__code__", "__defaults__", "__kwdefaults__"):
                 now = getattr(fn.value, name)
                 if now is not None:
@@ -381,6 +382,28 @@ class Specialiser(Inference):
         except errors.UnsupportedError:
             return None
         return callee, bound, free, (code, namespace)
+
+    def captures_functions(self, fn: FunctionType) -> bool:
+        """Does it only read what it has captured, and is that known by identity?"""
+        try:
+            ir = inline_form(fn.__code__, fn.__globals__)
+        except errors.UnsupportedError:
+            return False
+        cells = set(ir.free)
+        for call in ir.calls():
+            others = call.operands()[2 if call.primitive is get_cell else 0 :]
+            if not cells.isdisjoint(others):
+                return False
+        found = {}
+        for cell, name in zip(fn.__closure__ or (), fn.__code__.co_freevars, strict=True):
+            try:
+                found[id(cell)] = (cell, name, cell.cell_contents)
+            except ValueError:
+                return False
+        if not all(is_fixed(value) for _, _, value in found.values()):
+            return False
+        self.guards.cells |= found
+        return True
 
     # -- callees
 
