@@ -1627,6 +1627,26 @@ def star(x, *rest, power=2):
     return x * math.prod(rest) + sum([r**power for r in rest])
 
 
+def keyed(x, /, y=2.0, *rest, scale=3.0, **more):
+    k = 2.0 * sum(rest)
+    for name in more:
+        k += len(name) * more[name]
+    return x * y * k * scale
+
+
+def option(x, **options):
+    return x * x * options.get("factor", 2.0)
+
+
+def stores_in_keywords(x, **options):
+    options["square"] = x * x
+    return (lambda: options["square"] * options["k"])()
+
+
+def hands_on(*args, **kwargs):
+    return 2.0 * scaled(*args, **kwargs)
+
+
 SPRING = Spring(3.0)
 ASKED = [
     (SPRING.energy, 0, (2.0,), {}),
@@ -1651,14 +1671,23 @@ ASKED = [
     (functools.partial(scaled, 2.0), 0, (0.5,), {}),
     (functools.partial(functools.partial(SPRING.energy, 2.0), scale=1.5), 0, (0.5,), {}),
     (functools.partial(star, 2.0, 0.3), (0, 1), (0.7, 0.2), {"power": 3}),
+    (keyed, (0, 1), (2.0, 3.0), {}),
+    (keyed, (0, -1), (2.0, 3.0, 0.5), {"scale": 1.5, "k": 2.0, "longer": 0.5}),
+    (option, 0, (2.0,), {}),
+    (option, 0, (2.0,), {"factor": 5.0}),
+    (option, 0, (2.0,), {"factor": 5}),
+    (stores_in_keywords, 0, (2.0,), {"k": 3.0}),
+    (hands_on, 0, (2.0,), {}),
+    (hands_on, (1, 0), (2.0, 0.4), {"scale": 0.5}),
+    (functools.partial(hands_on, scale=0.5), 0, (2.0,), {"y": 0.4}),
 ]
 
 
 @pytest.mark.parametrize(("f", "argnums", "args", "kwargs"), ASKED)
 def test_whatever_runs_a_python_function_goes_by_a_program(reasons, f, argnums, args, kwargs):
     value, gradients = interface.general_value_and_grad(f, argnums, False)(*args, **kwargs)
-    for transform, expected in ((grad, gradients), (value_and_grad, (value, gradients))):
-        g = transform(f, argnums)
+    for with_value, expected in ((False, gradients), (True, (value, gradients))):
+        g = interface._gradient_function(f, argnums, False, with_value)  # a new one
         found = [g(*args, **kwargs) for _ in range(2)]
         assert list(map(repr, found)) == [repr(expected)] * 2
     assert reasons == ["", ""]
@@ -1694,6 +1723,10 @@ WRONG = [
     (functools.partial(scaled, 1.0, 2.0), 0, (1.0,), {}),
     (lambda x, *, k: x * k, 0, (1.0,), {}),
     (lambda *xs: "text", 0, (1.0,), {}),
+    (hands_on, 0, (1.0,), {"x": 2.0}),
+    (hands_on, 0, (1.0,), {"other": 2.0}),
+    (hands_on, 0, (1.0, 2.0), {"y": 2.0}),
+    (hands_on, 1, (1.0,), {"y": 2.0}),
 ]
 
 
@@ -1787,6 +1820,26 @@ def test_methods_defaults_and_keywords_changed_between_calls(path):
     assert called(3.0) == 27.0
 
 
+def test_keywords_with_the_names_of_parameters_and_locals(path):
+    assert grad(keyed)(2.0, 3.0, x=1.0, rest=2.0, more=3.0) == 3.0 * 3.0 * (1 + 4 * 2.0 + 4 * 3.0)
+    assert grad(stores_in_keywords)(2.0, k=3.0, x_=1.0, options=2.0) == 12.0
+
+
+def test_the_dict_of_keywords_is_new_at_every_call(path):
+    given, kept = {"k": 3.0}, []
+
+    def f(x, **options):
+        kept.append(options)
+        options["more"] = 1.0
+        return x * options["k"], options
+
+    g = grad(f, has_aux=True)
+    for _ in range(2):
+        assert g(2.0, **given) == (3.0, {"k": 3.0, "more": 1.0})
+    assert given == {"k": 3.0}
+    assert kept[0] is not kept[1]
+
+
 def test_many_ways_to_call_one_gradient_function(path):
     g = grad(lambda *xs: sum([x * x for x in xs]), -1)
     for n in range(1, 80):
@@ -1809,3 +1862,58 @@ def test_gradient_functions_with_keyword_only_parameters_pickle(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "scaled", scaled, raising=False)
     g, _ = grad(scaled), grad(scaled)
     assert pickle.loads(pickle.dumps(g))(3.0, scale=1.0) == g(3.0, scale=1.0)
+
+
+def doubled(f):
+    @functools.wraps(f)
+    def wrapper(*args, **kwargs):
+        return 2.0 * f(*args, **kwargs)
+
+    return wrapper
+
+
+doubled_scaled = doubled(scaled)
+
+
+def test_calls_of_decorated_functions_are_inlined(reasons):
+    def f(x):
+        return doubled_scaled(x, y=x) + doubled_scaled(x) * x
+
+    g = grad(f)
+    assert g(1.5) == pytest.approx((f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6)
+    assert reasons == [""]
+    assert "call" not in [getattr(c, "__name__", "") for c in g.__code__.co_consts]
+
+
+def test_what_a_called_function_captures_is_rebound_between_calls(path):
+    h = math.sin
+
+    def inner(x):
+        return h(x)  # noqa: F821 (it is deleted below)
+
+    def make(inner):
+        return lambda x: inner(x) * 3.0
+
+    g = grad(make(inner))
+    assert g(0.5) == 3.0 * math.cos(0.5)
+    h = math.cos
+    assert g(0.5) == -3.0 * math.sin(0.5)
+    h = lambda x: x * x
+    assert g(0.5) == 3.0
+    del h
+    with pytest.raises(NameError, match="'h'"):
+        g(0.5)
+
+
+def test_a_called_function_that_rebinds_what_it_captures(path):
+    first = math.cos
+
+    def alternating(x):
+        nonlocal first
+        now = first
+        first = math.sin if now is math.cos else math.cos
+        return now(x)
+
+    g = grad(lambda x: alternating(x) + 2.0 * alternating(x) + 4.0 * alternating(x))
+    assert g(0.5) == pytest.approx(-5.0 * math.sin(0.5) + 2.0 * math.cos(0.5))
+    assert g(0.5) == pytest.approx(-2.0 * math.sin(0.5) + 5.0 * math.cos(0.5))

@@ -7,7 +7,7 @@ is one gradient function for each way to call it, made at the first such call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors
@@ -86,7 +86,7 @@ class Calls:
         self,
         f: Any,
         argnums: Any,
-        family: Callable[[FunctionType, tuple[int, ...]], Family | None],
+        family: Callable[[FunctionType, tuple[int, ...], tuple[str, ...]], Family | None],
         general: Callable[..., Any],
     ) -> None:
         self.f = f
@@ -133,10 +133,17 @@ class Calls:
             if not code.co_flags & VARARGS:
                 return None
             by_name = code.co_varnames[code.co_argcount : n_named]
-        if any(name not in by_name for name in named):
+        others = tuple([name for name in named if name not in by_name])
+        if others and not takes_others(code, others):
             return None
-        family = self.family(function, tuple([before + i for i in positions]))
+        family = self.family(function, tuple([before + i for i in positions]), others)
         return None if family is None else Made(function, family.function(function))
+
+
+def takes_others(code: CodeType, names: tuple[str, ...]) -> bool:
+    """Do arguments of these names, which are no parameters, belong to `**kwargs`?"""
+    n = code.co_argcount + code.co_kwonlyargcount + 1 + bool(code.co_flags & VARARGS)
+    return bool(code.co_flags & VARKEYWORDS) and not any(x in code.co_varnames[:n] for x in names)
 
 
 def positions_of(argnums: Any, n: int, f: Any) -> list[int]:

@@ -96,6 +96,7 @@ class Callees:
                 guards.globals.update(inner.globals)
                 guards.attributes.update(inner.attributes)
                 guards.items.update(inner.items)
+                guards.cells.update(inner.cells)
 
 
 class Twin(Adjoint):

@@ -18,7 +18,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from morula.core import debug, errors, registry
-from morula.core.program import Gradient, stub
+from morula.core.program import Gradient, stub, with_keywords
 from morula.core.specialise import NotSpecialised
 from morula.core.values import argument_value, coarsened
 
@@ -43,9 +43,12 @@ class Family:
         with_value: bool,
         single: bool,
         has_aux: bool,
+        keywords: tuple[str, ...],
         general: Fallback,
     ) -> None:
         self.code = code
+        self.keywords = keywords
+        self.signature = with_keywords(code, keywords)
         self.namespace = namespace
         self.wanted = wanted
         self.with_value = with_value
@@ -55,7 +58,7 @@ class Family:
         self.programs: dict[Any, Program] = {}
         self.kinds: Counter[Any] = Counter()
         self.lock = threading.Lock()
-        self.stub = stub(code, namespace, wanted, slow_path)
+        self.stub = stub(self.signature, namespace, wanted, slow_path)
         self.first: CodeType | None = None
         self.specialised: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
@@ -84,7 +87,7 @@ class Family:
 
     def as_called(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call by position and by name, from one for each parameter."""
-        code = self.code
+        code = self.signature
         n, n_named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         named = dict(zip(code.co_varnames[n:n_named], args[n:n_named], strict=True))
         return (*args[:n], *[x for rest in args[n_named:] for x in rest]), named
@@ -131,6 +134,7 @@ class Family:
             self.with_value,
             self.single,
             self.has_aux,
+            self.keywords,
             # What was assumed and did not hold is not assumed again: the boldest first.
             examples=args if tries < 2 else (),
             optimistic=not tries,
@@ -197,18 +201,22 @@ def family_of(
     with_value: bool,
     single: bool,
     has_aux: bool,
+    keywords: tuple[str, ...],
     general: Fallback,
 ) -> Family | None:
-    """The family for a Python function; None where there can be none."""
+    """The family for a Python function; None where there can be none.
+
+    `keywords` are the names of what a function with `**kwargs` takes by these.
+    """
     if type(f) is not FunctionType or registry.registry.get(f) is not None:
         return None
     code = f.__code__
-    if code.co_flags & (VARKEYWORDS | RUNS_LATER) or "__morula__" in f.__dict__:
+    if code.co_flags & RUNS_LATER or "__morula__" in f.__dict__:
         return None  # gradients of gradients are among these
     most = math.inf if code.co_flags & VARARGS else code.co_argcount
     if any(not 0 <= i < most for i in wanted):
         return None
-    how = (wanted, with_value, single, has_aux)
+    how = (wanted, with_value, single, has_aux, keywords)
     key = (id(code), id(f.__globals__), *how)
     family = _families.get(key)
     if family is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import (
     BuiltinFunctionType,
     BuiltinMethodType,
+    CellType,
     FunctionType,
     MethodDescriptorType,
     ModuleType,
@@ -34,6 +35,7 @@ from morula.core.primitives import (
     advance,
     build_tuple,
     check_bound,
+    get_cell,
     load_global,
     maybe_zero,
     sum_if_any,
@@ -79,6 +81,7 @@ class Guards:
     items: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = field(default_factory=dict)
     types: list[tuple[Var, Known]] = field(default_factory=list)
     tests: list[tuple[Callable[..., bool], tuple[Any, ...]]] = field(default_factory=list)
+    cells: dict[int, tuple[CellType, str, Any]] = field(default_factory=dict)
     identities: list[tuple[Var, Any]] = field(default_factory=list)
 
 
@@ -221,7 +224,8 @@ class Inference:
             for call in block.calls:
                 value = self.types.get(call.out)
                 resolvable = call.primitive in (load_global, getattr, isinstance, type, len)
-                if type(value) is Const and resolvable:
+                captured = call.primitive is get_cell and type(call.args[0]) is Const
+                if type(value) is Const and (resolvable or captured):
                     mapping[call.out] = value
                 else:
                     kept.append(call)
@@ -362,6 +366,14 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
         s.guards.globals[id(namespace), name] = (namespace, name, now)
         return Const(now)
     return None
+
+
+@transfers(get_cell)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    """What a function captures that is called here, if the program asks for it."""
+    cell = call.args[0]
+    found = s.guards.cells.get(id(cell.value)) if type(cell) is Const else None
+    return None if found is None else Const(found[2])
 
 
 @transfers(getattr)
@@ -550,6 +562,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 only_reads(
     advance,
     check_bound,
+    get_cell,
     load_global,
     unpack,
     build_tuple,

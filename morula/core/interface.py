@@ -138,8 +138,10 @@ def _by_all(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_value: b
         gradients = back(_one(y, f))[1:]
         return (y, gradients) if with_value else gradients
 
-    def family_by(f: FunctionType, wanted: tuple[int, ...]) -> Family | None:
-        return _family(f, wanted, with_value, False, False)
+    def family_by(
+        f: FunctionType, wanted: tuple[int, ...], names: tuple[str, ...]
+    ) -> Family | None:
+        return _family(f, wanted, with_value, False, False, names)
 
     return Calls(f, None, family_by, general)(args, kwargs)
 
@@ -193,8 +195,10 @@ def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) ->
     if function_of(f) is None:
         return general
 
-    def family_by(f: FunctionType, wanted: tuple[int, ...]) -> Family | None:
-        return _family(f, wanted, with_value, single, has_aux)
+    def family_by(
+        f: FunctionType, wanted: tuple[int, ...], names: tuple[str, ...]
+    ) -> Family | None:
+        return _family(f, wanted, with_value, single, has_aux, names)
 
     calls = Calls(f, argnums, family_by, general)
 
@@ -207,7 +211,12 @@ def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) ->
 
 
 def _family(
-    f: FunctionType, wanted: tuple[int, ...], with_value: bool, single: bool, has_aux: bool
+    f: FunctionType,
+    wanted: tuple[int, ...],
+    with_value: bool,
+    single: bool,
+    has_aux: bool,
+    names: tuple[str, ...] = (),
 ) -> Family | None:
     """The specialised programs for the gradient of `f`, if it can have any."""
     transform = general_value_and_grad if with_value else general_grad
@@ -215,7 +224,7 @@ def _family(
     def general(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return transform(f, wanted[0] if single else wanted, has_aux)(*args, **kwargs)
 
-    return family_of(f, wanted, with_value, single, has_aux, general)
+    return family_of(f, wanted, with_value, single, has_aux, names, general)
 
 
 def general_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[..., Any]:

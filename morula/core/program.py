@@ -52,6 +52,7 @@ class Gradient(Adjoint):
         with_value: bool,
         single: bool,
         has_aux: bool = False,
+        keywords: tuple[str, ...] = (),
         examples: Sequence[Any] = (),
         optimistic: bool = False,
     ) -> None:
@@ -61,6 +62,7 @@ class Gradient(Adjoint):
         self.single = single
         self.gives_value = with_value
         self.has_aux = has_aux
+        self.keywords = keywords
         self.examples = examples
         super().__init__(with_value or has_aux, optimistic)
 
@@ -74,16 +76,17 @@ class Gradient(Adjoint):
         merge_blocks(self.ir)
         reuse_memory(self.ir, self.known_of, self.holds_memory)
         self.add_guards(otherwise, this)
-        like = with_own_cell(positional_only(self.fn.__code__, self.wanted))
+        signature = with_keywords(self.fn.__code__, self.keywords)
+        like = with_own_cell(positional_only(signature, self.wanted))
         return emit(self.ir, like, self.fn.__globals__, self.holds_memory)
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
-        s = Specialiser(self.fn, self.knowns, Callees(), self.examples)
+        s = Specialiser(self.fn, self.knowns, Callees(), self.examples, self.keywords)
         try:
             s.run()
         except AssumptionsUnsafe:
-            s = Specialiser(self.fn, self.knowns, Callees())
+            s = Specialiser(self.fn, self.knowns, Callees(), (), self.keywords)
             s.run()
         s.callees.add_guards(s.guards)
         return s
@@ -283,6 +286,9 @@ class Gradient(Adjoint):
             found = ir.var(name)
             block.calls.append(Call(found, Const(dict.get), (Const(mapping), Const(name))))
             check(self.append(block, operator.is_, found, Const(value)))
+        for cell, name, value in guards.cells.values():
+            found = self.append(block, get_cell, Const(cell), Const(name))
+            check(self.append(block, operator.is_, found, Const(value)))
         for test, values in guards.tests:
             check(self.append(block, test, *map(Const, values)))
         for v, value in guards.identities:
@@ -318,6 +324,23 @@ OWN = "gradient function"  # the variable by which emitted code finds the functi
 def with_own_cell(code: CodeType) -> CodeType:
     """The code with one more closure variable, for its signature and its names."""
     return code.replace(co_freevars=(*code.co_freevars, OWN))
+
+
+def with_keywords(code: CodeType, keywords: tuple[str, ...]) -> CodeType:
+    """The code with keyword-only parameters of these names in the place of `**kwargs`."""
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return code
+    n = code.co_argcount + code.co_kwonlyargcount
+    rest = n + bool(code.co_flags & inspect.CO_VARARGS)
+    names = code.co_varnames
+    names = (*names[:n], *keywords, *names[n:rest])
+    return code.replace(
+        co_varnames=names,
+        co_nlocals=len(names),
+        co_kwonlyargcount=code.co_kwonlyargcount + len(keywords),
+        co_flags=code.co_flags & ~inspect.CO_VARKEYWORDS,
+        co_cellvars=(),
+    )
 
 
 def positional_only(code: CodeType, wanted: Sequence[int]) -> CodeType:

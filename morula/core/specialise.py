@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from morula.core.primitives import (
     actual_length,
     actual_type,
     advance,
+    build_map,
     build_tuple,
     get_cell,
     load_global,
@@ -41,6 +43,7 @@ from morula.core.primitives import (
 )
 from morula.core.registry import is_constant, registry, times_conjugate
 from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
+from morula.core.spread import spread_arguments
 from morula.core.traits import (
     Known,
     changes_in_place,
@@ -73,8 +76,11 @@ class Specialiser(Inference):
         knowns: Sequence[Value],
         callees: Callees,
         examples: Sequence[Any] = (),
+        keywords: Sequence[str] = (),
     ) -> None:
         ir = lower(fn.__code__, fn.__globals__).copy()
+        if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            name_keywords(ir, fn.__code__, keywords)
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
         self.fn = fn
         self.callees = callees
@@ -97,6 +103,7 @@ class Specialiser(Inference):
             changed = self.resolve_constants()
             changed |= self.resolve_methods()
             changed |= simplify_once(self.ir, no_namespace)
+            changed |= spread_arguments(self.ir)
             self.limit_size()
             checked("specialisation", self.ir)
             if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
@@ -345,8 +352,9 @@ class Specialiser(Inference):
             kwdefaults = fn.value.__kwdefaults__ or {}
             if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
                 return None
-            if fn.value.__closure__:
+            if fn.value.__closure__ and not self.captures_functions(fn.value):
                 return None
+            free = [Const(cell) for cell in fn.value.__closure__ or ()]
             for name in ("__code__", "__defaults__", "__kwdefaults__"):
                 now = getattr(fn.value, name)
                 if now is not None:
@@ -362,7 +370,7 @@ class Specialiser(Inference):
             code, namespace = made.args[1].value, made.args[0].value  # type: ignore[union-attr]
             defaults, kwdefaults = made.args[2].value, made.args[3].value or {}
             free = list(made.args[5:])
-        bound = bind(self.ir, call, code, defaults, kwdefaults)
+        bound = bind(self.ir, call, code, defaults, kwdefaults, any_keywords=True)
         if bound is None:
             return None
         if code is self.fn.__code__ or is_inlined_from(call.position, code):
@@ -374,6 +382,28 @@ class Specialiser(Inference):
         except errors.UnsupportedError:
             return None
         return callee, bound, free, (code, namespace)
+
+    def captures_functions(self, fn: FunctionType) -> bool:
+        """Does it only read what it has captured, and is that known by identity?"""
+        try:
+            ir = inline_form(fn.__code__, fn.__globals__)
+        except errors.UnsupportedError:
+            return False
+        cells = set(ir.free)
+        for call in ir.calls():
+            others = call.operands()[2 if call.primitive is get_cell else 0 :]
+            if not cells.isdisjoint(others):
+                return False
+        found = {}
+        for cell, name in zip(fn.__closure__ or (), fn.__code__.co_freevars, strict=True):
+            try:
+                found[id(cell)] = (cell, name, cell.cell_contents)
+            except ValueError:
+                return False
+        if not all(is_fixed(value) for _, _, value in found.values()):
+            return False
+        self.guards.cells |= found
+        return True
 
     # -- callees
 
@@ -393,6 +423,16 @@ class Specialiser(Inference):
         """What the specialised function returns."""
         callee = self.callee_of(call)
         return None if callee is None else callee.result
+
+
+def name_keywords(ir: IR, code: CodeType, keywords: Sequence[str]) -> None:
+    """Give a function keyword-only parameters of these names in the place of `**kwargs`."""
+    n = code.co_argcount + code.co_kwonlyargcount
+    whole = ir.params.pop()
+    values = [ir.var(name) for name in keywords]
+    ir.params[n:n] = values
+    pairs = [x for name, value in zip(keywords, values, strict=True) for x in (Const(name), value)]
+    ir.entry.calls.insert(0, Call(whole, Const(build_map), pairs))
 
 
 def is_inlined_from(position: Position, code: CodeType) -> bool:
@@ -594,17 +634,27 @@ class Bound:
     calls: list[Call]
 
 
-def bind(ir: IR, call: Call, code: Any, defaults: Any, kwdefaults: dict[str, Any]) -> Bound | None:
-    """Bind the arguments of a call as Python does; None where only Python can say."""
+def bind(
+    ir: IR,
+    call: Call,
+    code: Any,
+    defaults: Any,
+    kwdefaults: dict[str, Any],
+    any_keywords: bool = False,
+) -> Bound | None:
+    """Bind the arguments of a call as Python does; None where only Python can say.
+
+    With `any_keywords` also those of a function that takes `**kwargs`.
+    """
     n_keywords = len(call.keywords)
     positional = list(call.args[: len(call.args) - n_keywords])
     named = dict(zip(call.keywords, call.args[len(positional) :], strict=True))
     n, n_kwonly = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
-    if code.co_flags & 0x08:
+    if code.co_flags & inspect.CO_VARKEYWORDS and not any_keywords:
         return None
     extra = positional[n:]
-    if extra and not code.co_flags & 0x04:
+    if extra and not code.co_flags & inspect.CO_VARARGS:
         return None
     operands: list[Operand] = positional[:n]
     first_default = n - len(defaults or ())
@@ -622,14 +672,19 @@ def bind(ir: IR, call: Call, code: Any, defaults: Any, kwdefaults: dict[str, Any
             operands.append(Const(kwdefaults[name]))
         else:
             return None
-    if named:
-        return None
+    if any(name in names[code.co_posonlyargcount : n + n_kwonly] for name in named):
+        return None  # given twice
     calls = []
-    if code.co_flags & 0x04:
-        rest = Call(ir.var(names[n + n_kwonly]), Const(build_tuple), extra, (), call.position)
-        calls.append(rest)
-        operands.append(rest.out)
-    return Bound(operands, calls)
+    names = names[n + n_kwonly :]
+    if code.co_flags & inspect.CO_VARARGS:
+        calls.append(Call(ir.var(names[0]), Const(build_tuple), extra, (), call.position))
+        names = names[1:]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        pairs = [x for name, value in named.items() for x in (Const(name), value)]
+        calls.append(Call(ir.var(names[0]), Const(build_map), pairs, (), call.position))
+    elif named:
+        return None
+    return Bound([*operands, *[c.out for c in calls]], calls)
 
 
 # What the rules rewrite in a program whose types are known: functions of the Specialiser that say
