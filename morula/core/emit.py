@@ -226,7 +226,7 @@ class _Emitter:
             elif (
                 self.uses.get(call.out, 0) == 1
                 and used_here
-                and not _is_pull(call)
+                and not _is_emitted_alone(call)
                 and node.depth < MOST_NESTED
             ):
                 pending.add(node)
@@ -529,8 +529,9 @@ class _Emitter:
 MOST_NESTED = 40  # expressions within expressions
 
 
-def _is_pull(call: Call) -> bool:
-    return call.primitive is primitives.pull
+def _is_emitted_alone(call: Call) -> bool:
+    """Is it a call that is emitted with others like it, or with what takes items of its result?"""
+    return call.primitive in (primitives.pull, primitives.unpack)
 
 
 class _Pending:

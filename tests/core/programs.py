@@ -1233,6 +1233,13 @@ def many_variables(n):
     )
 
 
+@runs(([1, 2],))
+def unpacking_one_behind_an_effect(xs):
+    last = xs.pop()
+    (first,) = xs
+    return first, last
+
+
 def _long_loop():
     lines = ["def long_loop(n):", "    x = 0", "    while n > 0:", "        n -= 1"]
     lines += [f"        if n == {k}: x += {k}" for k in range(120)]

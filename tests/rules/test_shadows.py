@@ -37,6 +37,12 @@ def appended(x, y):
     return xs[1] * xs[3]
 
 
+def appended_to_one(x, y):
+    xs = [x]
+    xs.append(y)
+    return xs[-1] * 2 + y
+
+
 def appended_constants(x, y):
     """In the adjoint, the loop does nothing but take from the shadow, in its header."""
     xs = [x, y]
@@ -215,7 +221,7 @@ PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
     sums, fibonacci, of_constants, of_functions, mixed, sums_of_lists, extremes_of_lists,
-    a_sum_with_a_start,
+    a_sum_with_a_start, appended_to_one,
     a_list_in_a_tuple, deleted, captured, unused_items, swapped,
 ]  # fmt: skip
 FOLLOWED = [
