@@ -45,6 +45,7 @@ from morula.core.primitives import (
     make_function,
     map_add,
     maybe_zero,
+    maybe_zero_of_parts,
     set_add,
     set_cell,
     set_update,
@@ -452,7 +453,7 @@ class Adjoint:
                     call.primitive is operator.getitem
                     and (self.types.get(call.out) is None or self.is_item(call, makers))
                 )
-                doubted = call.primitive is maybe_zero and not self.optimistic
+                doubted = call.primitive in DOUBTS and not self.optimistic
                 if (
                     call.out in opaque
                     or unknown_helper
@@ -546,7 +547,7 @@ class Adjoint:
 
         An optimist has taken it for none, and begins anew if it is one.
         """
-        doubts = {c.out: c.args[0] for c in self.ir.calls() if c.primitive is maybe_zero}
+        doubts = {c.out: c.args[0] for c in self.ir.calls() if c.primitive in DOUBTS}
         for block in list(self.ir.blocks) if self.optimistic else ():
             self.test_doubts(block)
         for block in self.ir.blocks:
@@ -561,7 +562,7 @@ class Adjoint:
         while i < len(block.calls):
             call = block.calls[i]
             i += 1
-            if call.primitive is not maybe_zero:
+            if call.primitive not in DOUBTS:
                 continue
             if bail is None:
                 bail = ir.block()
@@ -748,6 +749,7 @@ GROWING = {
     )
 }
 
+DOUBTS = (maybe_zero, maybe_zero_of_parts)
 ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
 
 # Functions that may rewrite the primal of an Adjoint before it is differentiated. They return the

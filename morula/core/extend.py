@@ -35,7 +35,7 @@ from morula.core.errors import CotangentError, UnsupportedError, no_rule
 from morula.core.general import call, opaque, python_function, resolves
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
-from morula.core.primitives import maybe_zero
+from morula.core.primitives import maybe_zero, maybe_zero_of_parts
 from morula.core.registry import (
     Rule,
     exactly,
@@ -166,6 +166,7 @@ __all__ = [
     "may_hold",
     "may_mutate",
     "maybe_zero",
+    "maybe_zero_of_parts",
     "multiply",
     "new_containers",
     "no_rule",

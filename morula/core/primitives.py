@@ -310,6 +310,11 @@ def maybe_zero(x̄: Any) -> Any:
     return x̄
 
 
+def maybe_zero_of_parts(x̄: Any) -> Any:
+    """x̄, which is not added by +, such as a tuple's, or the structural zero."""
+    return x̄
+
+
 def alias(x: Any) -> Any:
     """x itself, under a name of its own: the instance of a variable that stands here."""
     return x

@@ -32,6 +32,7 @@ from morula.core.extend import (
     transfers,
     type_stable,
 )
+from morula.rules.calls import entry
 
 
 def give(xs: list[Any], k: int, x̄: Any) -> None:
@@ -42,9 +43,10 @@ def give(xs: list[Any], k: int, x̄: Any) -> None:
     bars[k] = x̄ if bars[k] is ZERO else accumulate(bars[k], x̄)
 
 
-def give_all(xs: list[Any], bars: tuple[Any, ...]) -> None:
-    """Add to the adjoints of the first items of a list."""
-    for k, x̄ in enumerate(bars):
+def give_all(xs: list[Any], bars: Any, n: int) -> None:
+    """Add to the adjoints of the first n items of a list, from the cotangent of a tuple of them."""
+    for k in range(n):
+        x̄ = entry(bars, k)
         if not is_zero(x̄):
             give(xs, k, x̄)
 
@@ -67,7 +69,7 @@ def _(xs, i):
 @exactly(primitives.unpack, list, int)
 def _(xs, n):
     def unpack_pullback(bars):
-        give_all(xs, bars)
+        give_all(xs, bars, n)
         return NONE, NONE
 
     return primitives.unpack(xs, n), unpack_pullback

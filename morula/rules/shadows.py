@@ -37,6 +37,7 @@ from morula.core.extend import (
     may_hold,
     may_mutate,
     maybe_zero,
+    maybe_zero_of_parts,
     possibilities,
     prepares,
     primitives,
@@ -364,6 +365,10 @@ class Shadows:
         value = self.s.value(x)
         return value is not None and all(adds_plainly(k.type) for k in possibilities(value))
 
+    def doubt(self, x: Any) -> Any:
+        """What says of the cotangent of an item x, out of a shadow, that it may be zero."""
+        return maybe_zero if self.adds_plainly(x) else maybe_zero_of_parts
+
     def read_from(self, block: Any, call: Any, xs: Any, k: Any) -> None:
         """The same where the call itself does the reading."""
         if self.is_active(call.out):
@@ -409,7 +414,9 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     ŷ = plan.shadow(call.out)
     slots = [(i + 1, a) for i, a in enumerate(call.args) if plan.carries(a)]
     if slots:
-        plan.pair(call, display_rule(len(call.args)), (ŷ, *call.args), slots, always=True)
+        plan.pair(
+            call, display_rule(*map(plan.doubt, call.args)), (ŷ, *call.args), slots, always=True
+        )
 
 
 @rewrites_calls(primitives.list_append, list.append)
@@ -424,7 +431,9 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.insert_after(block, call, primitives.list_append, x̂s, x̂)
     else:
         slots = [(3, x)] if carries else []
-        plan.pair(call, append_rule(call.primitive), (xs, x̂s, x̂, x), slots, always=True)
+        plan.pair(
+            call, append_rule(call.primitive, plan.doubt(x)), (xs, x̂s, x̂, x), slots, always=True
+        )
 
 
 @rewrites_calls(operator.setitem)
@@ -435,7 +444,8 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     index = known(plan.s.value(k))
     if plan.is_active(x) or index is None or index.type is not int:
         raise UnknownUseError  # the shadow that was there would have to come back
-    plan.pair(call, set_item, (xs, plan.shadow(xs), k, x), [(3, x)], always=True)
+    rule = set_item_rule(plan.doubt(x))
+    plan.pair(call, rule, (xs, plan.shadow(xs), k, x), [(3, x)], always=True)
 
 
 @rewrites_calls(operator.getitem)
@@ -637,20 +647,26 @@ def place_of(y: Any, xs: list[Any]) -> int:
     return next(k for k, x in enumerate(xs) if x is y)
 
 
-def set_item(xs, x̂s, k, x):
-    """`xs[k] = x`: what the item has got so far is for x, what it gets now for what was there."""
-    xs[k] = x
+@functools.cache
+def set_item_rule(doubt):
+    """The rule of `xs[k] = x`."""
 
-    def set_item_pullback(ȳ):
-        x̄ = x̂s[k]
-        x̂s[k] = ZERO
-        return NONE, NONE, NONE, maybe_zero(x̄)
+    def rule(xs, x̂s, k, x):
+        """What the item has got so far is for x, what it gets now for what was there."""
+        xs[k] = x
 
-    return None, set_item_pullback
+        def set_item_pullback(ȳ):
+            x̄ = x̂s[k]
+            x̂s[k] = ZERO
+            return NONE, NONE, NONE, doubt(x̄)
+
+        return None, set_item_pullback
+
+    return rule
 
 
 @functools.cache
-def append_rule(append):
+def append_rule(append, doubt):
     """The rule of appending to a list and to its shadow."""
 
     def rule(xs, x̂s, x̂, x):
@@ -659,7 +675,7 @@ def append_rule(append):
 
         def append_pullback(ȳ):
             x̄ = x̂s.pop()
-            return NONE, NONE, NONE, maybe_zero(x̄)
+            return NONE, NONE, NONE, doubt(x̄)
 
         return None, append_pullback
 
@@ -667,11 +683,12 @@ def append_rule(append):
 
 
 @functools.cache
-def display_rule(n):
-    """The rule of a display of n items: their cotangents are the items of the shadow."""
+def display_rule(*doubts):
+    """The rule of a display: the cotangents of its items are the items of the shadow."""
+    n = len(doubts)
     items = ", ".join([f"x{i}" for i in range(n)])
     cotangents = ", ".join([f"x̄{i}" for i in range(n)])
-    given = ", ".join([f"maybe_zero(x̄{i})" for i in range(n)])
+    given = ", ".join([f"{doubt.__name__}(x̄{i})" for i, doubt in enumerate(doubts)])
     source = f"""
 def rule(ŷ, {items}):
     def display_pullback(ȳ):
@@ -679,6 +696,7 @@ def rule(ŷ, {items}):
         return NONE, {given}
     return [{items}], display_pullback
 """
-    scope: dict[str, Any] = {"NONE": NONE, "maybe_zero": maybe_zero, "__name__": __name__}
+    scope: dict[str, Any] = {"NONE": NONE, "__name__": __name__}
+    scope |= {doubt.__name__: doubt for doubt in doubts}
     exec(source, scope)
     return scope["rule"]

@@ -93,6 +93,21 @@ def of_tuples(x, y):
     return xs[0][0] * xs[-1][1] + xs[0][1]
 
 
+def a_tuple_twice(x, y):
+    """What came out of a shadow for one of two is added to what the other has got."""
+    xs = [(x, y)]
+    pair = xs[0]
+    xs.append(pair)
+    return xs[0][1] * xs[1][0] * pair[0]
+
+
+def unpacked_behind_a_pop(x, y):
+    xs = [x, y * x]
+    last = xs.pop()
+    (first,) = xs
+    return last * first * last
+
+
 def replaced(x, y):
     state = [x, y]
     for _ in range(4):
@@ -221,7 +236,7 @@ PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
     sums, fibonacci, of_constants, of_functions, mixed, sums_of_lists, extremes_of_lists,
-    a_sum_with_a_start, appended_to_one,
+    a_sum_with_a_start, appended_to_one, a_tuple_twice, unpacked_behind_a_pop,
     a_list_in_a_tuple, deleted, captured, unused_items, swapped,
 ]  # fmt: skip
 FOLLOWED = [
