@@ -3,14 +3,21 @@
 Shapes and kinds are known while a program is written, so that it is sure to run. The arguments are
 made from a seed. `check` compares both paths with each other and with differences along a random
 direction, taken in double precision where the program runs in a shorter one.
+
+    python -m tests.array_programs --examples 10000 --seed 1        a long run
+
+Programs that raise when they are called plainly are passed over: a mask may leave nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import linecache
 import math
+import random
 import struct
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -595,3 +602,39 @@ def check_differences(program: ArrayProgram, gradients: Any) -> bool:
     if not abs(found - best) <= bound:
         fail(program, f"gradients {gradients}: {found} along the direction, difference {best}")
     return True
+
+
+def raises(program: ArrayProgram) -> bool:
+    """Does the plain call raise?"""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            program.load()(*program.arguments())
+        except Exception:
+            return True
+        return False
+
+
+def main() -> int:
+    """A long run; the exit status is 1 if anything was wrong."""
+    parser = argparse.ArgumentParser("python -m tests.array_programs", description=__doc__)
+    parser.add_argument("--examples", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    failures = 0
+    for i in range(options.examples):
+        program = ArrayWriter(random.Random(f"{options.seed} {i}")).program()
+        if raises(program):
+            continue
+        try:
+            check(program)
+        except Exception as error:
+            failures += 1
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        if (i + 1) % 100 == 0:
+            print(f"{i + 1} programs, {failures} failures", file=sys.stderr, flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
