@@ -88,7 +88,7 @@ from morula.core.traits import (
     is_partial,
     typed_zero,
 )
-from morula.core.values import IteratorOver, Value, is_fine, known, possibilities
+from morula.core.values import IteratorOver, Value, is_fine, is_zero_value, known, possibilities
 from morula.core.verify import checked
 
 
@@ -421,7 +421,7 @@ class Adjoint:
         mapping: dict[Var, Operand] = {}
         for block in self.ir.blocks:
             for call in block.calls:
-                if call.primitive is operator.is_ and is_zero(call.args[1]):
+                if call.primitive is operator.is_ and is_zero_value(call.args[1]):
                     x = call.args[0]
                     if type(x) is Var and x in definite:
                         mapping[call.out] = Const(False)
@@ -464,7 +464,7 @@ class Adjoint:
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
                     sums.append(call)
-                elif call.primitive is operator.is_ and is_zero(call.args[1]):
+                elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
                     tests[call.out] = call.args[0]
             for branch in block.branches:
                 if branch.block is not None:
@@ -473,7 +473,7 @@ class Adjoint:
                         passed.setdefault(p, []).append((a, tested))
 
         def is_doubtful(x: Operand) -> bool:
-            return is_zero(x) or x in doubtful
+            return is_zero_value(x) or x in doubtful
 
         def may_pass_zero(x: Operand, tested: Operand | None) -> bool:
             """Behind a test whether a cotangent is zero, only if that one may be."""
@@ -658,8 +658,8 @@ class Adjoint:
                 return
         if a in opaque or b in opaque or not self.adds(a, b):
             return
-        a_sure = a in definite or (type(a) is Const and not is_zero(a))
-        b_sure = b in definite or (type(b) is Const and not is_zero(b))
+        a_sure = a in definite or (type(a) is Const and not is_zero_value(a))
+        b_sure = b in definite or (type(b) is Const and not is_zero_value(b))
         if a_sure and b_sure:
             call.fn = Const(operator.add)
         elif b_sure:
@@ -691,7 +691,7 @@ class Adjoint:
                     continue
                 for i, p in enumerate(branch.block.params):
                     leaf = variable_of.get(p)  # type: ignore[assignment]
-                    if leaf in zeros and is_zero(branch.args[i]):
+                    if leaf in zeros and is_zero_value(branch.args[i]):
                         branch.args[i] = Const(zeros[leaf])
 
     def result_tuple(self) -> Call:
@@ -768,11 +768,6 @@ def prepares(
 def flat(leaves: Any) -> list[Var]:
     """The variables of a nested list of them."""
     return [leaves] if type(leaves) is Var else [v for x in leaves for v in flat(x)]
-
-
-def is_zero(x: Operand) -> bool:
-    """Is it the structural zero?"""
-    return type(x) is Const and isinstance(x.value, AbstractZero)
 
 
 def adds_plainly(t: type) -> bool:

@@ -49,7 +49,6 @@ class Family:
         self.code = code
         self.keywords = keywords
         self.signature = with_keywords(code, keywords)
-        self.namespace = namespace
         self.wanted = wanted
         self.with_value = with_value
         self.single = single

@@ -1,5 +1,5 @@
-"""The debugging switch, MORULA_DEBUG=1: what every pullback returns is verified. It is read once,
-when Morula is imported; off, it costs nothing.
+"""The debugging switch, MORULA_DEBUG=1: the SSA form between the passes, and what every pullback
+returns, are verified. It is read once, when Morula is imported; off, it costs nothing.
 """
 
 from __future__ import annotations

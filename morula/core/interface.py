@@ -287,4 +287,3 @@ def _wraps(f: Any, name: str) -> Callable[[Any], Any]:
 
 
 __all__ = ["J", "grad", "gradient", "pullback", "value_and_grad", "withgradient"]
-_ = NONE

@@ -12,7 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors
-from morula.core.adjoint import Adjoint, flat, is_zero
+from morula.core.adjoint import Adjoint, flat
 from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
 from morula.core.cotangents import ZERO
@@ -38,7 +38,7 @@ from morula.core.specialise import (
 )
 from morula.core.ssa import prune_params
 from morula.core.traits import Known, gradient_for, has_tangent, sample, typed_zero, unit
-from morula.core.values import NEVER, Value, known, possibilities
+from morula.core.values import NEVER, Value, is_zero_value, known, possibilities
 
 
 class Gradient(Adjoint):
@@ -232,7 +232,7 @@ class Gradient(Adjoint):
         k = known(self.specialiser.value(x))
         if k is not None and not has_tangent(k.type):
             return Const(None)
-        if k is not None and is_zero(x̄) and typed_zero(k.type) is not None:
+        if k is not None and is_zero_value(x̄) and typed_zero(k.type) is not None:
             return Const(typed_zero(k.type))
         x̄_known = known(self.types.get(x̄) if type(x̄) is Var else x̄)  # type: ignore[arg-type]
         if k is not None and x̄_known is not None and (x̄ in definite or type(x̄) is Const):

@@ -188,6 +188,12 @@ class Specialiser(Inference):
 
     def guard_test(self, block: Block, index: int, test: Var) -> None:
         """Go on behind `index` only if the test holds."""
+        rest = self.split(block, index)
+        block.branches = [Branch(rest, (), test), Branch(self.bail)]
+        self.ir.blocks = reachable(self.ir)
+
+    def split(self, block: Block, index: int) -> Block:
+        """The block of what stands behind `index`; a way to begin anew is there as well."""
         ir = self.ir
         if self.bail is None:
             self.bail = ir.block()
@@ -195,8 +201,7 @@ class Specialiser(Inference):
         rest = ir.block()
         rest.calls, rest.branches = block.calls[index:], block.branches
         block.calls = block.calls[:index]
-        block.branches = [Branch(rest, (), test), Branch(self.bail)]
-        ir.blocks = reachable(ir)
+        return rest
 
     def assume_in(self, block: Block) -> bool:
         for i, call in enumerate(block.calls):
@@ -224,12 +229,7 @@ class Specialiser(Inference):
     def guard(self, block: Block, index: int, x: Var, k: Known) -> None:
         """Go on behind `index` only if x is of the type that is assumed."""
         ir = self.ir
-        if self.bail is None:
-            self.bail = ir.block()
-            self.bail.calls = [Call(ir.var(), Const(bail_out), ())]
-        rest = ir.block()
-        rest.calls, rest.branches = block.calls[index:], block.branches
-        block.calls = block.calls[:index]
+        rest = self.split(block, index)
 
         def check(test: Var) -> None:
             nonlocal block

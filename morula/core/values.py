@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from morula.core.cotangents import ZERO, AbstractZero
-from morula.core.ir import Const
+from morula.core.ir import Const, Var
 from morula.core.simplify import is_simple
 from morula.core.ssa import same
 from morula.core.traits import (
@@ -106,7 +106,7 @@ def without_contents(value: Value) -> Value:
     return value
 
 
-def is_zero_value(value: Value) -> bool:
+def is_zero_value(value: Value | Var) -> bool:
     """Is it known to be structurally zero?"""
     return type(value) is Const and isinstance(value.value, AbstractZero)
 

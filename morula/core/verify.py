@@ -6,14 +6,14 @@ around the calls. `checked` stands between passes; it does something only if MOR
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from morula.core import debug
 from morula.core.cfg import dominates, dominators
 from morula.core.ir import IR, Block, Const, IRPrinter, Operand, Var, reachable
 
-enabled = os.environ.get("MORULA_DEBUG", "") not in ("", "0")
+enabled = debug.ON
 AROUND = 3  # the lines that a message shows before and after the fault
 
 

@@ -137,7 +137,7 @@ class Shadows:
                 if self.is_read_from(call) and self.is_container(call.out):
                     self.followed.add(call.out)
             for block in self.ir.blocks:
-                for branch in block.branches if block.branches else ():
+                for branch in block.branches:
                     if branch.block is None:
                         continue
                     for p, a in zip(branch.block.params, branch.args, strict=True):
@@ -571,7 +571,7 @@ class Finish(Reached):
             return made
         if type(x) is list:
             made = self.results[id(x)] = []
-            made += map(self, x, x̂)
+            made += [self(y, ŷ) for y, ŷ in zip(x, x̂, strict=True)]
         else:
             made = self.results[id(x)] = Tangent[type(x)]()
             for name, y in x.__dict__.items():

@@ -370,6 +370,40 @@ def test_lists_of_arrays(way):
     assert not np.shares_memory(first, xs[0])
 
 
+@pytest.mark.parametrize("x", [1.5, np.float32(1.5), np.float64(1.5), 2])
+def test_real_items_of_complex_programs_stay_real(way, x):
+    def f(x):
+        xs = [x, x * 2]
+        z = xs[0] * (1 + 2j) + xs[1]
+        return abs(z) ** 2
+
+    (x̄,) = morula.gradient(f, x)
+    assert x̄ == pytest.approx(26 * float(x))
+    assert type(x̄) is (float if type(x) is int else type(x))
+
+
+def test_lists_of_complex_numbers(way):
+    def f(zs):
+        total = 0.0
+        for z in zs:
+            total = total + abs(z * z + 1)
+        return total
+
+    check_gradient(f, [1 + 2j, 0.5j])
+    assert morula.grad(f)([]) == []
+
+
+def test_lists_of_empty_arrays(way):
+    def f(xs):
+        total = 0.0
+        for x in xs:
+            total = total + np.sum(x * x)
+        return total
+
+    (x̄,) = morula.grad(f)([np.zeros((0, 2), np.float32)])
+    assert (x̄.shape, x̄.dtype) == ((0, 2), np.float32)
+
+
 def test_one_list_at_two_places(way):
     row = [1.0, 2.0]
 
