@@ -232,6 +232,8 @@ class ArrayWriter(Choices):
 
     def index(self) -> Any:
         x = self.any()
+        if 0 in x.shape:
+            return f"{x.name}[...]", x.shape, x.complex
         if not x.shape:
             if self.chance(2):
                 return f"{x.name}[()]", (), x.complex

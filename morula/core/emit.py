@@ -15,7 +15,7 @@ from typing import Any
 
 from bytecode import Bytecode, CompilerFlags, Label
 
-from morula.core import primitives
+from morula.core import primitives, protected
 from morula.core.assemble import BINARY_OPS, COMPARISONS, UNARY, Assembler, assembler
 from morula.core.cotangents import ZERO
 from morula.core.ir import (
@@ -1023,6 +1023,15 @@ select(
     _arrange_raise,
     statement=True,
 )
+
+
+select(
+    protected.push_exc_info,
+    lambda asm, node: [asm.op("PUSH_EXC_INFO"), asm.op("POP_TOP")],
+    _takes(1),
+)
+select(protected.pop_except, lambda asm, node: asm.op("POP_EXCEPT"), _takes(1), statement=True)
+select(protected.reraise, lambda asm, node: asm.op("RERAISE", 0), _takes(1), statement=True)
 
 
 def _emit_sum(e: _Emitter, node: Node) -> None:

@@ -89,6 +89,15 @@ def changed_in_place(fn: Any, x: Any) -> UnsupportedError:
     )
 
 
+def lost_in_exception(fn: Any) -> UnsupportedError:
+    """An exception left a function by way of compiled code, so its cotangents cannot be passed on."""
+    return UnsupportedError(
+        f"{qualified_name(fn)} was called by compiled code and raised an exception that was caught "
+        "outside of it; what it had changed until then cannot be differentiated yet. Way out: handle "
+        "the exception in the function itself"
+    )
+
+
 def unsupported(construct: str, where: str, hint: str = "") -> UnsupportedError:
     """A construct of the language that is not lowered."""
     text = f"{construct} cannot be differentiated yet\n  {where}"

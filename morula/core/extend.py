@@ -1,6 +1,16 @@
 """The one door for rules: all that a rule may import from the core."""
 
-from morula.core import callables, context, general, interface, primitives, registry, traits
+from morula.core import (
+    callables,
+    context,
+    general,
+    interface,
+    patterns,
+    primitives,
+    protected,
+    registry,
+    traits,
+)
 from morula.core.activity import may_hold, may_mutate, spread_varied
 from morula.core.adjoint import Shadow, adds_plainly, prepares
 from morula.core.callables import Calls, runs
@@ -32,7 +42,7 @@ from morula.core.cotangents import (
     unthunk,
 )
 from morula.core.errors import CotangentError, UnsupportedError, no_rule
-from morula.core.general import call, opaque, python_function, resolves
+from morula.core.general import attempted, call, opaque, protection, python_function, resolves
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
@@ -125,6 +135,7 @@ __all__ = [
     "adjoint_if_any",
     "adjoint_object",
     "adjoint_of",
+    "attempted",
     "call",
     "callables",
     "changes_in_place",
@@ -177,11 +188,14 @@ __all__ = [
     "opaque",
     "partial_functions",
     "parts_of",
+    "patterns",
     "possibilities",
     "prepares",
     "primitives",
     "project_to",
     "projector",
+    "protected",
+    "protection",
     "python_function",
     "reaching",
     "registry",

@@ -9,18 +9,20 @@ from __future__ import annotations
 import builtins
 import inspect
 import operator
+import threading
 from collections.abc import Callable
 from functools import partial
 from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 from morula.core import errors
-from morula.core.bytecode.lower import lower
+from morula.core.bytecode.lower import as_written, lower
 from morula.core.context import is_reached, is_reached_at
 from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
+from morula.core.protected import Raised, caught
 from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.ssa import prune_params, same
@@ -34,14 +36,16 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`fn(*args, **kwargs)` and its pullback: ȳ -> (f̄, one cotangent per argument)."""
     rule = find_rrule(fn, args, kwargs)
     if rule is not None:
+        protection.expected = False
         y, pullback = apply_rule(rule, args, kwargs)
         return y, partial(_with_callee, pullback)
     if is_constant(fn):
+        protection.expected = False
         return fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
-    resolve = RESOLVERS.get(type(fn))
-    if resolve is None and not isinstance(fn, type):
-        resolve = RESOLVERS[object]
-    return (resolve or RESOLVERS[type])(fn, args, kwargs)
+    resolve = resolver_of(fn)
+    if protection.expected:
+        protection.expected = resolve in PASSING
+    return resolve(fn, args, kwargs)
 
 
 def _with_callee(pullback: Back, ȳ: Any) -> tuple[Any, ...]:
@@ -54,16 +58,82 @@ def _constant_back(n: int, ȳ: Any) -> tuple[Any, ...]:
 
 Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
 RESOLVERS: dict[type, Resolver] = {}
+PASSING: set[Resolver] = set()  # those that pass on what the call that they end with gives
 
 
-def resolves(t: type) -> Callable[[Resolver], Resolver]:
-    """Register what calling an object of type `t` means."""
+def resolver_of(fn: Any) -> Resolver:
+    """What says what calling `fn` means."""
+    found = RESOLVERS.get(type(fn))
+    return found or RESOLVERS[type if isinstance(fn, type) else object]
+
+
+def resolves(t: type, passing: bool = False) -> Callable[[Resolver], Resolver]:
+    """Register what calling an object of type `t` means.
+
+    A resolver that is `passing` makes one call and passes on its value, even if that is `Raised`.
+    """
 
     def register(resolver: Resolver) -> Resolver:
         RESOLVERS[t] = resolver
+        if passing:
+            PASSING.add(resolver)
         return resolver
 
     return register
+
+
+# -- exceptions
+
+
+class Protection(threading.local):
+    """What goes on in protected regions, in this thread.
+
+    In one, functions run guarded: if an exception leaves them, their callers learn how to pull back
+    what they did before. A caller that expects it gets `Raised` and the pullback; for others, which
+    are rules that call functions, the exception passes and the pullback is among the `strays`.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.expected = False
+        self.strays: list[tuple[Any, Back]] = []
+
+
+protection = Protection()
+
+
+def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
+    """`call`, but an exception is caught: the value is `Raised`, the pullback that of what ran."""
+    strays, protection.strays = protection.strays, []
+    protection.depth += 1
+    protection.expected = True
+    try:
+        return call(fn, *args, **kwargs)
+    except BaseException as error:
+        return caught(error, 1), partial(
+            _pull_back_strays, protection.strays, 1 + len(args) + len(kwargs)
+        )
+    finally:
+        protection.depth -= 1
+        protection.expected = False
+        protection.strays = strays
+
+
+def _pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[Any, ...]:
+    """What functions did that raised an exception within a callable that does not handle it."""
+    for fn, back in reversed(strays):
+        if not all(map(is_zero, back(ZERO))):
+            raise errors.lost_in_exception(fn)
+    return (ZERO,) * n
+
+
+def raise_from_guarded(fn: Any, raised: Raised, back: Back) -> None:
+    """Let an exception pass that a guarded function has given."""
+    protection.strays.append((fn, back))
+    raise raised.exception
+
+
+non_differentiable(resolver_of, raise_from_guarded)
 
 
 @resolves(object)
@@ -72,6 +142,7 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
 
     That is its result, and what it has changed.
     """
+    protection.expected = False
     before = held_by((fn, *args, *kwargs.values()))
     y = fn(*args, **kwargs)
     n = 1 + len(args) + len(kwargs)
@@ -132,7 +203,9 @@ non_differentiable(held_by, changes)
 @resolves(FunctionType)
 def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Python function: through its own code."""
-    forward, reason = try_forward_of(fn)
+    guarded, expected = protection.depth > 0, protection.expected
+    protection.expected = False
+    forward, reason = try_forward_of(fn, guarded)
     if forward is None:
         return opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
     y, back = forward(*args, **kwargs)
@@ -142,8 +215,12 @@ def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
         and len(args) == code.co_argcount
         and not (code.co_flags & 0x0C or code.co_kwonlyargcount)
     ):
-        return y, partial(_with_callee, back)
-    return y, partial(_by_call, back, _binding(code, len(args), tuple(kwargs)))
+        back = partial(_with_callee, back)
+    else:
+        back = partial(_by_call, back, _binding(code, len(args), tuple(kwargs)))
+    if guarded and type(y) is Raised and not expected:
+        raise_from_guarded(fn, y, back)
+    return y, back
 
 
 def _by_call(back: Back, binding: list[Any], ȳ: Any) -> tuple[Any, ...]:
@@ -175,23 +252,26 @@ def _binding(code: CodeType, n_args: int, keywords: tuple[str, ...]) -> list[Any
 # -- programs
 
 
-_forward_codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
+_forward_codes: dict[tuple[int, int, bool], tuple[CodeType, CodeType]] = {}
 
 
-def forward_of(fn: FunctionType) -> FunctionType:
-    """The function that gives the value and the pullback of `fn`."""
-    key = (id(fn.__code__), id(fn.__globals__))
+def forward_of(fn: FunctionType, guarded: bool = False) -> FunctionType:
+    """The function that gives the value and the pullback of `fn`.
+
+    A guarded one gives `Raised` as the value where an exception would leave `fn`.
+    """
+    key = (id(fn.__code__), id(fn.__globals__), guarded)
     found = _forward_codes.get(key)
     if found is None:
-        code = transform(fn.__code__, fn.__globals__)
+        code = transform(fn.__code__, fn.__globals__, guarded)
         found = _forward_codes[key] = (fn.__code__, code)
     return twin(fn, found[1])
 
 
-def try_forward_of(fn: FunctionType) -> tuple[FunctionType | None, str]:
+def try_forward_of(fn: FunctionType, guarded: bool) -> tuple[FunctionType | None, str]:
     """`forward_of`, or why there is none."""
     try:
-        return forward_of(fn), ""
+        return forward_of(fn, guarded), ""
     except errors.UnsupportedError as error:
         return None, str(error)
 
@@ -203,9 +283,9 @@ def twin(fn: FunctionType, code: CodeType) -> FunctionType:
     return new
 
 
-def transform(code: CodeType, namespace: dict[str, Any]) -> CodeType:
+def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
-    reversal = Reversal(checked("lower", lower(code, namespace)), general_plan)
+    reversal = Reversal(checked("lower", lower(code, namespace, guarded)), general_plan)
     reversal.build()
     reversal.resolve()
     checked("resolve", reversal.ir)
@@ -225,10 +305,12 @@ def _is_plain(c: Call) -> bool:
 
 def general_plan(c: Call) -> Pair | None:
     """Every call whose callee is not known to be constant is looked up when it happens."""
-    if type(c.fn) is Const and (is_constant(c.fn.value) or _is_plain(c)):
+    written = as_written(c)
+    if type(written.fn) is Const and (is_constant(written.fn.value) or _is_plain(written)):
         return None
-    operands = c.operands()
-    return Pair(Const(call), operands, c.keywords, tuple(enumerate(operands)))
+    operands = written.operands()
+    how = call if written is c else attempted
+    return Pair(Const(how), operands, c.keywords, tuple(enumerate(operands)))
 
 
 def split(reversal: Reversal, code: CodeType, namespace: dict[str, Any]) -> CodeType:

@@ -41,6 +41,7 @@ from morula.core.primitives import (
     make_function,
     set_cell,
 )
+from morula.core.protected import attempt
 from morula.core.registry import is_constant, registry, times_conjugate
 from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
 from morula.core.spread import spread_arguments
@@ -78,7 +79,7 @@ class Specialiser(Inference):
         examples: Sequence[Any] = (),
         keywords: Sequence[str] = (),
     ) -> None:
-        ir = lower(fn.__code__, fn.__globals__).copy()
+        ir = without_exceptions(lower(fn.__code__, fn.__globals__)).copy()
         if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
             name_keywords(ir, fn.__code__, keywords)
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
@@ -564,6 +565,13 @@ def no_namespace(namespace: dict[str, Any]) -> bool:
     return False
 
 
+def without_exceptions(ir: IR) -> IR:
+    """The function itself, unless it handles exceptions: such functions run on the general path."""
+    if any(call.primitive is attempt for call in ir.calls()):
+        raise errors.UnsupportedError(f"{ir.name} handles exceptions")
+    return ir
+
+
 _inline_forms: dict[tuple[int, int], tuple[Any, IR]] = {}
 
 
@@ -571,7 +579,7 @@ def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
     """The SSA form of a callee, with as few blocks as can be."""
     found = _inline_forms.get((id(code), id(namespace)))
     if found is None:
-        ir = lower(code, namespace).copy()
+        ir = without_exceptions(lower(code, namespace)).copy()
         if is_trusted(namespace):
             simplify_rule(ir)
             if inline_helpers(ir):

@@ -48,6 +48,8 @@ class Variables:
         """The value of the variable at this point of the block."""
         at_end = self._at_end
         here = values = at_end.setdefault(block, {})
+        if variable in here:
+            return here[variable]
         ways = self._sealed.get(block, ())
         joins: list[Block] = []
         if variable not in self._seen:

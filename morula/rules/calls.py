@@ -47,6 +47,7 @@ from morula.core.extend import (
     non_differentiable,
     opaque,
     projector,
+    protection,
     python_function,
     resolves,
     runs,
@@ -80,7 +81,10 @@ def serves(*callables: Any) -> Callable[[_F], _F]:
 def served(fn: Any) -> Resolver | None:
     """What calling `fn` itself means, if that was registered."""
     found = _served.get(id(fn))
-    return None if found is None else found[1]
+    if found is None:
+        return None
+    protection.expected = False
+    return found[1]
 
 
 MISSING = type("Missing", (), {})()
@@ -265,7 +269,7 @@ def array_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 _SINGLE_DISPATCH = functools.singledispatch(lambda x: x).__code__  # type: ignore[attr-defined]
 
 
-@resolves(FunctionType)
+@resolves(FunctionType, passing=True)
 def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Python function: through its own code."""
     resolver = served(fn)
@@ -321,7 +325,7 @@ def implementation(fn: Any, cls: type) -> Any:
 non_differentiable(implementation)
 
 
-@resolves(MethodType)
+@resolves(MethodType, passing=True)
 def bound_method(fn: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function, with the object as its first argument."""
     y, back = call(fn.__func__, fn.__self__, *args, **kwargs)
@@ -346,13 +350,13 @@ def _(fn: Any) -> Any:
     return method, (fn,), {}
 
 
-@resolves(staticmethod)
+@resolves(staticmethod, passing=True)
 def static_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function inside."""
     return call(fn.__func__, *args, **kwargs)
 
 
-@resolves(object)
+@resolves(object, passing=True)
 def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An object with a `__call__` of its own."""
     resolver = served(fn)
@@ -525,7 +529,7 @@ def partial_tangent(f̄: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     return Tangent[partial](fields) if fields else ZERO
 
 
-@resolves(partial)
+@resolves(partial, passing=True)
 def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function, with the arguments of the partial before those of the call."""
     keywords = {**p.keywords, **kwargs}

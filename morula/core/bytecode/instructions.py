@@ -52,6 +52,11 @@ def const(value: Any) -> Rewrite:
     return lambda ins, code: [("const", value)]
 
 
+def const_arg(op: str, arg: Any) -> Rewrite:
+    """The instruction `op` with an argument that is always the same."""
+    return lambda ins, code: [(op, arg)]
+
+
 def refuse(construct: str) -> Rewrite:
     """A construct that is not lowered yet."""
     return lambda ins, code: [("unsupported", construct)]
@@ -144,15 +149,19 @@ COMMON: dict[str, Rewrite] = {
     "IMPORT_FROM": same("import_from"),
     "CALL_FUNCTION_EX": number("call_ex"),
     "LOAD_BUILD_CLASS": refuse("a class definition inside a function"),
-    "BEFORE_WITH": refuse("a with statement"),
-    "SETUP_WITH": refuse("a with statement"),
-    "PUSH_EXC_INFO": refuse("a try statement"),
+    "BEFORE_WITH": number("enter_with"),
+    "WITH_EXCEPT_START": const_arg("exit_with", 4),
+    "PUSH_EXC_INFO": number("push_exc_info"),
+    "POP_EXCEPT": number("pop_except"),
+    "CHECK_EXC_MATCH": number("exception_matches"),
+    "CHECK_EG_MATCH": number("split_group"),
+    "PREP_RERAISE_STAR": number("regroup"),
     "RERAISE": number("reraise"),
-    "GET_LEN": refuse("a match statement"),
-    "MATCH_CLASS": refuse("a match statement"),
-    "MATCH_KEYS": refuse("a match statement"),
-    "MATCH_MAPPING": refuse("a match statement"),
-    "MATCH_SEQUENCE": refuse("a match statement"),
+    "GET_LEN": number("get_len"),
+    "MATCH_CLASS": number("match_class"),
+    "MATCH_KEYS": number("match_keys"),
+    "MATCH_MAPPING": number("match_mapping"),
+    "MATCH_SEQUENCE": number("match_sequence"),
     "YIELD_VALUE": refuse("a generator"),
     "GET_AITER": refuse("an asynchronous loop"),
     "GET_AWAITABLE": refuse("an await expression"),
@@ -181,8 +190,6 @@ def decode(code: CodeType) -> list[Instruction]:
         if rewrite is not None:
             spelt = rewrite(ins, code)
         position = Position(*ins.positions) if ins.positions else Position()
-        if ins.opname == "PUSH_EXC_INFO":
-            position = Position(_line_of_try(code, ins.offset))
         # An instruction without meaning may be the target of a jump.
         decoded += [
             Instruction(op, arg, ins.offset, position) for op, arg in spelt or [("nothing", None)]
@@ -190,15 +197,46 @@ def decode(code: CodeType) -> list[Instruction]:
     return decoded
 
 
-def _line_of_try(code: CodeType, handler: int) -> int | None:
-    """The line of the `try` whose handler begins at this offset."""
-    entries = getattr(dis.Bytecode(code), "exception_entries", ())
-    start = min((e.start for e in entries if e.target == handler), default=handler)
-    line, is_nop = None, False
-    for ins in dis.get_instructions(code):
-        if ins.offset > start:
-            break
-        if not (ins.offset == start and is_nop):  # a NOP before it stands for the keyword
-            line = ins.positions.lineno if ins.positions else None
-        is_nop = ins.opname == "NOP"
-    return line
+@dataclass(slots=True, frozen=True)
+class Handler:
+    """Where control goes from the instructions of a protected region when one of them raises.
+
+    `depth` slots of the stack stay; the offset of the instruction, if `with_offset`, and the exception
+    are pushed on them.
+    """
+
+    start: int
+    end: int
+    target: int
+    depth: int
+    with_offset: bool
+
+    def protects(self, offset: int) -> bool:
+        """Is the instruction at this offset in the region?"""
+        return self.start <= offset < self.end
+
+
+def handlers(code: CodeType, instructions: list[Instruction]) -> list[Handler]:
+    """The protected regions of a code object that matter.
+
+    A handler matters that handles the exception, or that one stands around which does. What is left
+    out only puts variables in order that nobody sees any more, as that of a comprehension does.
+    """
+    entries = [
+        Handler(e.start, e.end, e.target, e.depth, e.lasti)
+        for e in dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    ]
+    body: dict[int, list[str]] = {e.target: [] for e in entries}
+    for target, ops in body.items():
+        ops += [ins.op for ins in instructions if ins.offset >= target][:2]
+    matter = {t for t, ops in body.items() if {"push_exc_info", "pop_except"} & {*ops}}
+    while True:
+        more = {
+            target
+            for target in body
+            if target not in matter
+            and any(e.target in matter and e.protects(target) for e in entries)
+        }
+        if not more:
+            return [e for e in entries if e.target in matter]
+        matter |= more

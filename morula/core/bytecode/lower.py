@@ -6,6 +6,7 @@ into block arguments. Every instruction becomes at most a few calls; none has a 
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import operator
 import threading
@@ -13,8 +14,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from morula.core import errors, primitives
-from morula.core.bytecode.instructions import Instruction, decode, slot_names
+from morula.core import errors, patterns, primitives, protected
+from morula.core.bytecode.instructions import Handler, Instruction, decode, handlers, slot_names
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Position, Var, reachable
 from morula.core.ssa import Variables, prune_params
 
@@ -41,32 +42,56 @@ _COMPARISONS = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": 
 
 _NULL = Const(primitives.NULL)
 
-_lowered: dict[tuple[int, int], tuple[CodeType, IR]] = {}
+# Calls of these do not raise, so they need no second successor.
+_NEVER_RAISE = {
+    operator.is_,
+    operator.is_not,
+    slice,
+    type,
+    primitives.build_tuple,
+    primitives.build_list,
+    primitives.list_append,
+    primitives.make_cell,
+    primitives.set_cell,
+    primitives.make_function,
+    primitives.own_keywords,
+    protected.push_exc_info,
+    protected.pop_except,
+    patterns.is_sequence,
+    patterns.is_mapping,
+}
+# Their values are bools, so that testing them does not raise either.
+_TESTS = {operator.is_, operator.is_not, operator.not_, operator.truth, operator.contains}
+_TESTS |= {protected.exception_matches, patterns.is_sequence, patterns.is_mapping}
+
+_lowered: dict[tuple[int, int, bool], tuple[CodeType, IR]] = {}
 _lock = threading.Lock()
 
 
-def lower(code: CodeType, namespace: dict[str, Any]) -> IR:
+def lower(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> IR:
     """The SSA form of a function with this code and these globals; not to be changed.
+
+    A guarded one gives `Raised` where an exception would leave the function.
 
     Raises:
         UnsupportedError: the code uses a construct that is not lowered; it is named with its line.
     """
-    key = (id(code), id(namespace))
+    key = (id(code), id(namespace), guarded)
     found = _lowered.get(key)
     if found is None:
         with _lock:
-            found = _lowered.setdefault(key, (code, _Lowering(code, namespace).run()))
+            found = _lowered.setdefault(key, (code, _Lowering(code, namespace, guarded).run()))
     return found[1]
 
 
 def adopt(code: CodeType, namespace: dict[str, Any], ir: IR) -> None:
     """Say what the SSA form of a code object is that was made from it."""
-    _lowered[id(code), id(namespace)] = (code, ir)
+    _lowered[id(code), id(namespace), False] = (code, ir)
 
 
 def is_adopted(code: CodeType, namespace: dict[str, Any]) -> bool:
     """Is the SSA form of this code known already?"""
-    return (id(code), id(namespace)) in _lowered
+    return (id(code), id(namespace), False) in _lowered
 
 
 def location(code: CodeType, line: int | None) -> str:
@@ -75,9 +100,11 @@ def location(code: CodeType, line: int | None) -> str:
 
 
 class _Lowering:
-    def __init__(self, code: CodeType, namespace: dict[str, Any]) -> None:
+    def __init__(self, code: CodeType, namespace: dict[str, Any], guarded: bool) -> None:
         self.code = code
         self.namespace = namespace
+        self.guarded = guarded
+        self.handler: Handler | None = None  # of the instruction that is being lowered
         self.ir = IR(code.co_qualname, code.co_filename)
         self.variables = Variables(self.ir, self.at_entry)
         self.slots = slot_names(code)
@@ -87,6 +114,7 @@ class _Lowering:
         self.keywords: tuple[str, ...] = ()
         self.position = Position()
         self.bound: set[int] = set()
+        self.before: dict[Block, Block] = {}  # a call that may raise -> where it stands
         self.nulls: set[int] = set()  # the slots of the stack that hold NULL
 
     # -- the whole function
@@ -94,29 +122,32 @@ class _Lowering:
     def run(self) -> IR:
         self.refuse_generators()
         instructions = decode(self.code)
+        self.handlers = handlers(self.code, instructions)
         bodies = self.cut(instructions)
         self.entry()
-        depths: dict[Block, int] = {self.first: 0}
-        nulls: dict[Block, set[int]] = {self.first: set()}
-        assigned = self.definitely_assigned(bodies)
+        self.assigned = self.definitely_assigned(bodies)
         by_block = dict(bodies)
         # In the order of control, so that the depth of the stack is known where a block begins.
-        work, seen = [self.first], {self.first}
-        while work:
-            block = work.pop()
-            self.block, self.depth, self.nulls = block, depths[block], set(nulls[block])
-            self.bound = set(assigned[block])
-            for ins in by_block[block]:
+        self.waiting: list[tuple[Block, int, set[int]]] = [(self.first, 0, set())]
+        seen = set()
+        while self.waiting:
+            begin, self.depth, nulls = self.waiting.pop()
+            if begin in seen:
+                continue
+            seen.add(begin)
+            self.block, self.nulls = begin, set(nulls)
+            self.bound = set(self.assigned[begin])
+            for ins in by_block[begin]:
                 self.position = ins.position
+                self.handler = self.handler_at(ins.offset)
                 STEPS[ins.op](self, ins.arg)
-            if not block.branches and by_block[block][-1].op not in _ENDS:
+            self.handler = None
+            block = self.block  # another one than where it began, if calls may raise
+            if not block.branches and by_block[begin][-1].op not in _ENDS:
                 self.goto(self.following[block])
             for target in block.successors():
-                if target not in seen:
-                    seen.add(target)
-                    depths[target] = self.exit_depths.get((block, target), self.depth)
-                    nulls[target] = self.nulls
-                    work.append(target)
+                depth = self.exit_depths.get((block, target), self.depth)
+                self.waiting.append((target, depth, self.nulls))
         self.ir.blocks = reachable(self.ir)
         self.variables.finish()
         prune_params(self.ir)
@@ -157,11 +188,15 @@ class _Lowering:
         found = self.at_start.get(i) if kind == "slot" else None
         return Const(primitives.UNDEFINED) if found is None else found
 
+    def handler_at(self, offset: int) -> Handler | None:
+        """The handler of an instruction."""
+        return next((h for h in self.handlers if h.protects(offset)), None)
+
     def cut(self, instructions: list[Instruction]) -> list[tuple[Block, list[Instruction]]]:
         """Basic blocks: they begin at the targets of jumps and behind jumps."""
         self.check_constructs(instructions)
         offsets = [ins.offset for ins in instructions]
-        leaders = {offsets[0]}
+        leaders = {offsets[0], *[h.target for h in self.handlers]}
         for i, ins in enumerate(instructions):
             if ins.op in _JUMPS:
                 leaders.add(self.target(ins))
@@ -196,9 +231,7 @@ class _Lowering:
         """The slots that are bound whichever way a block was reached."""
         self.exit_depths: dict[tuple[Block, Block], int] = {}
         following: dict[Block, list[Block]] = {}
-        effects: dict[Block, list[tuple[int, bool]]] = {}
         for block, body in bodies:
-            effects[block] = [(ins.arg, _BINDING[ins.op]) for ins in body if ins.op in _BINDING]
             targets = [self.block_at[self.target(ins)] for ins in body if ins.op in _JUMPS]
             if body[-1].op not in _ENDS and block in self.following:
                 targets.append(self.following[block])
@@ -209,17 +242,25 @@ class _Lowering:
         }
         found: dict[Block, frozenset[int]] = {self.first: frozenset(self.at_start) - self.hidden}
         work = [self.first]
+
+        def meet(target: Block, bound: set[int]) -> None:
+            old = found.get(target)
+            new = frozenset(bound) if old is None else old & bound
+            if new != old:
+                found[target] = new
+                work.append(target)
+
+        by_block = dict(bodies)
         while work:
             block = work.pop()
             bound = set(found[block])
-            for slot, binds in effects[block]:
-                self.bind(bound, slot, binds)
+            for ins in by_block[block]:
+                if self.handlers and (handler := self.handler_at(ins.offset)) is not None:
+                    meet(self.block_at[handler.target], bound)
+                if ins.op in _BINDING:
+                    self.bind(bound, ins.arg, _BINDING[ins.op])
             for target in following[block]:
-                old = found.get(target)
-                new = frozenset(bound) if old is None else old & bound
-                if new != old:
-                    found[target] = new
-                    work.append(target)
+                meet(target, bound)
         return found
 
     def bind(self, bound: set[int], slot: int, binds: bool) -> None:
@@ -230,9 +271,9 @@ class _Lowering:
 
     # -- the stack and the locals of the current block
 
-    def push(self, value: Operand) -> None:
+    def push(self, value: Operand, is_null: bool = False) -> None:
         self.variables.write(self.block, ("stack", self.depth), value)
-        (self.nulls.add if value is _NULL else self.nulls.discard)(self.depth)
+        (self.nulls.add if is_null or value is _NULL else self.nulls.discard)(self.depth)
         self.depth += 1
 
     def pop(self) -> Operand:
@@ -245,13 +286,74 @@ class _Lowering:
     def peek(self, i: int) -> Operand:
         return self.variables.read(self.block, ("stack", self.depth - i))
 
-    def call(self, fn: Any, *args: Any, keywords: tuple[str, ...] = (), name: str = "") -> Var:
+    def append(self, fn: Any, *args: Any, keywords: tuple[str, ...] = (), name: str = "") -> Var:
         """Append a call; operands that are not variables are constants."""
         out = self.ir.var(name)
         callee = fn if isinstance(fn, Var | Const) else Const(fn)
         operands = [a if isinstance(a, Var | Const) else Const(a) for a in args]
         self.block.calls.append(Call(out, callee, operands, keywords, self.position))
         return out
+
+    def call(self, fn: Any, *args: Any, keywords: tuple[str, ...] = (), name: str = "") -> Var:
+        """Append a call; in a protected region it ends the block, which has two successors."""
+        is_protected = self.guarded or self.handler is not None
+        if not is_protected or not self.may_raise(fn, args):
+            return self.append(fn, *args, keywords=keywords, name=name)
+        out = self.append(protected.attempt, fn, *args, keywords=keywords, name=name)
+        failed, go_on = self.ir.block(), self.ir.block()
+        has_raised = self.append(protected.has_raised, out)
+        self.block.branches = [Branch(failed, (), has_raised), Branch(go_on)]
+        if self.block in self.following:
+            self.following[go_on] = self.following[self.block]
+        self.before[go_on] = self.block
+        for block in (failed, go_on):
+            self.variables.follow(block, self.block)
+        self.block = failed
+        self.goto_handler(self.append(protected.exception_of, out))
+        self.block = go_on
+        return out
+
+    def may_raise(self, fn: Any, args: tuple[Any, ...]) -> bool:
+        """Does a call perhaps raise an exception?"""
+        fn = fn.value if type(fn) is Const else fn
+        if fn is primitives.load_global:
+            name = args[1]
+            return name not in self.namespace and name not in vars(builtins)
+        return type(fn) is Var or fn not in _NEVER_RAISE
+
+    def goto_handler(self, exception: Operand) -> None:
+        """End the block with an exception: it goes to its handler or leaves the function."""
+        handler = self.handler
+        if handler is None:
+            if self.guarded:
+                raised = self.append(protected.give_raised, exception)
+                self.block.branches = [Branch(None, (raised,))]
+            else:
+                self.append(protected.reraise, exception)
+            self.block = self.ir.block()  # which is never reached
+            return
+        depth = handler.depth
+        if handler.with_offset:
+            self.variables.write(self.block, ("stack", depth), Const(-1))
+            depth += 1
+        self.variables.write(self.block, ("stack", depth), exception)
+        target = self.block_at[handler.target]
+        self.block.branches = [Branch(target)]
+        nulls = {i for i in self.nulls if i < handler.depth}
+        self.waiting.append((target, depth + 1, nulls))
+        self.block = self.ir.block()  # which is never reached
+
+    def test(self, x: Operand) -> Operand:
+        """A condition, whose truth is found here if that may raise an exception."""
+        if not self.guarded and self.handler is None:
+            return x
+        made = self.definition(x)
+        return x if made is not None and made in _TESTS else self.call(operator.truth, x)
+
+    def definition(self, x: Operand) -> Any:
+        """The primitive that gives x, if it is one."""
+        made = _definition(self, x)
+        return None if made is None else made.primitive
 
     def callee(self) -> tuple[Operand, list[Operand]]:
         """The callable of a call and the arguments that stand beside it.
@@ -271,6 +373,7 @@ class _Lowering:
 
     def fork(self, offset: int, cond: Operand) -> None:
         """Jump if the condition holds, else go on."""
+        cond = self.test(cond)
         self.goto(self.block_at[offset], cond)
         self.goto(self.following[self.block])
 
@@ -325,10 +428,12 @@ def _(b: _Lowering, arg: int) -> None:
 
 @lowers("swap")
 def _(b: _Lowering, arg: int) -> None:
+    nulls = [i in b.nulls for i in range(b.depth - arg, b.depth)]
     items = b.popn(arg)
-    items[0], items[-1] = items[-1], items[0]
-    for item in items:
-        b.push(item)
+    for both in (items, nulls):
+        both[0], both[-1] = both[-1], both[0]
+    for item, is_null in zip(items, nulls, strict=True):
+        b.push(item, is_null)
 
 
 # -- variables
@@ -580,7 +685,7 @@ def _(b: _Lowering, how: Callable[[Any], str]) -> None:
 def _(b: _Lowering, n: int) -> None:
     items = b.call(primitives.unpack, b.pop(), n)
     for i in reversed(range(n)):
-        b.push(b.call(operator.getitem, items, i))
+        b.push(b.append(operator.getitem, items, i))
 
 
 @lowers("unpack_ex")
@@ -588,7 +693,7 @@ def _(b: _Lowering, arg: int) -> None:
     before, after = arg & 0xFF, arg >> 8
     items = b.call(primitives.unpack_rest, b.pop(), before, after)
     for i in reversed(range(before + 1 + after)):
-        b.push(b.call(operator.getitem, items, i))
+        b.push(b.append(operator.getitem, items, i))
 
 
 # -- iteration and jumps
@@ -621,6 +726,7 @@ def _(b: _Lowering, offset: int) -> None:
 
 
 def _fork_unless(b: _Lowering, offset: int, cond: Operand) -> None:
+    cond = b.test(cond)
     b.goto(b.following[b.block], cond)
     b.goto(b.block_at[offset])
 
@@ -661,12 +767,103 @@ def _(b: _Lowering, arg: Any) -> None:
     b.block.branches.append(Branch(None, (b.pop(),)))
 
 
+# -- exceptions, `with`
+
+
 @lowers("raise")
 def _(b: _Lowering, n: int) -> None:
     if n == 0:
-        raise errors.unsupported("a bare raise", location(b.code, b.position.line))
+        b.call(protected.raise_again)
+        return
     cause = b.pop() if n == 2 else Const(primitives.NULL)
     b.call(primitives.raise_exception, b.pop(), cause)
+
+
+@lowers("reraise")
+def _(b: _Lowering, arg: Any) -> None:
+    b.goto_handler(b.pop())
+
+
+@lowers("push_exc_info")
+def _(b: _Lowering, arg: Any) -> None:
+    exception = b.pop()
+    b.push(b.call(protected.push_exc_info, exception))
+    b.push(exception)
+
+
+@lowers("pop_except")
+def _(b: _Lowering, arg: Any) -> None:
+    b.call(protected.pop_except, b.pop())
+
+
+@lowers("exception_matches")
+def _(b: _Lowering, arg: Any) -> None:
+    kinds = b.pop()
+    b.push(b.call(protected.exception_matches, b.peek(1), kinds))
+
+
+@lowers("split_group")
+def _(b: _Lowering, arg: Any) -> None:
+    exception, kinds = b.popn(2)
+    both = b.call(protected.split_group, exception, kinds)
+    b.push(b.append(operator.getitem, both, 0))
+    b.push(b.append(operator.getitem, both, 1))
+
+
+@lowers("regroup")
+def _(b: _Lowering, arg: Any) -> None:
+    original, raised = b.popn(2)
+    b.push(b.call(protected.regroup, original, raised))
+
+
+@lowers("special_method")
+def _(b: _Lowering, name: str) -> None:
+    b.push(b.call(protected.special_method, b.pop(), name))
+
+
+@lowers("enter_with")
+def _(b: _Lowering, arg: Any) -> None:
+    manager = b.pop()
+    enter = b.call(protected.special_method, manager, "__enter__")
+    b.push(b.call(protected.special_method, manager, "__exit__"))
+    b.push(b.call(enter))
+
+
+@lowers("exit_with")
+def _(b: _Lowering, depth: int) -> None:
+    exception = b.peek(1)
+    kind = b.call(type, exception)
+    trace = b.append(getattr, exception, "__traceback__")
+    b.push(b.call(b.peek(depth), kind, exception, trace))
+
+
+# -- patterns
+
+
+@lowers("get_len")
+def _(b: _Lowering, arg: Any) -> None:
+    b.push(b.call(len, b.peek(1)))
+
+
+@lowers("match_sequence")
+def _(b: _Lowering, arg: Any) -> None:
+    b.push(b.call(patterns.is_sequence, b.peek(1)))
+
+
+@lowers("match_mapping")
+def _(b: _Lowering, arg: Any) -> None:
+    b.push(b.call(patterns.is_mapping, b.peek(1)))
+
+
+@lowers("match_keys")
+def _(b: _Lowering, arg: Any) -> None:
+    b.push(b.call(patterns.match_keys, b.peek(2), b.peek(1)))
+
+
+@lowers("match_class")
+def _(b: _Lowering, n: int) -> None:
+    subject, cls, names = b.popn(3)
+    b.push(b.call(patterns.match_class, subject, cls, n, names))
 
 
 # -- calls and functions
@@ -714,8 +911,24 @@ def _(b: _Lowering, flags: int) -> None:
 
 
 def _definition(b: _Lowering, x: Operand) -> Call | None:
-    """The call of the current block that defines x."""
-    return next((c for c in reversed(b.block.calls) if c.out is x), None)
+    """The call that defines x, in the current block or in one that only this one follows.
+
+    If that call may raise, it is shown as it was written.
+    """
+    block: Block | None = b.block
+    while block is not None:
+        found = next((c for c in reversed(block.calls) if c.out is x), None)
+        if found is not None:
+            return as_written(found)
+        block = b.before.get(block)
+    return None
+
+
+def as_written(call: Call) -> Call:
+    """`f(x)` for `attempt(f, x)`."""
+    if call.primitive is not protected.attempt:
+        return call
+    return Call(call.out, call.args[0], call.args[1:], call.keywords, call.position)
 
 
 def _is_super(b: _Lowering, fn: Operand) -> bool:

@@ -15,6 +15,7 @@ from morula.core.bytecode import py311
 from morula.core.bytecode.instructions import nothing, number, refuse, same
 
 _UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
+_PREP_RERAISE_STAR = 1
 _TYPE_PARAMETERS = range(7, 12)
 _ANNOTATION = "the scope of a class's annotations"
 
@@ -39,6 +40,10 @@ def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
     return [("unsupported", f"the intrinsic function {ins.argrepr or ins.arg}")]
 
 
+def _intrinsic_of_two(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    return [("regroup", None) if ins.arg == _PREP_RERAISE_STAR else ("unsupported", "a type parameter")]
+
+
 REWRITE = {
     **py311.REWRITE,
     "LOAD_FAST": number("load_local"),
@@ -49,7 +54,7 @@ REWRITE = {
     "BINARY_SLICE": number("get_slice"),
     "STORE_SLICE": number("set_slice"),
     "CALL_INTRINSIC_1": intrinsic,
-    "CALL_INTRINSIC_2": refuse("a type parameter"),
+    "CALL_INTRINSIC_2": _intrinsic_of_two,
     "LOAD_FROM_DICT_OR_GLOBALS": refuse(_ANNOTATION),
     "LOAD_FROM_DICT_OR_DEREF": refuse(_ANNOTATION),
     "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, True))],

@@ -11,13 +11,20 @@ from types import CodeType
 from typing import Any
 
 from morula.core.bytecode import py313
-from morula.core.bytecode.instructions import nothing, number, refuse
+from morula.core.bytecode.instructions import const_arg, nothing, number, refuse
 
 _COMMON_CONSTANTS = (AssertionError, NotImplementedError, tuple, all, any)
 
 
 def _common_constant(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
     return [("const", _COMMON_CONSTANTS[ins.arg or 0])]
+
+
+_SPECIAL_METHODS = ("__enter__", "__exit__", "__aenter__", "__aexit__")
+
+
+def _load_special(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    return [("special_method", _SPECIAL_METHODS[ins.arg or 0]), ("push_null", None)]
 
 
 REWRITE = {
@@ -29,7 +36,8 @@ REWRITE = {
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": py313.pair("load_local", "load_local"),
     "POP_ITER": number("pop"),
     "CALL_FUNCTION_EX": lambda ins, code: [("call_ex", 1)],
-    "LOAD_SPECIAL": refuse("a with statement"),
+    "LOAD_SPECIAL": _load_special,
+    "WITH_EXCEPT_START": const_arg("exit_with", 5),
     "BUILD_INTERPOLATION": refuse("a template string"),
     "BUILD_TEMPLATE": refuse("a template string"),
 }
