@@ -127,13 +127,19 @@ def _pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[
     return (ZERO,) * n
 
 
+def how_called() -> tuple[bool, bool]:
+    """Is a function to run guarded, and does its caller expect `Raised`?"""
+    expected, protection.expected = protection.expected, False
+    return protection.depth > 0, expected
+
+
 def raise_from_guarded(fn: Any, raised: Raised, back: Back) -> None:
     """Let an exception pass that a guarded function has given."""
     protection.strays.append((fn, back))
     raise raised.exception
 
 
-non_differentiable(resolver_of, raise_from_guarded)
+non_differentiable(how_called, resolver_of, raise_from_guarded)
 
 
 @resolves(object)
@@ -142,7 +148,7 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
 
     That is its result, and what it has changed.
     """
-    protection.expected = False
+    how_called()
     before = held_by((fn, *args, *kwargs.values()))
     y = fn(*args, **kwargs)
     n = 1 + len(args) + len(kwargs)
@@ -203,8 +209,7 @@ non_differentiable(held_by, changes)
 @resolves(FunctionType)
 def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Python function: through its own code."""
-    guarded, expected = protection.depth > 0, protection.expected
-    protection.expected = False
+    guarded, expected = how_called()
     forward, reason = try_forward_of(fn, guarded)
     if forward is None:
         return opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]

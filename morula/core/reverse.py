@@ -17,7 +17,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from morula.core import errors
 from morula.core.cfg import Loop, canonical_loops, is_reducible, leads_to, one_exit
 from morula.core.cotangents import ZERO, accumulate
 from morula.core.ir import (
@@ -40,6 +39,7 @@ from morula.core.primitives import (
     list_append,
     pull,
 )
+from morula.core.reducible import make_reducible
 from morula.core.ssa import Variables, prune_params
 
 
@@ -97,9 +97,9 @@ class Reversal:
     def __init__(self, ir: IR, plan: Planner, wanted: list[Var] | None = None) -> None:
         self.ir = ir.copy()
         self.plan = plan
-        self.exit = one_exit(self.ir)
         if not is_reducible(self.ir):
-            raise errors.unsupported("an irreducible loop", f"{ir.filename}, in {ir.name}")
+            make_reducible(self.ir)
+        self.exit = one_exit(self.ir)
         self.loops = canonical_loops(self.ir)
         self.loop_of = {loop.header: loop for loop in self.loops}
         self.wanted = list(self.ir.params) if wanted is None else wanted

@@ -42,6 +42,7 @@ from morula.rules.boxes import Box, take
 from morula.rules.calls import MISSING, Back, entry, lookup, serves
 from morula.rules.containers import give_at
 from morula.rules.dicts import Key
+from morula.rules.generators import next_of, record_of, steps_of
 from morula.rules.numbers import Anything
 from morula.rules.objects import give
 
@@ -416,7 +417,7 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
     if type(method) is FunctionType:
         y, back = call(method, xs)
         return y, lambda: back(ZERO)[1]
-    if cls in ORIGINS:
+    if cls in ORIGINS or record_of(xs) is not None:
         return xs, nothing
     if isinstance(xs, tuple):
         y = iter(xs)
@@ -482,6 +483,9 @@ def _(iterator: Anything):
     method = lookup(type(iterator), "__next__")
     if type(method) is FunctionType:
         return advance_by_method(method, iterator)
+    if record_of(iterator) is not None:
+        y, back = next_of(iterator)
+        return y, lambda ȳ: (no_more(back(ȳ)),)
     item, steps = fetch(iterator)
     source = CONSTANT if item is primitives.DONE else origin(iterator, item)
 
@@ -498,6 +502,11 @@ def _(iterator: Anything):
 def _(iterator: Anything):
     item, back = call(primitives.advance, iterator)
     return item, lambda ȳ: back(ȳ)[1:]
+
+
+def no_more(sent: Any) -> Any:
+    """The cotangent of an iterator, whatever its steps gave."""
+    return ZERO
 
 
 def fetch(iterator: Any) -> tuple[Any, list[Any]]:
@@ -531,6 +540,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     iterator, *default = args
     if lookup(type(iterator), "__next__") is MISSING:
         return next(*args), None  # raises
+    if not default and record_of(iterator) is not None:
+        y, steps = steps_of(iterator, lambda: next(iterator))
+        return y, lambda ȳ: (NONE, no_more(steps.pull_back(ȳ)))
     if not default and type(lookup(type(iterator), "__next__")) is FunctionType:
         return call(lookup(type(iterator), "__next__"), iterator)
     y, back = call(primitives.advance, iterator)
@@ -559,7 +571,7 @@ def sources_of(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Callable[[], list[
 
 def compiled_iterator(iterator: Any) -> Any:
     """An iterator whose steps are recorded also if a compiled function takes them."""
-    if type(lookup(type(iterator), "__next__")) is FunctionType:
+    if type(lookup(type(iterator), "__next__")) is FunctionType or record_of(iterator) is not None:
         return map(Recorder(next, ()), Repeated(iterator))
     return iterator
 

@@ -85,9 +85,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if registry.is_constant(inner):
         y = inner(*rest, **kwargs)
         return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n
-    resolve = general.RESOLVERS.get(type(inner))
-    if resolve is None:
-        resolve = general.RESOLVERS[type if isinstance(inner, type) else object]
+    resolve = general.resolver_of(inner)
     both, back = call(resolve, inner, tuple(rest), kwargs)
 
     def call_pullback(ȳ: Any) -> tuple[Any, ...]:

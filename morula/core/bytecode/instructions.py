@@ -91,9 +91,17 @@ def binary(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
     return [("binary", BINARY.get(sign) or IN_PLACE[sign])]
 
 
+_AFTER_YIELD = 1
+
+
+def _resume(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    """After a plain yield, what was sent is taken out; `yield from` passes it on as it is."""
+    return [("receive", None)] if (ins.arg or 0) & 3 == _AFTER_YIELD else []
+
+
 COMMON: dict[str, Rewrite] = {
     "NOP": nothing,
-    "RESUME": nothing,
+    "RESUME": _resume,
     "CACHE": nothing,
     "EXTENDED_ARG": nothing,
     "COPY_FREE_VARS": nothing,
@@ -162,10 +170,15 @@ COMMON: dict[str, Rewrite] = {
     "MATCH_KEYS": number("match_keys"),
     "MATCH_MAPPING": number("match_mapping"),
     "MATCH_SEQUENCE": number("match_sequence"),
-    "YIELD_VALUE": refuse("a generator"),
-    "GET_AITER": refuse("an asynchronous loop"),
-    "GET_AWAITABLE": refuse("an await expression"),
-    "BEFORE_ASYNC_WITH": refuse("an async with statement"),
+    "RETURN_GENERATOR": const(None),
+    "YIELD_VALUE": number("yield"),
+    "GET_YIELD_FROM_ITER": number("delegated_iterator"),
+    "SEND": lambda ins, code: [("send", (ins.argval, False))],
+    "GET_AWAITABLE": number("awaitable"),
+    "GET_AITER": const_arg("special_call", "__aiter__"),
+    "GET_ANEXT": lambda ins, code: [("copy", 1), ("special_call", "__anext__"), ("awaitable", None)],
+    "END_ASYNC_FOR": number("end_async_for"),
+    "BEFORE_ASYNC_WITH": number("enter_async_with"),
 }
 
 
@@ -195,6 +208,9 @@ def decode(code: CodeType) -> list[Instruction]:
             Instruction(op, arg, ins.offset, position) for op, arg in spelt or [("nothing", None)]
         ]
     return decoded
+
+
+_HANDLING = {"push_exc_info", "pop_except", "end_async_for"}
 
 
 @dataclass(slots=True, frozen=True)
@@ -229,7 +245,7 @@ def handlers(code: CodeType, instructions: list[Instruction]) -> list[Handler]:
     body: dict[int, list[str]] = {e.target: [] for e in entries}
     for target, ops in body.items():
         ops += [ins.op for ins in instructions if ins.offset >= target][:2]
-    matter = {t for t, ops in body.items() if {"push_exc_info", "pop_except"} & {*ops}}
+    matter = {t for t, ops in body.items() if {*ops} & _HANDLING}
     while True:
         more = {
             target

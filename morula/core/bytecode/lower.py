@@ -28,6 +28,7 @@ _JUMPS = {
     "jump_if_true_or_pop",
     "jump_if_false_or_pop",
     "for_iter",
+    "send",
 }
 _ENDS = {"return", "raise", "jump", "reraise"}
 # What the instructions on variables do to them: bind or unbind. Cells count as what they hold.
@@ -57,6 +58,10 @@ _NEVER_RAISE = {
     primitives.own_keywords,
     protected.push_exc_info,
     protected.pop_except,
+    protected.attempt,
+    protected.has_raised,
+    protected.exception_of,
+    protected.give_raised,
     patterns.is_sequence,
     patterns.is_mapping,
 }
@@ -65,7 +70,7 @@ _TESTS = {operator.is_, operator.is_not, operator.not_, operator.truth, operator
 _TESTS |= {protected.exception_matches, patterns.is_sequence, patterns.is_mapping}
 
 _lowered: dict[tuple[int, int, bool], tuple[CodeType, IR]] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def lower(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> IR:
@@ -80,8 +85,20 @@ def lower(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> I
     found = _lowered.get(key)
     if found is None:
         with _lock:
-            found = _lowered.setdefault(key, (code, _Lowering(code, namespace, guarded).run()))
+            found = _lowered.setdefault(key, (code, _lower(code, namespace, guarded)))
     return found[1]
+
+
+Form = Callable[[CodeType, dict[str, Any], bool], IR | None]
+FORMS: list[Form] = []  # what is not lowered as an ordinary function
+
+
+def _lower(code: CodeType, namespace: dict[str, Any], guarded: bool) -> IR:
+    for form in FORMS:
+        ir = form(code, namespace, guarded)
+        if ir is not None:
+            return ir
+    return Lowering(code, namespace, guarded).run()
 
 
 def adopt(code: CodeType, namespace: dict[str, Any], ir: IR) -> None:
@@ -99,7 +116,7 @@ def location(code: CodeType, line: int | None) -> str:
     return f"{code.co_filename}:{line or code.co_firstlineno}, in {code.co_qualname}"
 
 
-class _Lowering:
+class Lowering:
     def __init__(self, code: CodeType, namespace: dict[str, Any], guarded: bool) -> None:
         self.code = code
         self.namespace = namespace
@@ -120,7 +137,6 @@ class _Lowering:
     # -- the whole function
 
     def run(self) -> IR:
-        self.refuse_generators()
         instructions = decode(self.code)
         self.handlers = handlers(self.code, instructions)
         bodies = self.cut(instructions)
@@ -147,21 +163,20 @@ class _Lowering:
                 self.goto(self.following[block])
             for target in block.successors():
                 depth = self.exit_depths.get((block, target), self.depth)
-                self.waiting.append((target, depth, self.nulls))
-        self.ir.blocks = reachable(self.ir)
-        self.variables.finish()
+                if target in by_block:
+                    self.waiting.append((target, depth, self.nulls))
+        self.finish()
         prune_params(self.ir)
         return self.ir
 
-    def refuse_generators(self) -> None:
-        flags = self.code.co_flags
-        for flag, what in (
-            (inspect.CO_GENERATOR, "a generator function"),
-            (inspect.CO_COROUTINE, "a coroutine function"),
-            (inspect.CO_ASYNC_GENERATOR, "an asynchronous generator function"),
-        ):
-            if flags & flag:
-                raise errors.unsupported(what, location(self.code, None))
+    def finish(self) -> None:
+        """All instructions have been lowered."""
+        self.ir.blocks = reachable(self.ir)
+        self.variables.finish()
+
+    def returns(self, value: Operand) -> None:
+        """End the function."""
+        self.block.branches.append(Branch(None, (value,)))
 
     def entry(self) -> None:
         """The first block: arguments and the cells that are closed over."""
@@ -223,7 +238,7 @@ class _Lowering:
 
     @staticmethod
     def target(ins: Instruction) -> int:
-        return ins.arg[0] if ins.op == "for_iter" else ins.arg
+        return ins.arg[0] if type(ins.arg) is tuple else ins.arg
 
     def definitely_assigned(
         self, bodies: list[tuple[Block, list[Instruction]]]
@@ -378,7 +393,7 @@ class _Lowering:
         self.goto(self.following[self.block])
 
 
-STEPS: dict[str, Callable[[_Lowering, Any], None]] = {}
+STEPS: dict[str, Callable[[Lowering, Any], None]] = {}
 
 
 def lowers(op: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -395,39 +410,39 @@ def lowers(op: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 @lowers("nothing")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     pass
 
 
 @lowers("const")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(Const(arg))
 
 
 @lowers("push_null")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(_NULL)
 
 
 @lowers("push_null_below")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     top = b.pop()
     b.push(_NULL)
     b.push(top)
 
 
 @lowers("pop")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.pop()
 
 
 @lowers("copy")
-def _(b: _Lowering, arg: int) -> None:
+def _(b: Lowering, arg: int) -> None:
     b.push(b.peek(arg))
 
 
 @lowers("swap")
-def _(b: _Lowering, arg: int) -> None:
+def _(b: Lowering, arg: int) -> None:
     nulls = [i in b.nulls for i in range(b.depth - arg, b.depth)]
     items = b.popn(arg)
     for both in (items, nulls):
@@ -439,12 +454,12 @@ def _(b: _Lowering, arg: int) -> None:
 # -- variables
 
 
-def _read(b: _Lowering, slot: int) -> Operand:
+def _read(b: Lowering, slot: int) -> Operand:
     """What a slot holds: an object, a cell or UNDEFINED."""
     return b.variables.read(b.block, ("slot", slot), b.slots[slot])
 
 
-def _check_bound(b: _Lowering, slot: int) -> Operand:
+def _check_bound(b: Lowering, slot: int) -> Operand:
     """What a slot holds, if it is bound."""
     value = _read(b, slot)
     if slot in b.bound:
@@ -453,18 +468,18 @@ def _check_bound(b: _Lowering, slot: int) -> Operand:
 
 
 @lowers("load_local")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     b.push(_read(b, slot))
 
 
 @lowers("load_local_checked")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     b.push(_check_bound(b, slot))
     b.bind(b.bound, slot, True)
 
 
 @lowers("store_local")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     value = b.pop()
     if type(value) is Var and not value.name:
         value.name = b.slots[slot]
@@ -473,25 +488,25 @@ def _(b: _Lowering, slot: int) -> None:
 
 
 @lowers("load_and_clear_local")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     b.push(_read(b, slot))
     b.variables.write(b.block, ("slot", slot), Const(primitives.UNDEFINED))
 
 
 @lowers("delete_local")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     _check_bound(b, slot)
     b.variables.write(b.block, ("slot", slot), Const(primitives.UNDEFINED))
     b.bind(b.bound, slot, False)
 
 
 @lowers("make_cell")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     cell = b.call(primitives.make_cell, _read(b, slot), name=b.slots[slot])
     b.variables.write(b.block, ("slot", slot), cell)
 
 
-def _cell(b: _Lowering, slot: int) -> list[Operand]:
+def _cell(b: Lowering, slot: int) -> list[Operand]:
     """The cell in a slot and its name, for a primitive that reads it.
 
     They also learn if the function's own variable, not a free one, may be unbound here.
@@ -502,45 +517,45 @@ def _cell(b: _Lowering, slot: int) -> list[Operand]:
 
 
 @lowers("load_deref")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     b.push(b.call(primitives.get_cell, *_cell(b, slot), name=b.slots[slot]))
 
 
 @lowers("store_deref")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     b.call(primitives.set_cell, _read(b, slot), b.pop())
     b.bind(b.bound, slot, True)
 
 
 @lowers("delete_deref")
-def _(b: _Lowering, slot: int) -> None:
+def _(b: Lowering, slot: int) -> None:
     b.call(primitives.delete_cell, *_cell(b, slot))
     b.bind(b.bound, slot, False)
 
 
 @lowers("load_global")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.push(b.call(primitives.load_global, Const(b.namespace), name, name=name))
 
 
 @lowers("store_global")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.call(primitives.store_global, Const(b.namespace), name, b.pop())
 
 
 @lowers("delete_global")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.call(primitives.delete_global, Const(b.namespace), name)
 
 
 @lowers("import_name")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     level, names = b.popn(2)
     b.push(b.call(primitives.import_name, Const(b.namespace), name, names, level))
 
 
 @lowers("import_from")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.push(b.call(primitives.import_from, b.peek(1), name))
 
 
@@ -548,66 +563,66 @@ def _(b: _Lowering, name: str) -> None:
 
 
 @lowers("binary")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     left, right = b.popn(2)
     b.push(b.call(getattr(operator, name), left, right))
 
 
 @lowers("unary")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.push(b.call(getattr(operator, name), b.pop()))
 
 
 @lowers("compare")
-def _(b: _Lowering, sign: str) -> None:
+def _(b: Lowering, sign: str) -> None:
     left, right = b.popn(2)
     b.push(b.call(getattr(operator, _COMPARISONS.get(sign, sign)), left, right))
 
 
 @lowers("contains")
-def _(b: _Lowering, negated: bool) -> None:
+def _(b: Lowering, negated: bool) -> None:
     item, items = b.popn(2)
     found = b.call(operator.contains, items, item)
     b.push(b.call(operator.not_, found) if negated else found)
 
 
 @lowers("store_item")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     value, items, key = b.popn(3)
     b.call(operator.setitem, items, key, value)
 
 
 @lowers("delete_item")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     items, key = b.popn(2)
     b.call(operator.delitem, items, key)
 
 
 @lowers("get_slice")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     items, start, stop = b.popn(3)
     b.push(b.call(operator.getitem, items, b.call(slice, start, stop)))
 
 
 @lowers("set_slice")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     value, items, start, stop = b.popn(4)
     b.call(operator.setitem, items, b.call(slice, start, stop), value)
 
 
 @lowers("load_attr")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.push(b.call(getattr, b.pop(), name, name=name))
 
 
 @lowers("store_attr")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     value, owner = b.popn(2)
     b.call(setattr, owner, name, value)
 
 
 @lowers("delete_attr")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.call(delattr, b.pop(), name)
 
 
@@ -616,7 +631,7 @@ def _(b: _Lowering, name: str) -> None:
 
 def _display(op: str, fn: Any) -> None:
     @lowers(op)
-    def _(b: _Lowering, n: int) -> None:
+    def _(b: Lowering, n: int) -> None:
         b.push(b.call(fn, *b.popn(n)))
 
 
@@ -628,12 +643,12 @@ _display("build_slice", slice)
 
 
 @lowers("build_map")
-def _(b: _Lowering, n: int) -> None:
+def _(b: Lowering, n: int) -> None:
     b.push(b.call(primitives.build_map, *b.popn(2 * n)))
 
 
 @lowers("build_const_key_map")
-def _(b: _Lowering, n: int) -> None:
+def _(b: Lowering, n: int) -> None:
     keys = b.pop()
     assert isinstance(keys, Const)
     pairs = zip(keys.value, b.popn(n), strict=True)
@@ -644,7 +659,7 @@ def _grow(op: str, fn: Any, n: int = 1) -> None:
     """`fn` on a container `i` slots down the stack, with the `n` items above it."""
 
     @lowers(op)
-    def _(b: _Lowering, i: int) -> None:
+    def _(b: Lowering, i: int) -> None:
         items = b.popn(n)
         b.call(fn, b.peek(i), *items)
 
@@ -658,7 +673,7 @@ _grow("dict_update", primitives.dict_update)
 
 
 @lowers("dict_merge")
-def _(b: _Lowering, i: int) -> None:
+def _(b: Lowering, i: int) -> None:
     more = b.pop()
     below_args = i + 2
     fn = b.peek(below_args + (b.depth - below_args in b.nulls))
@@ -666,30 +681,30 @@ def _(b: _Lowering, i: int) -> None:
 
 
 @lowers("list_to_tuple")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(primitives.as_tuple, b.pop()))
 
 
 @lowers("format_value")
-def _(b: _Lowering, how: str) -> None:
+def _(b: Lowering, how: str) -> None:
     spec = b.pop() if how.endswith(":") else Const("")
     b.push(b.call(primitives.format_value, b.pop(), how.rstrip(":"), spec))
 
 
 @lowers("convert")
-def _(b: _Lowering, how: Callable[[Any], str]) -> None:
+def _(b: Lowering, how: Callable[[Any], str]) -> None:
     b.push(b.call(how, b.pop()))
 
 
 @lowers("unpack")
-def _(b: _Lowering, n: int) -> None:
+def _(b: Lowering, n: int) -> None:
     items = b.call(primitives.unpack, b.pop(), n)
     for i in reversed(range(n)):
         b.push(b.append(operator.getitem, items, i))
 
 
 @lowers("unpack_ex")
-def _(b: _Lowering, arg: int) -> None:
+def _(b: Lowering, arg: int) -> None:
     before, after = arg & 0xFF, arg >> 8
     items = b.call(primitives.unpack_rest, b.pop(), before, after)
     for i in reversed(range(before + 1 + after)):
@@ -700,12 +715,12 @@ def _(b: _Lowering, arg: int) -> None:
 
 
 @lowers("get_iter")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(iter, b.pop()))
 
 
 @lowers("for_iter")
-def _(b: _Lowering, arg: tuple[int, bool]) -> None:
+def _(b: Lowering, arg: tuple[int, bool]) -> None:
     offset, pops = arg
     item = b.call(primitives.advance, b.peek(1))
     ended = b.call(operator.is_, item, primitives.DONE)
@@ -716,38 +731,38 @@ def _(b: _Lowering, arg: tuple[int, bool]) -> None:
 
 
 @lowers("jump")
-def _(b: _Lowering, offset: int) -> None:
+def _(b: Lowering, offset: int) -> None:
     b.goto(b.block_at[offset])
 
 
 @lowers("jump_if_true")
-def _(b: _Lowering, offset: int) -> None:
+def _(b: Lowering, offset: int) -> None:
     b.fork(offset, b.pop())
 
 
-def _fork_unless(b: _Lowering, offset: int, cond: Operand) -> None:
+def _fork_unless(b: Lowering, offset: int, cond: Operand) -> None:
     cond = b.test(cond)
     b.goto(b.following[b.block], cond)
     b.goto(b.block_at[offset])
 
 
 @lowers("jump_if_false")
-def _(b: _Lowering, offset: int) -> None:
+def _(b: Lowering, offset: int) -> None:
     _fork_unless(b, offset, b.pop())
 
 
 @lowers("jump_if_none")
-def _(b: _Lowering, offset: int) -> None:
+def _(b: Lowering, offset: int) -> None:
     b.fork(offset, b.call(operator.is_, b.pop(), None))
 
 
 @lowers("jump_if_not_none")
-def _(b: _Lowering, offset: int) -> None:
+def _(b: Lowering, offset: int) -> None:
     _fork_unless(b, offset, b.call(operator.is_, b.pop(), None))
 
 
 @lowers("jump_if_true_or_pop")
-def _(b: _Lowering, offset: int) -> None:
+def _(b: Lowering, offset: int) -> None:
     cond = b.peek(1)
     b.exit_depths[b.block, b.block_at[offset]] = b.depth
     b.fork(offset, cond)
@@ -755,7 +770,7 @@ def _(b: _Lowering, offset: int) -> None:
 
 
 @lowers("jump_if_false_or_pop")
-def _(b: _Lowering, offset: int) -> None:
+def _(b: Lowering, offset: int) -> None:
     cond = b.peek(1)
     b.exit_depths[b.block, b.block_at[offset]] = b.depth
     _fork_unless(b, offset, cond)
@@ -763,15 +778,15 @@ def _(b: _Lowering, offset: int) -> None:
 
 
 @lowers("return")
-def _(b: _Lowering, arg: Any) -> None:
-    b.block.branches.append(Branch(None, (b.pop(),)))
+def _(b: Lowering, arg: Any) -> None:
+    b.returns(b.pop())
 
 
 # -- exceptions, `with`
 
 
 @lowers("raise")
-def _(b: _Lowering, n: int) -> None:
+def _(b: Lowering, n: int) -> None:
     if n == 0:
         b.call(protected.raise_again)
         return
@@ -780,30 +795,30 @@ def _(b: _Lowering, n: int) -> None:
 
 
 @lowers("reraise")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.goto_handler(b.pop())
 
 
 @lowers("push_exc_info")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     exception = b.pop()
     b.push(b.call(protected.push_exc_info, exception))
     b.push(exception)
 
 
 @lowers("pop_except")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.call(protected.pop_except, b.pop())
 
 
 @lowers("exception_matches")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     kinds = b.pop()
     b.push(b.call(protected.exception_matches, b.peek(1), kinds))
 
 
 @lowers("split_group")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     exception, kinds = b.popn(2)
     both = b.call(protected.split_group, exception, kinds)
     b.push(b.append(operator.getitem, both, 0))
@@ -811,26 +826,54 @@ def _(b: _Lowering, arg: Any) -> None:
 
 
 @lowers("regroup")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     original, raised = b.popn(2)
     b.push(b.call(protected.regroup, original, raised))
 
 
 @lowers("special_method")
-def _(b: _Lowering, name: str) -> None:
+def _(b: Lowering, name: str) -> None:
     b.push(b.call(protected.special_method, b.pop(), name))
 
 
+@lowers("special_call")
+def _(b: Lowering, name: str) -> None:
+    b.push(b.call(b.call(protected.special_method, b.pop(), name)))
+
+
 @lowers("enter_with")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     manager = b.pop()
     enter = b.call(protected.special_method, manager, "__enter__")
     b.push(b.call(protected.special_method, manager, "__exit__"))
     b.push(b.call(enter))
 
 
+@lowers("enter_async_with")
+def _(b: Lowering, arg: Any) -> None:
+    manager = b.pop()
+    enter = b.call(protected.special_method, manager, "__aenter__")
+    b.push(b.call(protected.special_method, manager, "__aexit__"))
+    b.push(b.call(enter))
+
+
+@lowers("end_async_for")
+def _(b: Lowering, arg: Any) -> None:
+    _, exception = b.popn(2)
+    ended = b.append(protected.exception_matches, exception, StopAsyncIteration)
+    other, go_on = b.ir.block(), b.ir.block()
+    b.block.branches = [Branch(go_on, (), ended), Branch(other)]
+    for block in (other, go_on):
+        b.variables.follow(block, b.block)
+    if b.block in b.following:
+        b.following[go_on] = b.following[b.block]
+    b.block = other
+    b.goto_handler(exception)
+    b.block = go_on
+
+
 @lowers("exit_with")
-def _(b: _Lowering, depth: int) -> None:
+def _(b: Lowering, depth: int) -> None:
     exception = b.peek(1)
     kind = b.call(type, exception)
     trace = b.append(getattr, exception, "__traceback__")
@@ -841,27 +884,27 @@ def _(b: _Lowering, depth: int) -> None:
 
 
 @lowers("get_len")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(len, b.peek(1)))
 
 
 @lowers("match_sequence")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(patterns.is_sequence, b.peek(1)))
 
 
 @lowers("match_mapping")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(patterns.is_mapping, b.peek(1)))
 
 
 @lowers("match_keys")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(patterns.match_keys, b.peek(2), b.peek(1)))
 
 
 @lowers("match_class")
-def _(b: _Lowering, n: int) -> None:
+def _(b: Lowering, n: int) -> None:
     subject, cls, names = b.popn(3)
     b.push(b.call(patterns.match_class, subject, cls, n, names))
 
@@ -870,19 +913,19 @@ def _(b: _Lowering, n: int) -> None:
 
 
 @lowers("keywords")
-def _(b: _Lowering, names: tuple[str, ...]) -> None:
+def _(b: Lowering, names: tuple[str, ...]) -> None:
     b.keywords = names
 
 
 @lowers("pop_keywords")
-def _(b: _Lowering, arg: Any) -> None:
+def _(b: Lowering, arg: Any) -> None:
     names = b.pop()
     assert isinstance(names, Const)
     b.keywords = names.value
 
 
 @lowers("call")
-def _(b: _Lowering, n: int) -> None:
+def _(b: Lowering, n: int) -> None:
     keywords, b.keywords = b.keywords, ()
     args = b.popn(n)
     fn, first = b.callee()
@@ -893,13 +936,13 @@ def _(b: _Lowering, n: int) -> None:
 
 
 @lowers("call_super")
-def _(b: _Lowering, explicit: bool) -> None:
+def _(b: Lowering, explicit: bool) -> None:
     fn, owner, instance = b.popn(3)
     b.push(b.call(fn) if _hides_super(b) and not explicit else b.call(fn, owner, instance))
 
 
 @lowers("call_ex")
-def _(b: _Lowering, flags: int) -> None:
+def _(b: Lowering, flags: int) -> None:
     kwargs = b.pop() if flags & 1 else _NULL
     args = b.pop()
     fn, _ = b.callee()
@@ -910,7 +953,7 @@ def _(b: _Lowering, flags: int) -> None:
     b.push(b.call(primitives.apply, fn, args, kwargs))
 
 
-def _definition(b: _Lowering, x: Operand) -> Call | None:
+def _definition(b: Lowering, x: Operand) -> Call | None:
     """The call that defines x, in the current block or in one that only this one follows.
 
     If that call may raise, it is shown as it was written.
@@ -931,7 +974,7 @@ def as_written(call: Call) -> Call:
     return Call(call.out, call.args[0], call.args[1:], call.keywords, call.position)
 
 
-def _is_super(b: _Lowering, fn: Operand) -> bool:
+def _is_super(b: Lowering, fn: Operand) -> bool:
     """`super()` finds its arguments in the frame that calls it; here they are made explicit."""
     if "__class__" not in b.code.co_freevars or not b.code.co_argcount or _hides_super(b):
         return False
@@ -944,17 +987,17 @@ def _is_super(b: _Lowering, fn: Operand) -> bool:
     )
 
 
-def _hides_super(b: _Lowering) -> bool:
+def _hides_super(b: Lowering) -> bool:
     """Has the user a global variable of that name?"""
     return "super" in b.namespace and b.namespace["super"] is not super
 
 
-def _own_class(b: _Lowering) -> Operand:
+def _own_class(b: Lowering) -> Operand:
     slot = len(b.slots) - len(b.ir.free) + b.code.co_freevars.index("__class__")
     return b.call(primitives.get_cell, *_cell(b, slot))
 
 
-def _first_argument(b: _Lowering) -> Operand:
+def _first_argument(b: Lowering) -> Operand:
     if b.slots[0] in b.code.co_cellvars:
         return b.call(primitives.get_cell, *_cell(b, 0), name=b.slots[0])
     return _check_bound(b, 0)
@@ -965,7 +1008,7 @@ _DEFAULTS, _KWDEFAULTS, _ANNOTATIONS, _CLOSURE, _ANNOTATE = 1, 2, 4, 8, 16
 
 
 @lowers("make_function")
-def _(b: _Lowering, flags: int) -> None:
+def _(b: Lowering, flags: int) -> None:
     code = b.pop()
     given = [f for f in (_DEFAULTS, _KWDEFAULTS, _ANNOTATIONS, _CLOSURE) if flags & f]
     values = b.popn(len(given))
@@ -977,13 +1020,13 @@ def _(b: _Lowering, flags: int) -> None:
 
 
 @lowers("set_function_attribute")
-def _(b: _Lowering, flag: int) -> None:
+def _(b: Lowering, flag: int) -> None:
     value, made = b.popn(2)
     _set_attribute(b, made, flag, value)
     b.push(made)
 
 
-def _set_attribute(b: _Lowering, made: Operand, flag: int, value: Operand) -> None:
+def _set_attribute(b: Lowering, made: Operand, flag: int, value: Operand) -> None:
     """Give a function that has just been made defaults, annotations or the cells of a closure."""
     call = _definition(b, made)
     assert call is not None

@@ -31,6 +31,7 @@ REWRITE = {
     "LIST_TO_TUPLE": number("list_to_tuple"),
     "FORMAT_VALUE": _format_value,
     "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, True))],
+    "SEND": lambda ins, code: [("send", (ins.argval, True))],
     "KW_NAMES": lambda ins, code: [("keywords", code.co_consts[ins.arg or 0])],
     "CALL": number("call"),
     "MAKE_FUNCTION": number("make_function"),

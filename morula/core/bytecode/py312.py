@@ -15,6 +15,7 @@ from morula.core.bytecode import py311
 from morula.core.bytecode.instructions import nothing, number, refuse, same
 
 _UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
+_STOP_ITERATION_ERROR = 3  # in a handler that Python's own generator makes needless
 _PREP_RERAISE_STAR = 1
 _TYPE_PARAMETERS = range(7, 12)
 _ANNOTATION = "the scope of a class's annotations"
@@ -35,6 +36,8 @@ def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
         return [("unary", "pos")]
     if ins.arg == _LIST_TO_TUPLE:
         return [("list_to_tuple", None)]
+    if ins.arg == _STOP_ITERATION_ERROR:
+        return []
     if ins.arg in _TYPE_PARAMETERS:
         return [("unsupported", "a type parameter")]
     return [("unsupported", f"the intrinsic function {ins.argrepr or ins.arg}")]
@@ -58,6 +61,9 @@ REWRITE = {
     "LOAD_FROM_DICT_OR_GLOBALS": refuse(_ANNOTATION),
     "LOAD_FROM_DICT_OR_DEREF": refuse(_ANNOTATION),
     "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, True))],
+    "END_SEND": lambda ins, code: [("swap", 2), ("pop", None)],
+    "CLEANUP_THROW": nothing,  # what is thrown goes to `delegate`, never here
+    "SEND": lambda ins, code: [("send", (ins.argval, False))],
     "END_FOR": nothing,  # FOR_ITER jumps over it
     "RETURN_CONST": lambda ins, code: [("const", ins.argval), ("return", None)],
     **{

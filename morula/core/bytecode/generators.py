@@ -1,0 +1,206 @@
+"""A generator function -> a function that makes the generator, and its steps.
+
+The body is lowered to one function of frame and signal. It begins with a jump to where the frame
+says; there, a variable that is read is an item of the frame, and then that yield keeps it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Hashable
+from types import CodeType
+from typing import Any
+
+from morula.core import errors, generators
+from morula.core.bytecode.lower import FORMS, Lowering, adopt, location, lowers
+from morula.core.emit import emit
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand
+from morula.core.primitives import UNDEFINED, build_tuple
+
+_KIND = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_bodies: dict[int, tuple[CodeType, CodeType]] = {}  # of the steps: their code, the generator's
+_HEAD = 2  # the number of the yield and its value stand before the variables in a frame
+
+
+def lower_generator(code: CodeType, namespace: dict[str, Any], guarded: bool) -> IR | None:
+    """The SSA form of a generator function, or of the steps of one."""
+    if id(code) in _bodies:
+        return _Steps(_bodies[id(code)][1], namespace, guarded).run()
+    if not code.co_flags & _KIND:
+        return None
+    if code.co_flags & inspect.CO_ASYNC_GENERATOR:
+        raise errors.unsupported("an asynchronous generator function", location(code, None))
+    return _maker(code, namespace)
+
+
+FORMS.append(lower_generator)
+
+
+def _maker(code: CodeType, namespace: dict[str, Any]) -> IR:
+    """The function that the user calls: it only makes the generator."""
+    ir = IR(code.co_qualname, code.co_filename)
+    entry = ir.block()
+    entry.params = [ir.var(name) for name in code.co_varnames[: _argument_count(code)]]
+    ir.free = [ir.var(name) for name in code.co_freevars]
+    frame, made = ir.var("frame"), ir.var()
+    start = [Const(0), Const(None), *entry.params]
+    kind = "coroutine" if code.co_flags & inspect.CO_COROUTINE else "generator"
+    steps = generators.Steps(_step_code(code, namespace), namespace, code, kind)
+    entry.calls = [
+        Call(frame, Const(build_tuple), start),
+        Call(made, Const(generators.make_generator), (Const(steps), frame, *ir.free)),
+    ]
+    entry.branches = [Branch(None, [made])]
+    return ir
+
+
+def _argument_count(code: CodeType) -> int:
+    n = code.co_argcount + code.co_kwonlyargcount
+    star, stars = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
+    return n + bool(code.co_flags & star) + bool(code.co_flags & stars)
+
+
+def _step_code(code: CodeType, namespace: dict[str, Any]) -> CodeType:
+    ir = _Steps(code, namespace, guarded=False).run()
+    like = _TEMPLATE.replace(
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        co_freevars=code.co_freevars,
+    )
+    step = emit(ir.copy(), like, namespace)
+    _bodies[id(step)] = (step, code)
+    adopt(step, namespace, ir)
+    return step
+
+
+_TEMPLATE = (lambda frame, signal: None).__code__
+
+
+class _Steps(Lowering):
+    """The body of a generator as a function of frame and signal."""
+
+    def entry(self) -> None:
+        """Block 0 goes to where the frame says; the first resumption is the beginning."""
+        self.ir.blocks.insert(0, self.ir.block())
+        self.ir.blocks.pop()
+        self.frame, self.signal = self.ir.var("frame"), self.ir.var("signal")
+        self.ir.entry.params = [self.frame, self.signal]
+        self.ir.free = [self.ir.var(name) for name in self.code.co_freevars]
+        of_free = dict(enumerate(self.ir.free, len(self.slots) - len(self.ir.free)))
+        self.resumptions: list[Block] = []
+        self.yields: list[tuple[Block, Operand]] = [(self.ir.entry, Const(None))]
+        self.kept: list[dict[Hashable, int]] = []  # per yield, where in the frame a variable stands
+        self.resume()
+        arguments = range(_argument_count(self.code))
+        self.kept[0] = {("slot", i): _HEAD + i for i in arguments}
+        self.at_start = {**of_free, **{i: self.frame for i in arguments}}
+        self.of_free = of_free
+        self.block.branches.append(Branch(self.first))
+
+    def resume(self) -> None:
+        """From here on, control comes from a resumption."""
+        self.block = self.ir.block()
+        self.resumptions.append(self.block)
+        self.kept.append({})
+
+    def at_entry(self, block: Block, variable: Any) -> Operand | None:
+        """What a variable holds where the generator is resumed."""
+        if block not in self.resumptions:
+            return None
+        kind, i = variable
+        if kind == "slot" and i in self.of_free:
+            return self.of_free[i]
+        number = self.resumptions.index(block)
+        kept = self.kept[number]
+        if not number and variable not in kept:
+            return Const(UNDEFINED)
+        place = kept.setdefault(variable, _HEAD + len(kept))
+        value = self.ir.var(self.slots[i] if kind == "slot" else "")
+        item = Call(value, Const(operator.getitem), (self.frame, Const(place)))
+        block.calls.insert(0, item)
+        return value
+
+    def suspend(self, value: Operand) -> None:
+        """End the block with a yield, and go on with what is sent."""
+        suspended = self.block
+        self.yields.append((suspended, value))
+        suspended.branches = [Branch(None)]
+        self.resume()
+        if suspended in self.following:
+            self.following[self.block] = self.following[suspended]
+
+    def finish(self) -> None:
+        """Frames, now that it is known what is read after each yield."""
+        self.dispatch()
+        super().finish()
+        saved: list[list[Operand]] = [[] for _ in self.yields]
+        missing = True
+        while missing:
+            missing = False
+            for i, (block, _) in enumerate(self.yields[1:], 1):
+                for variable in list(self.kept[i])[len(saved[i]) :]:
+                    saved[i].append(self.variables.read(block, variable))
+                    missing = True
+            self.variables.finish()
+        for i, (block, value) in enumerate(self.yields[1:], 1):
+            self.block = block
+            block.branches[0].args = [self.append(build_tuple, i, value, *saved[i])]
+
+    def dispatch(self) -> None:
+        """Go to the resumption that the frame says."""
+        block, number = self.ir.entry, self.ir.var()
+        block.calls.append(Call(number, Const(operator.getitem), (self.frame, Const(0))))
+        for i, target in enumerate(self.resumptions[:-1]):
+            test, rest = self.ir.var(), self.ir.block()
+            block.calls.append(Call(test, Const(operator.eq), (number, Const(i))))
+            block.branches = [Branch(target, (), test), Branch(rest)]
+            block = rest
+        block.branches = [Branch(self.resumptions[-1])]
+
+    def returns(self, value: Operand) -> None:
+        """End the generator."""
+        frame = self.append(build_tuple, generators.FINISHED, value)
+        self.block.branches.append(Branch(None, (frame,)))
+
+
+@lowers("yield")
+def _(b: Lowering, arg: Any) -> None:
+    assert isinstance(b, _Steps)
+    b.suspend(b.pop())
+    b.push(b.signal)
+
+
+@lowers("receive")
+def _(b: Lowering, arg: Any) -> None:
+    b.push(b.call(generators.received, b.pop()))
+
+
+@lowers("delegated_iterator")
+def _(b: Lowering, arg: Any) -> None:
+    b.push(b.call(generators.delegated_iterator, b.pop()))
+
+
+@lowers("awaitable")
+def _(b: Lowering, arg: Any) -> None:
+    b.push(b.call(generators.awaitable, b.pop()))
+
+
+@lowers("send")
+def _(b: Lowering, arg: tuple[int, bool]) -> None:
+    offset, pops = arg
+    signal = b.pop()
+    both = b.call(generators.delegate, b.peek(1), signal)
+    finished = b.append(operator.getitem, both, 0)
+    value = b.append(operator.getitem, both, 1)
+    b.push(value)
+    ended, target = b.ir.block(), b.block_at[offset]
+    b.variables.follow(ended, b.block)
+    if pops:
+        b.variables.write(ended, ("stack", b.depth - 2), value)
+    ended.branches = [Branch(target)]
+    b.waiting.append((target, b.depth - pops, set(b.nulls)))
+    b.goto(ended, finished)
+    b.goto(b.following[b.block])

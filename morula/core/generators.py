@@ -1,0 +1,162 @@
+"""The primitives of generators: a generator is a function of its frame, run from one yield to the next.
+
+`step((number, value, *variables), signal)` goes on where the yield of that number stands, with what
+its variables held there, and gives the next such frame. So a generator needs nothing of its own in
+the transform: only the object that keeps the present frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+Frame = tuple[Any, ...]
+FINISHED = -1  # in the place of the number of a yield: the generator has returned the value
+
+
+class Thrown:
+    """A signal that is an exception."""
+
+    __slots__ = ("exception",)
+
+    def __init__(self, exception: BaseException) -> None:
+        self.exception = exception
+
+
+def received(signal: Any) -> Any:
+    """The value of `yield`: what was sent, unless an exception was thrown."""
+    if type(signal) is Thrown:
+        raise signal.exception
+    return signal
+
+
+class Steps:
+    """The code of a generator function as a function of frame and signal; its name, and its kind."""
+
+    __slots__ = ("code", "kind", "name", "namespace", "qualname")
+
+    def __init__(self, code: CodeType, namespace: dict[str, Any], of: CodeType, kind: str) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.name = of.co_name
+        self.qualname = of.co_qualname
+        self.kind = kind
+
+
+class Record:
+    """The frame of a running generator, and the pullbacks of the steps that it has made."""
+
+    __slots__ = ("backs", "frame", "resume", "step")
+
+    def __init__(self, step: FunctionType, frame: Frame, resume: Callable[..., Any]) -> None:
+        self.step = step
+        self.frame = frame
+        self.resume = resume
+        self.backs: list[Callable[..., Any]] = []
+
+
+def plain_resume(record: Record, signal: Any) -> Frame:
+    """One step, not differentiated."""
+    frame: Frame = record.step(record.frame, signal)
+    return frame
+
+
+def drive(record: Record) -> Generator[Any, Any, Any]:
+    """The generator itself: Python's own, so that all of its protocol is as it should be."""
+    signal: Any = None
+    while True:
+        record.frame = record.resume(record, signal)
+        number, value = record.frame[:2]
+        if number == FINISHED:
+            return value
+        try:
+            signal = yield value
+        except BaseException as error:
+            signal = Thrown(error)
+
+
+class Awaited:
+    """What a coroutine awaits that makes the steps of another one."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return drive(self.record)
+
+
+async def drive_coroutine(record: Record) -> Any:
+    """The same for a coroutine."""
+    return await Awaited(record)
+
+
+DRIVERS: dict[str, Callable[[Record], Any]] = {"generator": drive, "coroutine": drive_coroutine}
+
+
+def make_generator(steps: Steps, frame: Frame, *cells: CellType) -> Any:
+    """What calling a generator function gives: nothing has run yet."""
+    return generator_of(new_record(steps, frame, cells, plain_resume), steps)
+
+
+def new_record(
+    steps: Steps, frame: Frame, cells: tuple[CellType, ...], resume: Callable[..., Any]
+) -> Record:
+    """A generator at its beginning."""
+    step = FunctionType(steps.code, steps.namespace, steps.name, None, cells or None)
+    return Record(step, frame, resume)
+
+
+def generator_of(record: Record, steps: Steps) -> Any:
+    """The object that the user sees."""
+    made = DRIVERS[steps.kind](record)
+    made.__name__ = steps.name
+    made.__qualname__ = steps.qualname
+    return made
+
+
+def delegate(receiver: Any, signal: Any) -> tuple[bool, Any]:
+    """One step of `yield from` or `await`: has it returned, and what has it yielded or returned?"""
+    try:
+        return False, pass_on(receiver, signal)
+    except StopIteration as stop:
+        return True, stop.value
+
+
+def pass_on(receiver: Any, signal: Any) -> Any:
+    """What the generator that is delegated to yields next."""
+    if signal is None:
+        return send_nothing(receiver)
+    if type(signal) is not Thrown:
+        return receiver.send(signal)
+    if isinstance(signal.exception, GeneratorExit):
+        if hasattr(receiver, "close"):
+            receiver.close()
+        raise signal.exception
+    if not hasattr(receiver, "throw"):
+        raise signal.exception
+    return receiver.throw(signal.exception)
+
+
+def send_nothing(receiver: Any) -> Any:
+    """The next item; a coroutine has no `__next__`."""
+    return next(receiver) if hasattr(receiver, "__next__") else receiver.send(None)
+
+
+def delegated_iterator(x: Any) -> Any:
+    """What `yield from x` runs over."""
+    return x if hasattr(x, "send") and hasattr(x, "throw") else iter(x)
+
+
+def awaitable(x: Any) -> Any:
+    """What `await x` runs over."""
+    if hasattr(x, "cr_await") or hasattr(x, "ag_await"):
+        return x
+    method = getattr(type(x), "__await__", None)
+    if method is None:
+        if hasattr(x, "gi_frame"):  # of a function that `types.coroutine` has marked
+            return x
+        raise TypeError(f"object {type(x).__name__} can't be used in 'await' expression")
+    return method(x)
