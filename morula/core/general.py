@@ -22,7 +22,7 @@ from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
-from morula.core.protected import Raised, caught
+from morula.core.protected import Raised, caught, passed_by
 from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.ssa import prune_params, same
@@ -108,7 +108,8 @@ def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     protection.depth += 1
     protection.expected = True
     try:
-        return call(fn, *args, **kwargs)
+        y, back = call(fn, *args, **kwargs)
+        return (passed_by(y, 1) if type(y) is Raised else y), back
     except BaseException as error:
         return caught(error, 1), partial(
             _pull_back_strays, protection.strays, 1 + len(args) + len(kwargs)

@@ -35,11 +35,18 @@ def caught(error: BaseException, depth: int) -> Raised:
 
     In its traceback stands the frame `depth` above the caller's, in the place of the caller's own.
     """
-    frame = sys._getframe(1 + depth)
     own = error.__traceback__
-    behind = None if own is None else own.tb_next
-    error.__traceback__ = TracebackType(behind, frame, frame.f_lasti, frame.f_lineno or 0)
-    return Raised(error)
+    error.__traceback__ = None if own is None else own.tb_next
+    return passed_by(Raised(error), 1 + depth)
+
+
+def passed_by(raised: Raised, depth: int) -> Raised:
+    """An exception that a callee has given; the frame `depth` above the caller's stands for the call."""
+    frame = sys._getframe(1 + depth)
+    behind = raised.exception.__traceback__
+    here = TracebackType(behind, frame, frame.f_lasti, frame.f_lineno or 0)
+    raised.exception.__traceback__ = here
+    return raised
 
 
 def has_raised(x: Any) -> bool:

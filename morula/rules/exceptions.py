@@ -43,6 +43,7 @@ non_differentiable(
 @serves(protected.special_method)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name = args
+    fn(x, name)  # raises where there is none
     y, back = call(getattr, x, name)
     return y, lambda ȳ: (NONE, back(ȳ)[1], NONE)
 

@@ -7,6 +7,7 @@ Tests: tests/rules/test_generators.py
 """
 
 from collections.abc import Callable
+from functools import partial
 from types import CoroutineType, FunctionType, GeneratorType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,6 +37,7 @@ from morula.core.extend import (
 )
 from morula.rules.calls import compiled, entry, once, serves
 from morula.rules.numbers import Anything
+from morula.rules.objects import take
 
 _records: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -75,7 +77,7 @@ no_tangent(generators.Record)
 def resume(record: Any, signal: Any) -> Any:
     """One step, whose pullback is kept."""
     frame, record.frame = record.frame, None
-    how = attempted if protection.depth else call
+    how = attempted if protection.depth or type(signal) is generators.Thrown else call
     y, back = how(record.step, frame, signal)
     record.backs.append(back)
     if type(y) is protected.Raised:
@@ -124,9 +126,10 @@ def steps_of(x: Any, run: Callable[[], Any]) -> tuple[Any, Steps]:
     steps = Steps(record_of(x))
     try:
         y = run()
-    except BaseException:
+    except BaseException as error:
         steps.end()
-        protection.strays.append((x, lambda ȳ: (steps.pull_back(ȳ),)[:0]))
+        if protection.depth:
+            protection.strays.append((x, partial(pull_back_raising, steps, error)))
         raise
     steps.end()
     return y, steps
@@ -135,6 +138,15 @@ def steps_of(x: Any, run: Callable[[], Any]) -> tuple[Any, Steps]:
 def remember(x: Any, record: Any) -> None:
     """Note the record of a generator."""
     _records[x] = record
+
+
+def pull_back_raising(steps: Steps, error: BaseException, ȳ: Any) -> tuple[Any, ...]:
+    """Pull back steps the last of which has raised an exception, if only because it was the last."""
+    returned = ZERO
+    if isinstance(error, StopIteration):
+        bars = adjoint_of(error)
+        returned = accumulate(take(bars, "value"), entry(take(bars, "args"), 0))
+    return (steps.pull_back(returned),)
 
 
 non_differentiable(record_of, remember)

@@ -16,7 +16,7 @@ from morula.core import errors, generators
 from morula.core.bytecode.lower import FORMS, Lowering, adopt, location, lowers
 from morula.core.emit import emit
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand
-from morula.core.primitives import UNDEFINED, build_tuple
+from morula.core.primitives import UNDEFINED, build_tuple, own_keywords
 
 _KIND = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _bodies: dict[int, tuple[CodeType, CodeType]] = {}  # of the steps: their code, the generator's
@@ -44,10 +44,13 @@ def _maker(code: CodeType, namespace: dict[str, Any]) -> IR:
     entry.params = [ir.var(name) for name in code.co_varnames[: _argument_count(code)]]
     ir.free = [ir.var(name) for name in code.co_freevars]
     frame, made = ir.var("frame"), ir.var()
-    start = [Const(0), Const(None), *entry.params]
+    start: list[Operand] = [Const(0), Const(None), *entry.params]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        start[-1] = ir.var(entry.params[-1].name)
+        entry.calls.append(Call(start[-1], Const(own_keywords), entry.params[-1:]))
     kind = "coroutine" if code.co_flags & inspect.CO_COROUTINE else "generator"
     steps = generators.Steps(_step_code(code, namespace), namespace, code, kind)
-    entry.calls = [
+    entry.calls += [
         Call(frame, Const(build_tuple), start),
         Call(made, Const(generators.make_generator), (Const(steps), frame, *ir.free)),
     ]

@@ -1,0 +1,442 @@
+"""Exceptions that are really thrown, `with`, `match`: gradients, values and side effects."""
+
+import contextlib
+import math
+import sys
+import traceback
+
+import numpy as np
+import pytest
+
+from morula import UnsupportedError, gradient, pullback, withgradient
+from morula.testing import check_gradient
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+def caught_or_not(x):
+    try:
+        y = math.sqrt(x)
+    except ValueError:
+        y = x * 3
+    return y * x
+
+
+def with_else_and_finally(x):
+    log = []
+    try:
+        y = math.sqrt(x)
+    except ValueError as error:
+        y = x * 3
+        log.append(error)
+    else:
+        y = y * x
+    finally:
+        z = x * x
+    return y * z + len(log)
+
+
+def returned_through_finally(x):
+    try:
+        return math.sqrt(x) * 2
+    except ValueError:
+        return x * 3
+    finally:
+        x = 5
+
+
+def finally_that_returns(x):
+    try:
+        1 / 0
+    finally:
+        return x * x  # noqa: B012
+
+
+def finally_that_breaks(x):
+    for _ in range(10):
+        try:
+            x = x * 2
+            continue
+        finally:
+            break  # noqa: B012
+    return x * x
+
+
+def loop_with_continue(x):
+    t = x
+    for i in range(5):
+        try:
+            if i == 3:
+                raise ValueError(i)
+            t = t * x
+        except ValueError:
+            t = t + x
+            continue
+        finally:
+            t = t * 1.5
+    return t
+
+
+def append_then_raise(items, x):
+    items.append(x * x)
+    raise KeyError("here")
+
+
+def thrown_in_a_callee_after_an_effect(x):
+    items = []
+    try:
+        append_then_raise(items, x)
+    except KeyError:
+        pass
+    return items[0] * x
+
+
+def thrown_two_calls_down(x):
+    def middle(items):
+        items.append(2 * x)
+        append_then_raise(items, x)
+
+    items = []
+    with contextlib.suppress(KeyError):
+        middle(items)
+    return items[0] * items[1]
+
+
+class Account:
+    def __init__(self, balance):
+        self.balance = balance
+
+    def draw(self, amount):
+        self.balance = self.balance - amount
+        if self.balance < 0:
+            raise Overdrawn(self.balance * 2)
+
+    def __call__(self, amount):
+        self.draw(amount)
+
+
+class Overdrawn(Exception):
+    def __init__(self, missing):
+        super().__init__(missing)
+        self.missing = missing
+
+
+def a_value_in_an_exception(x):
+    account = Account(x)
+    try:
+        account.draw(3 * x)
+    except Overdrawn as error:
+        return error.missing * error.args[0] * account.balance
+    return x
+
+
+def thrown_by_a_method_and_a_callable_object(x):
+    account = Account(x)
+    for call in (account.draw, account):
+        try:
+            call(2 * x)
+        except Overdrawn as error:
+            account.balance = account.balance + error.missing * x
+    return account.balance
+
+
+def nested_and_chained(x):
+    try:
+        try:
+            1 / 0
+        except ZeroDivisionError as error:
+            raise ValueError("second") from error
+    except ValueError as error:
+        assert type(error.__cause__) is ZeroDivisionError
+        return x * x
+
+
+def raised_again(x):
+    try:
+        try:
+            math.sqrt(-1)
+        except ValueError:
+            y = x * 3
+            raise
+    except ValueError as error:
+        return y * x * len(error.args)
+
+
+def unbound_names(x):
+    try:
+        undefined_name  # noqa: B018, F821
+    except NameError:
+        y = x
+    try:
+        later  # noqa: B018, F821
+        later = 1  # noqa: F841
+    except UnboundLocalError:
+        return x * y * 4
+
+
+def conditions_that_raise(x):
+    try:
+        if np.array([x, 2 * x]):
+            return x
+    except ValueError:
+        return x * x
+
+
+def groups(x):
+    y = 1.0
+    try:
+        raise ExceptionGroup("both", [ValueError(1), KeyError(2)])
+    except* ValueError as group:
+        y = y * x * len(group.exceptions)
+    except* KeyError:
+        y = y * x * 2
+    return y * x
+
+
+def a_group_of_one(x):
+    try:
+        raise ValueError(x)
+    except* (ValueError, TypeError) as group:
+        return_value = x * len(group.exceptions)
+    return return_value * x
+
+
+class Doubled:
+    def __init__(self, x):
+        self.x = x
+
+    def __enter__(self):
+        return self.x * 2
+
+    def __exit__(self, kind, error, trace):
+        self.x = self.x * 7
+        return kind is ZeroDivisionError
+
+
+def suppressing_manager(x):
+    manager = Doubled(x)
+    with manager as v:
+        z = v * v
+        z = z / 0
+    return z * manager.x
+
+
+def several_managers(x):
+    with Doubled(x) as a, Doubled(a * x) as b:
+        y = a * b
+    return y
+
+
+@contextlib.contextmanager
+def scaled(state, k):
+    old = state["v"]
+    state["v"] = old * k
+    try:
+        yield state
+    finally:
+        state["v"] = old
+
+
+def a_manager_that_restores(x):
+    state = {"v": x}
+    with scaled(state, x) as inside:
+        y = inside["v"] * 2
+    return y * state["v"]
+
+
+def a_generator_manager_that_catches(x):
+    @contextlib.contextmanager
+    def tolerant():
+        try:
+            yield x * 2
+        except ZeroDivisionError:
+            pass
+
+    y = 0.0
+    with tolerant() as z:
+        y = z * x
+        1 / 0
+    return y
+
+
+def an_exit_stack(x):
+    with contextlib.ExitStack() as stack:
+        state = stack.enter_context(scaled({"v": x}, 2))
+        y = state["v"] * x
+    return y * state["v"]
+
+
+def errstate(x):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = np.log(x)
+    return y * x
+
+
+def mapping_patterns(x):
+    match (x, {"a": 2 * x, "c": 3 * x}):
+        case (y, {"a": z}) if y > 100:
+            return y * z
+        case (y, {"b": z}):
+            return 5 * z
+        case (y, {"a": z, **rest}):
+            return y * z * rest["c"]
+
+
+class Point:
+    __match_args__ = ("a", "b")
+
+    def __init__(self, a, b):
+        self.a = a
+        self.b = b
+
+
+def class_patterns(x):
+    total = 0.0
+    for shape in (Point(x, 2 * x), [x, 1.0, x * x], x * 5, "text", 7, None):
+        match shape:
+            case Point(a, b=b) if b > 100:
+                total += a
+            case Point(a, b):
+                total += a * b
+            case [first, *_, last]:
+                total += first * last
+            case float(v):
+                total += v * x
+            case str() | None:
+                total += x
+            case other:
+                total += other * x
+    return total
+
+
+PROGRAMS = [
+    with_else_and_finally, finally_that_returns, finally_that_breaks, loop_with_continue,
+    thrown_in_a_callee_after_an_effect, thrown_two_calls_down, a_value_in_an_exception,
+    thrown_by_a_method_and_a_callable_object, nested_and_chained, raised_again, unbound_names,
+    conditions_that_raise, groups, a_group_of_one, suppressing_manager, several_managers,
+    a_manager_that_restores, a_generator_manager_that_catches, an_exit_stack, errstate,
+    mapping_patterns, class_patterns,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_gradients(program):
+    assert withgradient(program, 1.3)[0] == program(1.3)
+    check_gradient(program, 1.3)
+
+
+@pytest.mark.parametrize("program", [caught_or_not, returned_through_finally])
+@pytest.mark.parametrize("x", [2.0, -2.0])
+def test_with_and_without_an_exception(program, x):
+    check_gradient(program, x)
+
+
+def test_an_exception_that_nobody_catches_is_the_users():
+    def f(x):
+        try:
+            return x / 0
+        finally:
+            log.append(sys.exc_info()[0])
+
+    log = []
+    with pytest.raises(ZeroDivisionError) as caught:
+        gradient(f, 2.0)
+    assert log == [ZeroDivisionError]
+    lines = [e.line for e in traceback.extract_tb(caught.value.__traceback__)]
+    assert "return x / 0" in lines
+
+
+def test_what_is_being_handled_is_as_in_the_plain_program():
+    def f(x):
+        try:
+            [][0]
+        except IndexError as error:
+            seen.append(sys.exception() is error)
+            try:
+                {}["a"]
+            except KeyError as inner:
+                seen.append(inner.__context__ is error)
+            seen.append(sys.exception() is error)
+        seen.append(sys.exception())
+        return x * x
+
+    seen = []
+    assert gradient(f, 3.0) == (6.0,)
+    assert seen == [True, True, True, None]
+    assert sys.exception() is None
+
+
+def test_the_traceback_of_a_caught_exception_shows_the_users_lines():
+    def thrower(x):
+        return x / 0  # in the callee
+
+    def f(x):
+        try:
+            y = thrower(x)  # the call
+        except ZeroDivisionError as error:
+            shown.extend(e.line for e in traceback.extract_tb(error.__traceback__))
+            y = x
+        return y * x
+
+    shown = []
+    assert gradient(f, 3.0) == (6.0,)
+    assert shown[0] == "y = thrower(x)  # the call"
+    assert shown[-1] == "return x / 0  # in the callee"
+
+
+def test_effects_happen_once_and_in_order():
+    def f(x):
+        try:
+            log.append("try")
+            try:
+                log.append("inner")
+                raise ValueError
+            finally:
+                log.append("finally")
+        except ValueError:
+            log.append("except")
+        else:
+            log.append("else")
+        return x * 2
+
+    log = []
+    gradient(f, 1.0)
+    expected, log = log, []
+    f(1.0)
+    assert log == expected
+
+
+def test_a_pullback_may_be_called_again():
+    y, back = pullback(thrown_two_calls_down, 1.5)
+    assert y == thrown_two_calls_down(1.5)
+    assert back(1.0) == back(1.0) == (pytest.approx(6 * 1.5**2),)
+
+
+def test_effects_lost_in_a_compiled_caller_are_refused():
+    def f(x):
+        items = [3.0, 2.0]
+
+        def key(v):
+            if v < 2.5:
+                raise KeyError
+            return v * x
+
+        try:
+            items.sort(key=key)
+        except KeyError:
+            pass
+        return x * items[0]
+
+    try:
+        assert gradient(f, 2.0) == (3.0,)
+    except UnsupportedError as error:
+        assert "raised an exception" in str(error)
+
+
+def test_a_generator_that_is_not_handled_reports_the_with_statement():
+    def f(x):
+        with x:
+            return x
+
+    with pytest.raises(TypeError, match="does not support the context manager protocol"):
+        gradient(f, 1.0)

@@ -1,0 +1,351 @@
+"""Generators: lazy and infinite, with send, throw, close and yield from."""
+
+import gc
+import inspect
+import math
+
+import pytest
+
+from morula import gradient, pullback, withgradient
+from morula.testing import check_gradient
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+def powers(x, n):
+    t = x
+    for _ in range(n):
+        yield t
+        t = t * x
+
+
+def in_a_loop(x):
+    s = 0.0
+    for v in powers(x, 4):
+        s = s + v * x
+    return s
+
+
+def an_expression(x):
+    return sum(v * v for v in [x, 2 * x, 3 * x] if v < 4)
+
+
+def as_a_list(x):
+    return sum(list(powers(x, 3)))
+
+
+def unpacked_and_collected(x):
+    a, b, c = powers(x, 3)
+    d = dict((i, v) for i, v in enumerate(powers(x, 2)))  # noqa: C402
+    first, *rest = powers(x, 4)
+    return a * b + c + max(powers(x, 3)) * d[1] + first * rest[-1]
+
+
+def sending(x):
+    def average():
+        total, n = 0.0, 0
+        while True:
+            v = yield total / max(n, 1)
+            total = total + v
+            n += 1
+
+    a = average()
+    next(a)
+    a.send(x)
+    a.send(x * x)
+    return a.send(3 * x) ** 2
+
+
+def delegating(x):
+    def inner(y):
+        z = yield y * 2
+        return z * y
+
+    def outer(y):
+        r = yield from inner(y)
+        yield r * 3
+
+    o = outer(x)
+    a = next(o)
+    return a * o.send(a)
+
+
+def delegating_to_a_list(x):
+    def outer():
+        yield from [x, x * x]
+        yield from (v * x for v in (x, 2.0))
+
+    return math.prod(outer())
+
+
+def infinite(x):
+    def count(y):
+        while True:
+            yield y
+            y = y * 1.1
+
+    s = 0.0
+    for i, v in enumerate(count(x)):
+        if i == 5:
+            break
+        s = s + v * v
+    return s
+
+
+def throwing(x):
+    def g():
+        try:
+            yield x
+            yield x * x
+        except ValueError:
+            yield x**3
+
+    it = g()
+    return next(it) * it.throw(ValueError("now"))
+
+
+def zipped_and_mapped(x):
+    return sum(a * b for a, b in zip(powers(x, 3), map(math.sin, powers(x, 3)), strict=True))
+
+
+class Tree:
+    def __init__(self, v, *kids):
+        self.v = v
+        self.kids = kids
+
+    def walk(self):
+        yield self.v
+        for kid in self.kids:
+            yield from kid.walk()
+
+
+def a_recursive_generator(x):
+    return math.prod(Tree(x, Tree(x * 2), Tree(x * x, Tree(3 * x))).walk())
+
+
+def changing_what_is_outside(x):
+    state = {"v": x}
+
+    def g():
+        for i in range(3):
+            state["v"] = state["v"] * x + i
+            yield state["v"]
+
+    s = 1.0
+    for v in g():
+        s = s * v + state["v"]
+        state["v"] = state["v"] * 2
+    return s * state["v"]
+
+
+def the_returned_value(x):
+    def g():
+        yield x
+        return x * x
+
+    it = g()
+    y = next(it)
+    try:
+        next(it)
+    except StopIteration as stop:
+        return y * stop.value
+
+
+def nested_loops(x):
+    def g():
+        for i in range(3):
+            if i == 1:
+                continue
+            for j in range(i):
+                yield x * j
+            yield x * x * i
+
+    return sum(v * v for v in g())
+
+
+def keywords_and_stars(x):
+    def g(a, *args, k=2.0, **kwargs):
+        yield a * k
+        yield from args
+        yield kwargs["z"]
+
+    return math.prod(g(x, x * x, k=x, z=3 * x))
+
+
+PROGRAMS = [
+    in_a_loop, an_expression, as_a_list, unpacked_and_collected, sending, delegating,
+    delegating_to_a_list, infinite, throwing, zipped_and_mapped, a_recursive_generator,
+    changing_what_is_outside, the_returned_value, nested_loops, keywords_and_stars,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_gradients(program):
+    assert withgradient(program, 1.3)[0] == program(1.3)
+    check_gradient(program, 1.3)
+
+
+def test_nothing_is_consumed_that_the_plain_program_would_not_consume():
+    def f(x):
+        def g():
+            for i in range(10**9):
+                log.append(i)
+                yield x * i
+
+        it = g()
+        assert not log
+        next(it)
+        return next(it) * x
+
+    log = []
+    assert gradient(f, 3.0) == (6.0,)
+    assert log == [0, 1]
+
+
+def test_it_is_pythons_own_generator():
+    def f(x):
+        g = powers(x, 3)
+        seen.append((inspect.isgenerator(g), g.__name__, g.__qualname__))
+        return next(g)
+
+    seen = []
+    gradient(f, 2.0)
+    assert seen == [(True, "powers", "powers")]
+
+
+def test_close_runs_what_stands_in_finally():
+    def f(x):
+        def g():
+            try:
+                yield x
+                yield x
+            finally:
+                state["v"] = state["v"] * x
+                log.append("closed")
+
+        state = {"v": x}
+        it = g()
+        y = next(it)
+        it.close()
+        return y * state["v"]
+
+    log = []
+    assert gradient(f, 3.0) == (27.0,)
+    assert log == ["closed"]
+
+
+def test_an_exception_in_a_generator_that_is_caught_outside():
+    def f(x):
+        state = {"v": x}
+
+        def g():
+            yield x
+            state["v"] = state["v"] * x
+            raise KeyError
+
+        s = 0.0
+        try:
+            for v in g():
+                s = s + v * x
+        except KeyError:
+            s = s * state["v"]
+        return s
+
+    check_gradient(f, 1.3)
+
+
+def test_a_stop_iteration_inside_becomes_a_runtime_error():
+    def f(x):
+        def g():
+            yield x
+            raise StopIteration
+
+        return sum(g())
+
+    with pytest.raises(RuntimeError, match="generator raised StopIteration"):
+        gradient(f, 1.0)
+
+
+def test_a_pullback_may_be_called_again():
+    y, back = pullback(changing_what_is_outside, 1.5)
+    assert y == changing_what_is_outside(1.5)
+    assert back(1.0) == back(1.0)
+
+
+def test_a_long_generator_has_no_recursion_limit():
+    def f(x):
+        s = 0.0
+        for v in (x * i for i in range(20000)):
+            s = s + v
+        return s
+
+    assert gradient(f, 1.0) == (pytest.approx(20000 * 19999 / 2),)
+    gc.collect()
+
+
+# -- coroutines ------------------------------------------------------------------------------------
+
+
+def drive(coroutine):
+    """What a coroutine returns that awaits nothing that suspends it."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError
+
+
+def awaiting(x):
+    async def square(y):
+        return y * y
+
+    async def main():
+        a = await square(x)
+        return a * await square(a + x)
+
+    return drive(main())
+
+
+class Later:
+    def __init__(self, v):
+        self.v = v
+
+    def __await__(self):
+        yield
+        return self.v * 2
+
+    async def __aenter__(self):
+        return self.v
+
+    async def __aexit__(self, *error):
+        self.v = self.v * 3
+
+    def __aiter__(self):
+        self.n = 0
+        return self
+
+    async def __anext__(self):
+        self.n += 1
+        if self.n > 3:
+            raise StopAsyncIteration
+        return self.v * self.n
+
+
+def asynchronous_with_and_for(x):
+    async def main():
+        later = Later(x)
+        async with later as v:
+            y = v * x
+        async for w in later:
+            y = y + w * x
+        return y * await later
+
+    coroutine = main()
+    coroutine.send(None)
+    return drive(coroutine)
+
+
+@pytest.mark.parametrize("program", [awaiting, asynchronous_with_and_for])
+def test_coroutines(program):
+    assert withgradient(program, 1.3)[0] == program(1.3)
+    check_gradient(program, 1.3)
