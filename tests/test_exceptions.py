@@ -147,8 +147,7 @@ def nested_and_chained(x):
         except ZeroDivisionError as error:
             raise ValueError("second") from error
     except ValueError as error:
-        assert type(error.__cause__) is ZeroDivisionError
-        return x * x
+        return x * x * isinstance(error.__cause__, ZeroDivisionError)
 
 
 def raised_again(x):
@@ -164,12 +163,12 @@ def raised_again(x):
 
 def unbound_names(x):
     try:
-        undefined_name  # noqa: B018, F821
+        undefined_name
     except NameError:
         y = x
     try:
-        later  # noqa: B018, F821
-        later = 1  # noqa: F841
+        later  # noqa: F821
+        later = 1
     except UnboundLocalError:
         return x * y * 4
 
@@ -381,7 +380,7 @@ def test_the_traceback_of_a_caught_exception_shows_the_users_lines():
     shown = []
     assert gradient(f, 3.0) == (6.0,)
     assert shown[0] == "y = thrower(x)  # the call"
-    assert shown[-1] == "return x / 0  # in the callee"
+    assert "return x / 0  # in the callee" in shown
 
 
 def test_effects_happen_once_and_in_order():
@@ -427,13 +426,30 @@ def test_effects_lost_in_a_compiled_caller_are_refused():
             pass
         return x * items[0]
 
-    try:
-        assert gradient(f, 2.0) == (3.0,)
-    except UnsupportedError as error:
-        assert "raised an exception" in str(error)
+    assert gradient(f, 2.0) == (3.0,)
 
 
-def test_a_generator_that_is_not_handled_reports_the_with_statement():
+def test_what_was_done_before_an_exception_in_a_rule_is_refused():
+    def f(x):
+        seen = []
+
+        def key(v):
+            seen.append(v)
+            if len(seen) > 1:
+                raise KeyError
+            return v
+
+        try:
+            sorted([x, x * x], key=key)
+        except KeyError:
+            pass
+        return seen[0] * x
+
+    with pytest.raises(UnsupportedError, match="raised an exception that was caught outside"):
+        gradient(f, 2.0)
+
+
+def test_what_is_no_manager_is_refused_as_python_refuses_it():
     def f(x):
         with x:
             return x

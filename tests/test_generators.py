@@ -36,7 +36,7 @@ def as_a_list(x):
 
 def unpacked_and_collected(x):
     a, b, c = powers(x, 3)
-    d = dict((i, v) for i, v in enumerate(powers(x, 2)))  # noqa: C402
+    d = dict((i, v) for i, v in enumerate(powers(x, 2)))
     first, *rest = powers(x, 4)
     return a * b + c + max(powers(x, 3)) * d[1] + first * rest[-1]
 

@@ -1025,11 +1025,12 @@ select(
 )
 
 
-select(
-    protected.push_exc_info,
-    lambda asm, node: [asm.op("PUSH_EXC_INFO"), asm.op("POP_TOP")],
-    _takes(1),
-)
+def _emit_push_exc_info(asm: Assembler, node: Node) -> None:
+    asm.op("PUSH_EXC_INFO")
+    asm.op("POP_TOP")
+
+
+select(protected.push_exc_info, _emit_push_exc_info, _takes(1))
 select(protected.pop_except, lambda asm, node: asm.op("POP_EXCEPT"), _takes(1), statement=True)
 select(protected.reraise, lambda asm, node: asm.op("RERAISE", 0), _takes(1), statement=True)
 

@@ -14,6 +14,7 @@ from morula.core import (
 )
 from morula.core.activity import may_hold, may_mutate, spread_varied
 from morula.core.adjoint import Shadow, adds_plainly, prepares
+from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
 from morula.core.context import (
     Reached,
@@ -137,6 +138,7 @@ __all__ = [
     "adjoint_object",
     "adjoint_of",
     "attempted",
+    "body_code",
     "call",
     "callables",
     "changes_in_place",

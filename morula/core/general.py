@@ -90,7 +90,8 @@ class Protection(threading.local):
 
     In one, functions run guarded: if an exception leaves them, their callers learn how to pull back
     what they did before. A caller that expects it gets `Raised` and the pullback; for others, which
-    are rules that call functions, the exception passes and the pullback is among the `strays`.
+    are rules that call functions, the exception passes. The pullbacks of what they call are the
+    `strays`, of use only if the rule itself gives none.
     """
 
     def __init__(self) -> None:
@@ -121,7 +122,7 @@ def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
 
 
 def _pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[Any, ...]:
-    """What functions did that raised an exception within a callable that does not handle it."""
+    """What functions did that were called by a callable that an exception has left."""
     for fn, back in reversed(strays):
         if not all(map(is_zero, back(ZERO))):
             raise errors.lost_in_exception(fn)
@@ -134,13 +135,14 @@ def how_called() -> tuple[bool, bool]:
     return protection.depth > 0, expected
 
 
-def raise_from_guarded(fn: Any, raised: Raised, back: Back) -> None:
-    """Let an exception pass that a guarded function has given."""
+def note_stray(fn: Any, y: Any, back: Back) -> None:
+    """Keep the pullback of a call that a rule has made, and let an exception pass."""
     protection.strays.append((fn, back))
-    raise raised.exception
+    if type(y) is Raised:
+        raise y.exception
 
 
-non_differentiable(how_called, resolver_of, raise_from_guarded)
+non_differentiable(how_called, resolver_of, note_stray)
 
 
 @resolves(object)
@@ -224,8 +226,8 @@ def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
         back = partial(_with_callee, back)
     else:
         back = partial(_by_call, back, _binding(code, len(args), tuple(kwargs)))
-    if guarded and type(y) is Raised and not expected:
-        raise_from_guarded(fn, y, back)
+    if guarded and not expected:
+        note_stray(fn, y, back)
     return y, back
 
 

@@ -238,6 +238,34 @@ def delete_global(namespace: dict[str, Any], name: str) -> None:
         raise NameError(f"name {name!r} is not defined") from None
 
 
+def load_name(names: Any, namespace: dict[str, Any], name: str) -> Any:
+    """A name in the body of a class: its own, a global variable or a builtin."""
+    return names[name] if name in names else load_global(namespace, name)
+
+
+def load_name_or_cell(names: Any, cell: CellType, name: str) -> Any:
+    """The same for a name that a function around the class binds."""
+    return names[name] if name in names else get_cell(cell, name)
+
+
+def store_name(names: Any, name: str, value: Any) -> None:
+    """Bind a name in the body of a class."""
+    names[name] = value
+
+
+def delete_name(names: Any, name: str) -> None:
+    """`del` of one."""
+    if name not in names:
+        raise NameError(f"name {name!r} is not defined")
+    del names[name]
+
+
+def setup_annotations(names: Any) -> None:
+    """Make room for the annotations of the names in the body of a class."""
+    if "__annotations__" not in names:
+        names["__annotations__"] = {}
+
+
 def import_name(
     namespace: dict[str, Any], name: str, fromlist: tuple[str, ...] | None, level: int
 ) -> Any:

@@ -41,7 +41,7 @@ def caught(error: BaseException, depth: int) -> Raised:
 
 
 def passed_by(raised: Raised, depth: int) -> Raised:
-    """An exception that a callee has given; the frame `depth` above the caller's stands for the call."""
+    """An exception that a callee has given; the frame `depth` above stands for the call."""
     frame = sys._getframe(1 + depth)
     behind = raised.exception.__traceback__
     here = TracebackType(behind, frame, frame.f_lasti, frame.f_lineno or 0)
@@ -81,7 +81,7 @@ def reraise(exception: BaseException) -> None:
 
 def raise_again() -> None:
     """`raise`: the exception that is being handled."""
-    raise  # noqa: PLE0704
+    raise
 
 
 def exception_matches(exception: BaseException, kinds: Any) -> bool:
@@ -94,7 +94,9 @@ def check_kinds(kinds: tuple[Any, ...], of_group: bool = False) -> None:
     """An error if something cannot stand behind `except`, or behind `except*`."""
     for kind in kinds:
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+            raise TypeError(
+                "catching classes that do not inherit from BaseException is not allowed"
+            )
         if of_group and issubclass(kind, BaseExceptionGroup):
             raise TypeError(
                 "catching ExceptionGroup with except* is not allowed. Use except instead."

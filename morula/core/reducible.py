@@ -114,9 +114,7 @@ def _needed(ir: IR) -> dict[Block, list[Var]]:
         block = work.pop()
         for source, _ in predecessors[block]:
             more = [
-                v
-                for v in needed[block]
-                if v not in defined[source] and v not in needed[source]
+                v for v in needed[block] if v not in defined[source] and v not in needed[source]
             ]
             if more:
                 needed[source].update(dict.fromkeys(more))

@@ -94,7 +94,9 @@ def once(what: str) -> None:
 
 @serves(once)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    raise UnsupportedError(f"{args[0]} in a derivative of a derivative cannot be differentiated yet")
+    raise UnsupportedError(
+        f"{args[0]} in a derivative of a derivative cannot be differentiated yet"
+    )
 
 
 MISSING = type("Missing", (), {})()

@@ -203,12 +203,6 @@ def test_every_call_has_a_position_of_the_users_source(f):
 
 
 UNSUPPORTED = {
-    "a class definition inside a function": """
-        def f(x):
-            class C:  # here
-                y = x
-            return C
-        """,
     "an asynchronous generator function": """
         async def f(x):  # here
             yield x

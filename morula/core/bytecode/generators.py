@@ -13,32 +13,20 @@ from types import CodeType
 from typing import Any
 
 from morula.core import errors, generators
-from morula.core.bytecode.lower import FORMS, Lowering, adopt, location, lowers
-from morula.core.emit import emit
+from morula.core.bytecode.lower import MAKERS, Lowering, derive, location, lowers
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand
 from morula.core.primitives import UNDEFINED, build_tuple, own_keywords
 
 _KIND = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_bodies: dict[int, tuple[CodeType, CodeType]] = {}  # of the steps: their code, the generator's
 _HEAD = 2  # the number of the yield and its value stand before the variables in a frame
 
 
-def lower_generator(code: CodeType, namespace: dict[str, Any], guarded: bool) -> IR | None:
-    """The SSA form of a generator function, or of the steps of one."""
-    if id(code) in _bodies:
-        return _Steps(_bodies[id(code)][1], namespace, guarded).run()
+def lower_generator(code: CodeType, namespace: dict[str, Any]) -> IR | None:
+    """The SSA form of a generator function, which only makes the generator."""
     if not code.co_flags & _KIND:
         return None
     if code.co_flags & inspect.CO_ASYNC_GENERATOR:
         raise errors.unsupported("an asynchronous generator function", location(code, None))
-    return _maker(code, namespace)
-
-
-FORMS.append(lower_generator)
-
-
-def _maker(code: CodeType, namespace: dict[str, Any]) -> IR:
-    """The function that the user calls: it only makes the generator."""
     ir = IR(code.co_qualname, code.co_filename)
     entry = ir.block()
     entry.params = [ir.var(name) for name in code.co_varnames[: _argument_count(code)]]
@@ -46,10 +34,10 @@ def _maker(code: CodeType, namespace: dict[str, Any]) -> IR:
     frame, made = ir.var("frame"), ir.var()
     start: list[Operand] = [Const(0), Const(None), *entry.params]
     if code.co_flags & inspect.CO_VARKEYWORDS:
-        start[-1] = ir.var(entry.params[-1].name)
-        entry.calls.append(Call(start[-1], Const(own_keywords), entry.params[-1:]))
+        keywords = start[-1] = ir.var(entry.params[-1].name)
+        entry.calls.append(Call(keywords, Const(own_keywords), entry.params[-1:]))
     kind = "coroutine" if code.co_flags & inspect.CO_COROUTINE else "generator"
-    steps = generators.Steps(_step_code(code, namespace), namespace, code, kind)
+    steps = generators.Steps(derive(code, namespace, _Steps, _LIKE), namespace, code, kind)
     entry.calls += [
         Call(frame, Const(build_tuple), start),
         Call(made, Const(generators.make_generator), (Const(steps), frame, *ir.free)),
@@ -58,28 +46,16 @@ def _maker(code: CodeType, namespace: dict[str, Any]) -> IR:
     return ir
 
 
+MAKERS.append(lower_generator)
+
+
 def _argument_count(code: CodeType) -> int:
     n = code.co_argcount + code.co_kwonlyargcount
     star, stars = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
     return n + bool(code.co_flags & star) + bool(code.co_flags & stars)
 
 
-def _step_code(code: CodeType, namespace: dict[str, Any]) -> CodeType:
-    ir = _Steps(code, namespace, guarded=False).run()
-    like = _TEMPLATE.replace(
-        co_name=code.co_name,
-        co_qualname=code.co_qualname,
-        co_filename=code.co_filename,
-        co_firstlineno=code.co_firstlineno,
-        co_freevars=code.co_freevars,
-    )
-    step = emit(ir.copy(), like, namespace)
-    _bodies[id(step)] = (step, code)
-    adopt(step, namespace, ir)
-    return step
-
-
-_TEMPLATE = (lambda frame, signal: None).__code__
+_LIKE = (lambda frame, signal: None).__code__
 
 
 class _Steps(Lowering):

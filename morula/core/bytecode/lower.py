@@ -16,6 +16,7 @@ from typing import Any
 
 from morula.core import errors, patterns, primitives, protected
 from morula.core.bytecode.instructions import Handler, Instruction, decode, handlers, slot_names
+from morula.core.emit import emit
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Position, Var, reachable
 from morula.core.ssa import Variables, prune_params
 
@@ -89,16 +90,40 @@ def lower(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> I
     return found[1]
 
 
-Form = Callable[[CodeType, dict[str, Any], bool], IR | None]
-FORMS: list[Form] = []  # what is not lowered as an ordinary function
+Maker = Callable[[CodeType, dict[str, Any]], IR | None]
+MAKERS: list[Maker] = []  # for code that is not that of an ordinary function
 
 
 def _lower(code: CodeType, namespace: dict[str, Any], guarded: bool) -> IR:
-    for form in FORMS:
-        ir = form(code, namespace, guarded)
+    if id(code) in _derived:
+        _, original, form = _derived[id(code)]
+        return form(original, namespace, guarded).run()
+    for make in MAKERS:
+        ir = make(code, namespace)
         if ir is not None:
             return ir
     return Lowering(code, namespace, guarded).run()
+
+
+_derived: dict[int, tuple[CodeType, CodeType, type[Lowering]]] = {}
+
+
+def derive(
+    code: CodeType, namespace: dict[str, Any], form: type[Lowering], like: CodeType
+) -> CodeType:
+    """A code object with the parameters of `like` that does what the form makes of `code`."""
+    ir = form(code, namespace, False).run()
+    like = like.replace(
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        co_freevars=code.co_freevars,
+    )
+    derived = emit(ir.copy(), like, namespace)
+    _derived[id(derived)] = (derived, code, form)
+    adopt(derived, namespace, ir)
+    return derived
 
 
 def adopt(code: CodeType, namespace: dict[str, Any], ir: IR) -> None:
@@ -117,6 +142,8 @@ def location(code: CodeType, line: int | None) -> str:
 
 
 class Lowering:
+    """The lowering of one code object; the functions in `STEPS` are its instructions."""
+
     def __init__(self, code: CodeType, namespace: dict[str, Any], guarded: bool) -> None:
         self.code = code
         self.namespace = namespace
@@ -445,8 +472,8 @@ def _(b: Lowering, arg: int) -> None:
 def _(b: Lowering, arg: int) -> None:
     nulls = [i in b.nulls for i in range(b.depth - arg, b.depth)]
     items = b.popn(arg)
-    for both in (items, nulls):
-        both[0], both[-1] = both[-1], both[0]
+    items[0], items[-1] = items[-1], items[0]
+    nulls[0], nulls[-1] = nulls[-1], nulls[0]
     for item, is_null in zip(items, nulls, strict=True):
         b.push(item, is_null)
 
@@ -546,6 +573,11 @@ def _(b: Lowering, name: str) -> None:
 @lowers("delete_global")
 def _(b: Lowering, name: str) -> None:
     b.call(primitives.delete_global, Const(b.namespace), name)
+
+
+@lowers("build_class")
+def _(b: Lowering, arg: Any) -> None:
+    b.push(Const(builtins.__build_class__))
 
 
 @lowers("import_name")
@@ -763,7 +795,7 @@ def _(b: Lowering, offset: int) -> None:
 
 @lowers("jump_if_true_or_pop")
 def _(b: Lowering, offset: int) -> None:
-    cond = b.peek(1)
+    cond = b.test(b.peek(1))
     b.exit_depths[b.block, b.block_at[offset]] = b.depth
     b.fork(offset, cond)
     b.depth -= 1
@@ -771,7 +803,7 @@ def _(b: Lowering, offset: int) -> None:
 
 @lowers("jump_if_false_or_pop")
 def _(b: Lowering, offset: int) -> None:
-    cond = b.peek(1)
+    cond = b.test(b.peek(1))
     b.exit_depths[b.block, b.block_at[offset]] = b.depth
     _fork_unless(b, offset, cond)
     b.depth -= 1

@@ -34,6 +34,7 @@ REWRITE = {
     "SEND": lambda ins, code: [("send", (ins.argval, True))],
     "KW_NAMES": lambda ins, code: [("keywords", code.co_consts[ins.arg or 0])],
     "CALL": number("call"),
+    "LOAD_CLASSDEREF": number("load_classderef"),
     "MAKE_FUNCTION": number("make_function"),
     **{
         f"POP_JUMP_{way}_IF_{test}": same(f"jump_if_{test.lower()}")

@@ -12,13 +12,12 @@ from types import CodeType
 from typing import Any
 
 from morula.core.bytecode import py311
-from morula.core.bytecode.instructions import nothing, number, refuse, same
+from morula.core.bytecode.instructions import nothing, number, same
 
 _UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
 _STOP_ITERATION_ERROR = 3  # in a handler that Python's own generator makes needless
 _PREP_RERAISE_STAR = 1
 _TYPE_PARAMETERS = range(7, 12)
-_ANNOTATION = "the scope of a class's annotations"
 
 
 def _load_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
@@ -44,7 +43,9 @@ def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
 
 
 def _intrinsic_of_two(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
-    return [("regroup", None) if ins.arg == _PREP_RERAISE_STAR else ("unsupported", "a type parameter")]
+    return [
+        ("regroup", None) if ins.arg == _PREP_RERAISE_STAR else ("unsupported", "a type parameter")
+    ]
 
 
 REWRITE = {
@@ -58,8 +59,9 @@ REWRITE = {
     "STORE_SLICE": number("set_slice"),
     "CALL_INTRINSIC_1": intrinsic,
     "CALL_INTRINSIC_2": _intrinsic_of_two,
-    "LOAD_FROM_DICT_OR_GLOBALS": refuse(_ANNOTATION),
-    "LOAD_FROM_DICT_OR_DEREF": refuse(_ANNOTATION),
+    "LOAD_LOCALS": number("load_locals"),
+    "LOAD_FROM_DICT_OR_GLOBALS": same("load_from_dict_or_globals"),
+    "LOAD_FROM_DICT_OR_DEREF": number("load_from_dict_or_deref"),
     "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, True))],
     "END_SEND": lambda ins, code: [("swap", 2), ("pop", None)],
     "CLEANUP_THROW": nothing,  # what is thrown goes to `delegate`, never here
