@@ -20,6 +20,7 @@ from morula.core.errors import (
 from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
+from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
 
 del _rules
 
@@ -42,11 +43,16 @@ __all__ = [
     "frule",
     "grad",
     "gradient",
+    "hook",
+    "ignore_derivatives",
+    "isderiving",
+    "nestlevel",
     "non_differentiable",
     "project_to",
     "pullback",
     "rrule",
     "scalar_rule",
+    "showgrad",
     "value_and_grad",
     "withgradient",
 ]

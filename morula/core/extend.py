@@ -49,6 +49,7 @@ from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
 from morula.core.registry import (
     Rule,
+    called_whole,
     exactly,
     find_rrule,
     frule,
@@ -139,6 +140,7 @@ __all__ = [
     "attempted",
     "call",
     "callables",
+    "called_whole",
     "changes_in_place",
     "cheap",
     "coarse_detail",

@@ -24,6 +24,7 @@ from morula.rules import (
     parts,
     sets,
     shadows,
+    steering,
     structures,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "parts",
     "sets",
     "shadows",
+    "steering",
     "structures",
 ]
