@@ -21,6 +21,7 @@ from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
+from morula.rules.vectors import ravel
 
 del _rules
 
@@ -50,6 +51,7 @@ __all__ = [
     "non_differentiable",
     "project_to",
     "pullback",
+    "ravel",
     "rrule",
     "scalar_rule",
     "showgrad",

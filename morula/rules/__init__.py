@@ -26,6 +26,7 @@ from morula.rules import (
     shadows,
     steering,
     structures,
+    vectors,
 )
 
 __all__ = [
@@ -54,4 +55,5 @@ __all__ = [
     "shadows",
     "steering",
     "structures",
+    "vectors",
 ]
