@@ -20,6 +20,7 @@ from morula.core.errors import (
 from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
+from morula.rules.checkpoints import checkpoint
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
 from morula.rules.vectors import ravel
 
@@ -39,6 +40,7 @@ __all__ = [
     "Thunk",
     "UnsupportedError",
     "ZeroTangent",
+    "checkpoint",
     "code_adjoint",
     "code_ir",
     "frule",

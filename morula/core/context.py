@@ -48,6 +48,13 @@ def forget(x: Any) -> None:
         _adjoints.current.pop(id(x), None)
 
 
+def share_adjoint(old: Any, new: Any) -> None:
+    """`new` stands for `old`: what has reached this in the running reverse pass is of that."""
+    table = _adjoints.current
+    assert table is not None
+    table[id(new)] = (new, adjoint_of(old))
+
+
 def is_reached(x: Any) -> bool:
     """Has a cotangent that is not zero reached the mutable value `x`?"""
     adjoint = adjoint_if_any(x)
@@ -102,11 +109,16 @@ depth = Depth()
 
 def call_plainly(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`fn(*args, **kwargs)` within differentiated code, where nothing in it needs a derivative."""
-    depth.level += 1
+    go_deeper(1)
     try:
         return fn(*args, **kwargs)
     finally:
-        depth.level -= 1
+        go_deeper(-1)
+
+
+def go_deeper(levels: int) -> None:
+    """What is called as it is from now on counts as so much deeper in differentiation."""
+    depth.level += levels
 
 
 class Reached:

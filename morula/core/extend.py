@@ -42,7 +42,7 @@ from morula.core.cotangents import (
     scale,
     unthunk,
 )
-from morula.core.errors import CotangentError, UnsupportedError, no_rule
+from morula.core.errors import CotangentError, DifferentiationError, UnsupportedError, no_rule
 from morula.core.general import attempted, call, opaque, protection, python_function, resolves
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
@@ -119,6 +119,7 @@ __all__ = [
     "Const",
     "Contents",
     "CotangentError",
+    "DifferentiationError",
     "IteratorOver",
     "Known",
     "NoTangent",

@@ -81,7 +81,7 @@ def reraise(exception: BaseException) -> None:
 
 def raise_again() -> None:
     """`raise`: the exception that is being handled."""
-    raise  # noqa: PLE0704
+    raise
 
 
 def exception_matches(exception: BaseException, kinds: Any) -> bool:

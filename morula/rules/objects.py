@@ -298,7 +298,7 @@ def through(custom: Any, x: Any, name: str) -> Attribute:
         return getattr(x, name), to_object if name == "__self__" else to_nobody
     if type(x) is partial and name in ("func", "args", "keywords"):
         return getattr(x, name), lambda ȳ: Tangent[partial]({name: ȳ})
-    if type(x) is local:
+    if isinstance(x, local):
         return getattr(x, name), unknown(x, name)
     return plain_attribute(x, name)
 

@@ -171,7 +171,7 @@ class Node:
         return new
 
 
-def form_of(x: Any, leaves: list[Any], known: dict[int, Any]) -> Any:
+def form_of(x: Any, leaves: list[Any], known: dict[Any, Any]) -> Any:
     """The form of a structure; `leaves` gets its numbers, `known` holds the containers so far."""
     if is_leaf(x):
         start = known.get("size", 0)
