@@ -42,7 +42,13 @@ from morula.core.cotangents import (
     scale,
     unthunk,
 )
-from morula.core.errors import CotangentError, DifferentiationError, UnsupportedError, no_rule
+from morula.core.errors import (
+    ConvergenceError,
+    CotangentError,
+    DifferentiationError,
+    UnsupportedError,
+    no_rule,
+)
 from morula.core.general import attempted, call, opaque, protection, python_function, resolves
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
@@ -118,6 +124,7 @@ __all__ = [
     "Calls",
     "Const",
     "Contents",
+    "ConvergenceError",
     "CotangentError",
     "DifferentiationError",
     "IteratorOver",
