@@ -10,6 +10,7 @@ from morula.core.cotangents import NoTangent, Tangent, Thunk, ZeroTangent, proje
 from morula.core.errors import (
     AmbiguousRuleError,
     ArgumentError,
+    ConvergenceError,
     CotangentError,
     DifferentiationError,
     NoRuleError,
@@ -20,12 +21,17 @@ from morula.core.errors import (
 from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
+from morula.rules.checkpoints import checkpoint
+from morula.rules.implicit import fixed_point, implicit_rule
+from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
+from morula.rules.vectors import ravel
 
 del _rules
 
 __all__ = [
     "AmbiguousRuleError",
     "ArgumentError",
+    "ConvergenceError",
     "CotangentError",
     "DifferentiationError",
     "J",
@@ -37,16 +43,25 @@ __all__ = [
     "Thunk",
     "UnsupportedError",
     "ZeroTangent",
+    "checkpoint",
     "code_adjoint",
     "code_ir",
+    "fixed_point",
     "frule",
     "grad",
     "gradient",
+    "hook",
+    "ignore_derivatives",
+    "implicit_rule",
+    "isderiving",
+    "nestlevel",
     "non_differentiable",
     "project_to",
     "pullback",
+    "ravel",
     "rrule",
     "scalar_rule",
+    "showgrad",
     "value_and_grad",
     "withgradient",
 ]

@@ -47,7 +47,8 @@ def may_mutate(s: Specialiser, call: Call) -> bool:
     if call.primitive in (list_append, map_add, set_add, set_cell):
         return False  # what is under construction here
     fn = call.fn.value
-    if type(fn) is FunctionType and registry.get(fn) is None and not is_ours(fn):
+    entry = registry.get(fn)
+    if type(fn) is FunctionType and (entry is None or entry.whole) and not is_ours(fn):
         return True
     if fn in IN_PLACE_OPERATORS:
         return may_hold(s.value(call.args[0]))

@@ -19,6 +19,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.activity import is_immutable, may_hold, may_mutate, varied_variables
+from morula.core.context import call_plainly
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -72,8 +73,10 @@ from morula.core.specialise import (
     Specialiser,
     bail_out,
     bind,
+    function_of_class,
     inline_form,
     is_helper,
+    is_ours,
     may_run_twice,
 )
 from morula.core.traits import (
@@ -158,6 +161,8 @@ class Adjoint:
         if call.out in self.specialiser.counted:
             return None
         if not any(x in self.varied for x in operands):
+            if self.may_ask(call):
+                call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
             return None
         if type(call.fn) is Const:
             if is_constant(call.fn.value):
@@ -171,6 +176,19 @@ class Adjoint:
                 return pair
         self.needs_context = True
         return Pair(Const(general_call), operands, call.keywords, tuple(enumerate(operands)))
+
+    def may_ask(self, call: Call) -> bool:
+        """May a call run code that asks whether it is being differentiated?"""
+        if type(call.fn) is Var:
+            return call.fn not in self.specialiser.made
+        fn = call.fn.value  # type: ignore[union-attr]
+        if self.specialiser.callee_of(call) is not None or registry.get(fn) is not None:
+            return False
+        return (
+            function_of_class(fn, "__init__") is not None
+            if isinstance(fn, type)
+            else (type(fn) is FunctionType and not is_ours(fn))
+        )
 
     def pair_of_item(self, call: Call) -> Pair | None:
         """An item of a tuple of known length: its cotangent is a tuple with zeros beside it."""

@@ -42,6 +42,19 @@ def adjoint_if_any(x: Any) -> Any:
     return None if found is None else found[1]
 
 
+def forget(x: Any) -> None:
+    """Take away all that has reached the mutable value `x`: its adjoint object is a new one."""
+    if _adjoints.current is not None:
+        _adjoints.current.pop(id(x), None)
+
+
+def share_adjoint(old: Any, new: Any) -> None:
+    """`new` stands for `old`: what has reached this in the running reverse pass is of that."""
+    table = _adjoints.current
+    assert table is not None
+    table[id(new)] = (new, adjoint_of(old))
+
+
 def is_reached(x: Any) -> bool:
     """Has a cotangent that is not zero reached the mutable value `x`?"""
     adjoint = adjoint_if_any(x)
@@ -83,6 +96,29 @@ def enter() -> Any:
 def leave(outer: Any) -> None:
     """End a reverse pass begun by `enter`."""
     _adjoints.current = outer
+
+
+class Depth(threading.local):
+    """How deep in differentiation the code counts that is called as it is."""
+
+    level = 0
+
+
+depth = Depth()
+
+
+def call_plainly(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`fn(*args, **kwargs)` within differentiated code, where nothing in it needs a derivative."""
+    go_deeper(1)
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        go_deeper(-1)
+
+
+def go_deeper(levels: int) -> None:
+    """What is called as it is from now on counts as so much deeper in differentiation."""
+    depth.level += levels
 
 
 class Reached:

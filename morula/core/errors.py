@@ -38,6 +38,10 @@ class AmbiguousRuleError(RuleError):
     """Two rules fit the arguments and neither is more specific."""
 
 
+class ConvergenceError(DifferentiationError, ArithmeticError):
+    """An iteration did not converge, or an equation does not determine its solution."""
+
+
 class CotangentError(DifferentiationError, ValueError):
     """A cotangent is not in the space of its primal."""
 

@@ -43,13 +43,20 @@ from morula.core.cotangents import (
     scale,
     unthunk,
 )
-from morula.core.errors import CotangentError, UnsupportedError, no_rule
+from morula.core.errors import (
+    ConvergenceError,
+    CotangentError,
+    DifferentiationError,
+    UnsupportedError,
+    no_rule,
+)
 from morula.core.general import attempted, call, opaque, protection, python_function, resolves
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
 from morula.core.registry import (
     Rule,
+    called_whole,
     exactly,
     find_rrule,
     frule,
@@ -118,7 +125,9 @@ __all__ = [
     "Calls",
     "Const",
     "Contents",
+    "ConvergenceError",
     "CotangentError",
+    "DifferentiationError",
     "IteratorOver",
     "Known",
     "NoTangent",
@@ -141,6 +150,7 @@ __all__ = [
     "body_code",
     "call",
     "callables",
+    "called_whole",
     "changes_in_place",
     "cheap",
     "coarse_detail",

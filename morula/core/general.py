@@ -357,7 +357,8 @@ def separate(reversal: Reversal) -> tuple[IR, Var]:
     ]
     entry.branches = [Branch(start)]
     start.params = []
-    backward.blocks += [b for b in ir.blocks if b in reachable_from(start)]
+    adjoint = reachable_from(start)
+    backward.blocks += [b for b in ir.blocks if b in adjoint]
     kept = ir.var()
     backward.next_id = ir.next_id
     reversal.exit.calls.append(Call(kept, Const(build_tuple), [x for _, x in residuals]))

@@ -109,6 +109,7 @@ class Entry:
         "pure",
         "reverse",
         "stable",
+        "whole",
     )
 
     def __init__(self, primal: Any) -> None:
@@ -116,6 +117,7 @@ class Entry:
         self.constant = False
         self.stable = False
         self.pure = False
+        self.whole = False
         self.reverse: plum.Function | None = None
         self.forward: plum.Function | None = None
         self._cache: dict[tuple[Any, ...], Rule | None] = {}
@@ -296,6 +298,14 @@ def non_differentiable(*primals: Any) -> Any:
         entry.constant = True
         entry.changed()
     return primals[0] if len(primals) == 1 else primals
+
+
+def called_whole(*primals: Any) -> None:
+    """Declare Python functions whose own code does not say what they mean: it is never looked into."""
+    for primal in primals:
+        entry = registry.entry(primal)
+        entry.whole = True
+        entry.changed()
 
 
 def type_stable(*primals: Any) -> None:

@@ -539,9 +539,9 @@ def may_run_twice(s: Specialiser, call: Call) -> bool:
 
 
 def has_rule(fn: Any) -> bool:
-    """Is there any rule for this callable?"""
+    """Is there any rule for this callable, or is it not looked into for another reason?"""
     entry = registry.get(fn)
-    return entry is not None and entry.reverse is not None
+    return entry is not None and (entry.reverse is not None or entry.whole)
 
 
 def function_of_class(t: type, name: str) -> FunctionType | None:

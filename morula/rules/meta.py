@@ -45,6 +45,11 @@ non_differentiable(
     context.leave,
     context.adjoint_of,
     context.adjoint_if_any,
+    context.forget,
+    context.go_deeper,
+    context.share_adjoint,
+    context.is_reached,
+    context.is_reached_at,
     context.results_of,
     general.try_forward_of,
     general.forward_of,
@@ -186,6 +191,16 @@ def projected(project: Any, c: Any) -> tuple[Any, Any]:
     if project is None or c is ZERO or c is NONE:
         return c, None
     return call(project, c)
+
+
+@serves(context.call_plainly)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    context.go_deeper(1)
+    try:
+        y, back = call(*args, **kwargs)
+    finally:
+        context.go_deeper(-1)
+    return y, lambda ȳ: (NONE, *back(ȳ))
 
 
 @serves(interface.J)

@@ -294,11 +294,11 @@ def through(custom: Any, x: Any, name: str) -> Attribute:
     if type(custom) is FunctionType:
         y, back = call(custom, x, name)
         return y, lambda ȳ: back(ȳ)[1]
-    if type(x) is MethodType:
+    if type(x) in (MethodType, BuiltinFunctionType, MethodWrapperType):
         return getattr(x, name), to_object if name == "__self__" else to_nobody
     if type(x) is partial and name in ("func", "args", "keywords"):
         return getattr(x, name), lambda ȳ: Tangent[partial]({name: ȳ})
-    if type(x) is local:
+    if isinstance(x, local):
         return getattr(x, name), unknown(x, name)
     return plain_attribute(x, name)
 

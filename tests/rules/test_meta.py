@@ -77,6 +77,13 @@ def test_second_derivatives(f, x, second):
     assert D(D(f))(x) == pytest.approx(second, rel=1e-12)
 
 
+def test_the_second_derivative_through_methods_of_arrays():
+    def f(x):
+        return (x.astype(float).reshape(-1) ** 3).sum() + x.__mul__(x).sum()
+
+    np.testing.assert_allclose(D(lambda x: D(f)(x).sum())(np.array([1.0, 2.0])), [8.0, 14.0])
+
+
 def test_third_derivatives():
     assert grad(grad(grad(math.sin)))(0.3) == pytest.approx(-math.cos(0.3), rel=1e-12)
     assert D(D(D(lambda x: x**5)))(2.0) == pytest.approx(240.0, rel=1e-12)

@@ -1,0 +1,396 @@
+"""Recomputing in the place of keeping: `checkpoint`.
+
+A function that is run again must find what it found the first time: the contents of whatever is
+mutable among its arguments and captured variables, and the random numbers. Both are in a `State`,
+which is taken before the first run and brought back for the second. What the second run makes has
+other identities than what the first made; where adjoint objects are found by identity, the one
+stands for the other. That both runs gave the same is checked.
+Tests: tests/rules/test_checkpoints.py
+"""
+
+from __future__ import annotations
+
+import io
+import numbers
+import random
+import sys
+from collections import deque
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    DifferentiationError,
+    UnsupportedError,
+    adjoint_object,
+    call,
+    called_whole,
+    context,
+    is_reached,
+    is_zero,
+    non_differentiable,
+    parts_of,
+    rrule,
+)
+from morula.rules.calls import MISSING, is_same, serves
+from morula.rules.objects import slots_of
+
+
+def checkpoint(f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`f(*args, **kwargs)`, of which nothing is kept for the reverse pass: it runs `f` once more.
+
+    So memory is needed for the arguments and the result only. For the second run, lists, dicts,
+    objects and captured variables are as they were, and random numbers come anew as they came:
+    those of `random`, of NumPy's global state, and of generators that are captured, global
+    variables of the function, or among the arguments. After it all of them are as they were before it.
+    Other effects happen twice: what is printed, and what is done to global variables.
+
+    Raises:
+        DifferentiationError: the second run gave another result than the first.
+        UnsupportedError: `f` writes to an array, or returns an iterator.
+
+    >>> from morula import gradient
+    >>> gradient(lambda x: checkpoint(lambda y: y * y * x, x + 1.0), 2.0)
+    (21.0,)
+    """
+    return f(*args, **kwargs)
+
+
+called_whole(checkpoint)
+
+
+@serves(checkpoint)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    f, *rest = args
+    before = state_of((f, rest, kwargs))
+    y = context.call_plainly(f, *rest, **kwargs)
+    after = outcome_of(before, y)
+    if after.changed and is_nested():
+        raise UnsupportedError(
+            f"second derivatives of a checkpointed function that changes a {after.changed}: return "
+            "what is new in the place of changing what is there"
+        )
+
+    def checkpoint_pullback(ȳ: Any) -> tuple[Any, ...]:
+        if is_zero(ȳ) and not is_needed(after):
+            return (NONE, *[ZERO] * (len(args) + len(kwargs)))
+        run = again if is_nested() else again_whatever_happens
+        return run(before, after, (f, *rest), kwargs, ȳ)
+
+    return y, checkpoint_pullback
+
+
+def again(
+    before: State, after: Outcome, args: tuple[Any, ...], kwargs: dict[str, Any], ȳ: Any
+) -> tuple[Any, ...]:
+    """The second run, and its pullback."""
+    now = begin_again(before)
+    y, back = call(*args, **kwargs)
+    stand_in(after, y)
+    cotangents = back(ȳ)
+    bring_back(now)
+    return (NONE, *cotangents)
+
+
+def again_whatever_happens(before: State, *rest: Any) -> tuple[Any, ...]:
+    """The same; all is brought back after an exception too, which may be an interrupt."""
+    now = begin_again(before)
+    try:
+        return again(before, *rest)
+    finally:
+        bring_back(now)
+
+
+def is_nested() -> bool:
+    """Is the rule that asks differentiated itself?"""
+    return False
+
+
+@rrule(is_nested)
+def _():
+    def is_nested_pullback(ȳ):
+        return ()
+
+    return True, is_nested_pullback
+
+
+# -- what a run can change -------------------------------------------------------------------------
+
+
+def contents_of(x: Any) -> dict[Any, Any] | None:
+    """What a value holds that a run may change, by key; None: nothing."""
+    return dict(enumerate(x)) if isinstance(x, deque) else parts_of(x)
+
+
+class State:
+    """The contents of what is mutable within some values, and the states of random numbers.
+
+    `arrays` are copies, for the comparison after the first run only.
+    """
+
+    def __init__(self, values: tuple[Any, ...], containers_only: bool = False) -> None:
+        self.values = values
+        self.containers_only = containers_only
+        self.parts: dict[int, tuple[Any, dict[Any, Any]]] = {}
+        self.iterators: list[Any] = []
+        self.arrays: list[tuple[Any, Any]] = []
+        self.sources: dict[int, tuple[Any, Any]] = {}
+        self.add(values)
+
+    def add(self, values: tuple[Any, ...]) -> None:
+        """Take what can be reached from these values, and was not reached before."""
+        seen: set[int] = set()
+        waiting = list(values)
+        while waiting:
+            x = waiting.pop()
+            if id(x) in seen or id(x) in self.parts:
+                continue
+            seen.add(id(x))
+            parts = None if isinstance(x, (np.ndarray, *SOURCES)) else contents_of(x)
+            if parts is not None:
+                self.parts[id(x)] = x, parts
+                waiting += parts.values()
+            elif hasattr(type(x), "__next__") and not isinstance(x, io.IOBase):
+                self.iterators.append(x)
+            if self.containers_only:
+                continue
+            if isinstance(x, SOURCES):
+                self.sources[id(x)] = x, random_state(x)
+            elif isinstance(x, np.ndarray) and x.flags.writeable:
+                self.arrays.append((x, x.copy()))
+            elif isinstance(x, FunctionType):
+                waiting += globals_of_interest(x)
+
+
+SOURCES = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
+GLOBAL_SOURCES: tuple[Any, ...] = (random._inst, np.random.mtrand._rand)
+
+
+def random_state(source: Any) -> Any:
+    """The state of a source of random numbers; None: it has none that can be brought back."""
+    if isinstance(source, np.random.Generator):
+        return source.bit_generator.state
+    if isinstance(source, np.random.BitGenerator):
+        return source.state
+    if isinstance(source, np.random.RandomState):
+        return source.get_state()
+    return None if isinstance(source, random.SystemRandom) else source.getstate()
+
+
+def set_random_state(source: Any, state: Any) -> None:
+    """Bring a source of random numbers back to a state."""
+    if state is None:
+        return
+    if isinstance(source, np.random.Generator):
+        source.bit_generator.state = state
+    elif isinstance(source, np.random.BitGenerator):
+        source.state = state
+    elif isinstance(source, np.random.RandomState):
+        source.set_state(state)
+    else:
+        source.setstate(state)
+
+
+def globals_of_interest(fn: FunctionType) -> list[Any]:
+    """The functions of the user's and the random numbers among the global variables of a function."""
+    if str(fn.__module__).split(".")[0] in {*sys.stdlib_module_names, "numpy", "scipy", "morula"}:
+        return []
+    found = [fn.__globals__.get(name) for name in names_in(fn.__code__)]
+    return [x for x in found if isinstance(x, (FunctionType, *SOURCES))]
+
+
+def names_in(code: CodeType) -> set[str]:
+    """The names of global variables in a code object and those inside it."""
+    inside = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return {*code.co_names}.union(*[names_in(c) for c in inside])
+
+
+def state_of(values: tuple[Any, ...]) -> State:
+    """The present state of what can be reached from these values, and of all random numbers."""
+    state = State((*values, *GLOBAL_SOURCES))
+    if state.iterators:
+        raise runs_once(state.iterators[0], "takes items from")
+    return state
+
+
+def runs_once(x: Any, what: str) -> UnsupportedError:
+    """The error for a function that cannot be run again because of an iterator."""
+    return UnsupportedError(
+        f"a checkpointed function that {what} a {type(x).__name__}, which cannot be done a second "
+        "time: use a list"
+    )
+
+
+class Outcome:
+    """What a first run has left: its result, and the contents of what it may have changed."""
+
+    def __init__(self, before: State, y: Any) -> None:
+        self.y = y
+        self.held = [x for x, _ in before.parts.values()]
+        self.state = State((*before.values, y), containers_only=True)
+        if self.state.iterators:
+            raise runs_once(self.state.iterators[0], "makes")
+        changed = [x for x, parts in before.parts.values() if is_changed(x, parts)]
+        self.changed = type(changed[0]).__name__ if changed else ""
+
+    def parts(self, x: Any) -> Any:
+        """What a value held after the first run."""
+        found = self.state.parts.get(id(x))
+        return contents_of(x) if found is None else found[1]
+
+
+def is_changed(x: Any, parts: dict[Any, Any]) -> bool:
+    """Does a value hold something else now?"""
+    now = contents_of(x) or {}
+    return list(now) != list(parts) or any(now[k] is not part for k, part in parts.items())
+
+
+def outcome_of(before: State, y: Any) -> Outcome:
+    """What the first run has left; `before` keeps what the second one needs."""
+    for x, copy in before.arrays:
+        if x.tobytes() != copy.tobytes():
+            raise UnsupportedError(
+                "a checkpointed function that writes to an array it was given: let it return a new "
+                "array (x = x + 1 for x += 1; np.where, np.concatenate or np.stack for x[i] = v)"
+            )
+    before.arrays.clear()
+    for key, (source, state) in list(before.sources.items()):
+        if same_state(random_state(source), state):
+            del before.sources[key]
+    return Outcome(before, y)
+
+
+def same_state(a: Any, b: Any) -> bool:
+    """Are two states of random numbers the same?"""
+    if isinstance(a, dict):
+        return all(same_state(a[k], b[k]) for k in a)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same_state, a, b))
+    if isinstance(a, np.ndarray):
+        return bool((a == b).all())
+    return bool(a == b)
+
+
+def is_needed(after: Outcome) -> bool:
+    """May a cotangent have reached what the function has made or changed?"""
+    return bool(after.changed) or any(is_reached(x) for x, _ in after.state.parts.values())
+
+
+# -- the second run --------------------------------------------------------------------------------
+
+
+def begin_again(before: State) -> State:
+    """Bring a state back; gives the present one of the same values."""
+    now = State(())
+    for key, (x, _) in before.parts.items():
+        now.parts[key] = x, contents_of(x) or {}
+    for key, (source, _) in before.sources.items():
+        now.sources[key] = source, random_state(source)
+    bring_back(before)
+    return now
+
+
+def bring_back(state: State) -> None:
+    """All values hold again what they held in this state."""
+    for x, parts in state.parts.values():
+        if is_changed(x, parts):
+            refill(x, parts)
+    for source, of_source in state.sources.values():
+        set_random_state(source, of_source)
+
+
+def refill(x: Any, parts: dict[Any, Any]) -> None:
+    """Let a mutable value hold these parts, and no others."""
+    if isinstance(x, list):
+        list.__setitem__(x, slice(None), list(parts.values()))
+    elif isinstance(x, deque):
+        x.clear()
+        x.extend(parts.values())
+    elif isinstance(x, set):
+        x.clear()
+        x.update(parts.values())
+    elif isinstance(x, dict):
+        dict.clear(x)
+        dict.update(x, parts)
+    elif isinstance(x, CellType):
+        if parts:
+            x.cell_contents = parts["value"]
+        else:
+            del x.cell_contents
+    else:
+        refill_object(x, parts)
+
+
+def refill_object(x: Any, parts: dict[str, Any]) -> None:
+    """Let an object have these attributes, and no others."""
+    slots = slots_of(type(x))
+    for name in slots:
+        if parts[name] is not MISSING:
+            object.__setattr__(x, name, parts[name])
+        elif hasattr(x, name):
+            object.__delattr__(x, name)
+    if type(x).__dictoffset__:
+        x.__dict__.clear()
+        x.__dict__.update({k: v for k, v in parts.items() if k not in slots})
+
+
+def stand_in(after: Outcome, again: Any) -> None:
+    """Let what the second run has made stand for what the first has made."""
+    for old, new in pairs_of(after, [(after.y, again), *[(x, x) for x in after.held]]):
+        context.share_adjoint(old, new)
+
+
+def pairs_of(after: Outcome, waiting: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """The mutable values of the first run with those of the second that stand in the same places."""
+    found: list[tuple[Any, Any]] = []
+    seen: dict[int, Any] = {}
+    while waiting:
+        old, new = waiting.pop()
+        if id(old) in seen:
+            if seen[id(old)] is not new:
+                raise differs(old, new)
+            continue
+        parts = after.parts(old)
+        if parts is None or isinstance(old, np.ndarray):
+            check_same(old, new)
+            continue
+        now = contents_of(new)
+        if type(old) is not type(new) or now is None or list(parts) != list(now):
+            raise differs(old, new)
+        seen[id(old)] = new
+        if old is not new and adjoint_object(old) is not None:
+            found.append((old, new))
+        waiting += [(part, now[key]) for key, part in parts.items()]
+    return found
+
+
+def check_same(old: Any, new: Any) -> None:
+    """An error if what has no parts is not the same in both runs."""
+    if old is new:
+        return
+    if type(old) is not type(new):
+        raise differs(old, new)
+    values = (str, bytes, numbers.Number, np.ndarray, np.generic)
+    if isinstance(old, values) and not is_same(old, new):
+        raise differs(old, new)
+
+
+def differs(old: Any, new: Any) -> DifferentiationError:
+    """The error if the second run gave something else."""
+    return DifferentiationError(
+        f"a checkpointed function gave another result when it was run again: {short(new)} in the "
+        f"place of {short(old)}. It depends on something that is neither an argument, a captured "
+        "variable nor a known source of random numbers"
+    )
+
+
+def short(x: Any) -> str:
+    """A value as it stands in a message."""
+    text = repr(x)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+non_differentiable(state_of, outcome_of, is_needed, begin_again, bring_back, stand_in)

@@ -1,0 +1,280 @@
+"""Functions that an equation defines: fixed points, and solvers of the user's own.
+
+R(z, p) = 0 defines z(p), however it was found. For a cotangent z̄,
+
+    (∂R/∂z)ᵀ λ = z̄,      p̄ = -(∂R/∂p)ᵀ λ
+
+(implicit function theorem; Christianson, Reverse accumulation and attractive fixed points, Optim.
+Methods Softw. 3, 1994). λ is itself defined by an equation, linear in λ, so it is differentiated in
+the same way: the rule serves all orders. Unknowns are vectors here, complex ones as their real and
+imaginary parts.
+Tests: tests/rules/test_implicit.py
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    ConvergenceError,
+    call,
+    called_whole,
+    interface,
+    is_zero,
+    non_differentiable,
+    unthunk,
+)
+from morula.rules.calls import entry, serves
+from morula.rules.steering import ignore_derivatives
+from morula.rules.vectors import ravel
+
+
+def fixed_point(
+    f: Callable[..., Any], x0: Any, *params: Any, tol: float | None = None, max_steps: int = 10_000
+) -> Any:
+    """The x with x = f(x, *params), by iteration from x0; its derivative is that of the equation.
+
+    So the derivative does not depend on how many steps were taken, nor on x0, and is right where the
+    iteration started at the solution. Variables that `f` captured count as parameters too. x is a
+    number, an array, or a structure of these (see `ravel`).
+
+    Args:
+        f: function of x and the parameters that gives something like x.
+        x0: where to begin.
+        params: further arguments of `f`.
+        tol: the iteration ends when no number changes by more than tol · max(1, max |x|); about
+            3e-13 in double precision if it is not given.
+        max_steps: how many steps are taken at most.
+    Raises:
+        ConvergenceError: the iteration did not end, or the equation does not determine x.
+        ValueError: `f` gives something of another size than x0.
+
+    >>> import math
+    >>> from morula import gradient
+    >>> fixed_point(lambda x, a: (x + a / x) / 2, 1.0, 2.0)
+    1.41421356
+    >>> gradient(lambda a: fixed_point(lambda x, a: (x + a / x) / 2, 1.0, a), 2.0)
+    (0.35355339,)
+    """
+    start, unravel = ravel(x0)
+
+    def residual(v: Any, *params: Any) -> Any:
+        return v - ravel(f(unravel(v), *params))[0]
+
+    def solve(*params: Any) -> Any:
+        return iterate(f, unravel, start, params, tol, max_steps)
+
+    return unravel(solved(solve, residual, *params))
+
+
+def iterate(
+    f: Any, unravel: Any, x: Any, params: tuple[Any, ...], tol: float | None, max_steps: int
+) -> Any:
+    """The vector at which the iteration stands still."""
+    tol = np.finfo(x.dtype).eps ** 0.8 if tol is None else tol
+    step = np.inf
+    for _ in range(max_steps):
+        new = ravel(f(unravel(x), *params))[0]
+        check_step(new, x)
+        step = np.max(np.abs(new - x), initial=0.0)
+        x = new.astype(x.dtype)
+        if not np.isfinite(step):
+            raise ConvergenceError(
+                "the iteration of fixed_point ran into a number that is not finite"
+            )
+        if step <= tol * np.max(np.abs(x), initial=1.0):
+            return x
+    raise ConvergenceError(
+        f"fixed_point did not converge in {max_steps} steps: the last one was {step:.3g}. Begin nearer "
+        "to the solution, damp f, or set max_steps= or tol="
+    )
+
+
+def check_step(new: Any, old: Any) -> None:
+    """Does f give something like its argument?"""
+    if new.shape != old.shape:
+        raise ValueError(f"fixed_point: f gives {new.size} numbers for an x of {old.size}")
+    if new.dtype.kind == "c" and old.dtype.kind != "c":
+        raise ValueError(
+            "fixed_point: f gives complex numbers for a real x: begin with a complex x0"
+        )
+
+
+def implicit_rule(residual: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Declare that a solver finds z with `residual(z, *params) = 0`, the equation to differentiate.
+
+    `@implicit_rule(residual)` above `def solver(*params, **options)`, which returns z: a number, an
+    array or a structure of these (see `ravel`), of as many numbers as the residual. The solver may do
+    anything; it is run and not looked into. Keyword arguments that `residual` takes as well count as
+    parameters, the others as options of the solver, without derivative. What `residual` captured
+    counts as a parameter.
+
+    Raises:
+        ConvergenceError: at a differentiated call, where the residual does not determine z.
+
+    >>> from scipy.optimize import brentq
+    >>> from morula import gradient
+    >>> def residual(x, a):
+    ...     return x**3 + a * x - 1
+    >>> @implicit_rule(residual)
+    ... def root(a, tol=1e-12):
+    ...     return brentq(residual, 0, 1, args=(a,), xtol=tol)
+    >>> gradient(root, 2.0)
+    (-0.1732702,)
+    """
+    parameters = inspect.signature(residual).parameters
+
+    def decorate(solver: Callable[..., Any]) -> Any:
+        @functools.wraps(solver)
+        def solution(*params: Any, **keywords: Any) -> Any:
+            return solver(*params, **keywords)
+
+        called_whole(solution)
+
+        @serves(solution)
+        def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            named = [key for key in kwargs if key in parameters]
+            options = {key: x for key, x in kwargs.items() if key not in named}
+            values = (*args, *[kwargs[key] for key in named])
+            y, back = call(solution_of, solver, residual, named, options, values)
+
+            def solution_pullback(ȳ: Any) -> tuple[Any, ...]:
+                of_values = back(ȳ)[-1]
+                n = len(args)
+                bars = {key: entry(of_values, n + i) for i, key in enumerate(named)}
+                first = [entry(of_values, i) for i in range(n)]
+                return (NONE, *first, *[bars.get(key, NONE) for key in kwargs])
+
+            return y, solution_pullback
+
+        return solution
+
+    return decorate
+
+
+def solution_of(
+    solver: Any, residual: Any, named: list[str], options: dict[str, Any], values: tuple[Any, ...]
+) -> Any:
+    """What the solver finds, as a function of parameters: those in `named` stand last."""
+    n = len(values) - len(named)
+
+    def run() -> Any:
+        keywords = dict(zip(named, values[n:], strict=True))
+        return solver(*values[:n], **keywords, **options)
+
+    found, unravel = ravel(ignore_derivatives(run))
+
+    def residual_of_vector(v: Any, *values: Any) -> Any:
+        keywords = dict(zip(named, values[n:], strict=True))
+        return ravel(residual(unravel(v), *values[:n], **keywords))[0]
+
+    def solve(*values: Any) -> Any:
+        return found
+
+    return unravel(solved(solve, residual_of_vector, *values))
+
+
+# -- the rule --------------------------------------------------------------------------------------
+
+
+def solved(solve: Any, residual: Any, *params: Any) -> Any:
+    """The vector z = solve(*params), at which residual(z, *params) = 0."""
+    return solve(*params)
+
+
+called_whole(solved)
+
+
+@serves(solved)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    solve, residual, *params = args
+    z = solved(solve, residual, *params)
+    r, back = call(residual, z, *params)
+    check_residual(r, z)
+
+    def solved_pullback(z̄: Any) -> tuple[Any, ...]:
+        if is_zero(z̄):
+            return (ZERO,) * (1 + len(args))
+        λ = solved(solve_adjoint, adjoint_residual, unthunk(z̄), z, residual, *params)
+        _, *bars = back(-λ)
+        return (NONE, NONE, NONE, *bars[1:])
+
+    return z, solved_pullback
+
+
+def check_residual(r: Any, z: Any) -> None:
+    """Are there as many equations as unknowns?"""
+    if r.shape != z.shape:
+        raise ValueError(f"{r.size} equations cannot determine {z.size} unknowns")
+
+
+def adjoint_residual(λ: Any, z̄: Any, z: Any, residual: Any, *params: Any) -> Any:
+    """(∂R/∂z)ᵀ λ - z̄."""
+    return transposed(residual, z, params)(λ) - z̄
+
+
+def transposed(residual: Any, z: Any, params: tuple[Any, ...]) -> Any:
+    """λ -> (∂R/∂z)ᵀ λ."""
+    _, back = interface.pullback(residual, z, *params)
+    return lambda λ: back(λ)[0]
+
+
+def solve_adjoint(z̄: Any, z: Any, residual: Any, *params: Any) -> Any:
+    """The λ with (∂R/∂z)ᵀ λ = z̄."""
+    apply = transposed(residual, z, params)
+    is_complex, n = z.dtype.kind == "c", z.size
+
+    def real(v: Any) -> Any:
+        return np.concatenate([v.real, v.imag]) if is_complex else v
+
+    def unreal(v: Any) -> Any:
+        return (v[:n] + 1j * v[n:] if is_complex else v).astype(z.dtype)
+
+    b = real(np.asarray(z̄)).astype(float)
+
+    def matvec(v: Any) -> Any:
+        return real(apply(unreal(np.ravel(v)))).astype(float)
+
+    return unreal(linear_solution(matvec, b, np.finfo(z.dtype).eps))
+
+
+DENSE = 200  # unknowns for which the matrix is put together
+
+
+def linear_solution(matvec: Any, b: Any, eps: float) -> Any:
+    """The x with matvec(x) = b."""
+    n = b.size
+    if n <= DENSE:
+        A = np.stack([matvec(e) for e in np.eye(n)], axis=1) if n else np.zeros((0, 0))
+        try:
+            x = np.linalg.solve(A, b)
+        except np.linalg.LinAlgError:
+            raise undetermined() from None
+        error = np.linalg.norm(A @ x - b)
+    else:
+        from scipy.sparse.linalg import LinearOperator, gmres  # not imported before it is needed
+
+        tol = eps**0.75
+        x, _ = gmres(LinearOperator((n, n), matvec), b, rtol=tol, atol=0.0, restart=50, maxiter=200)
+        error = np.linalg.norm(matvec(x) - b)
+    if not error <= np.sqrt(eps) * np.linalg.norm(b):
+        raise undetermined()
+    return x
+
+
+def undetermined() -> ConvergenceError:
+    """The error where the derivative of the residual cannot be inverted."""
+    return ConvergenceError(
+        "the equation does not determine its solution to first order: the derivative of the residual "
+        "by the unknowns is singular there, or too badly conditioned"
+    )
+
+
+non_differentiable(check_residual, check_step, undetermined)

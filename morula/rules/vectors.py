@@ -1,0 +1,205 @@
+"""Structures as flat vectors, for optimisers that know nothing else: `ravel` and its inverse.
+
+Both are ordinary Python, and differentiated as such. What has a tangent space goes into the vector,
+in the order in which it stands in the structure; the rest stays in the inverse.
+Tests: tests/rules/test_vectors.py
+"""
+
+import copy
+import numbers
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import Tangent, non_differentiable
+from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, own_fields
+
+
+def ravel(params: Any) -> tuple[Any, Any]:
+    """The numbers in a structure as one vector, and the function that makes such a structure of one.
+
+    Takes numbers, arrays, tuples, named tuples, lists, dicts, objects and `Tangent`, nested in any
+    way; what else is in there (texts, truth values, functions) is kept as it is. The vector has the
+    dtype that holds all of the numbers. `unravel` gives each number its own type and dtype back;
+    integers count as points of the real line and come back as floats. A list, a dict or an object
+    that stands in two places is taken once, as it has one gradient. Both may be differentiated.
+
+    Args:
+        params: the structure.
+    Returns:
+        `vector` of shape (n,), `unravel`: vector of n numbers -> a new structure like `params`.
+    Raises:
+        TypeError: an array holds objects; `unravel`: it is no vector of numbers.
+        ValueError: `unravel`: the vector has another length.
+
+    >>> vector, unravel = ravel({"w": [1.0, 2.0], "b": 3.0, "name": "line"})
+    >>> vector
+    array([1., 2., 3.])
+    >>> unravel(2 * vector)
+    {'w': [2.0, 4.0], 'b': 6.0, 'name': 'line'}
+    """
+    leaves: list[Any] = []
+    form = form_of(params, leaves, {})
+    dtype = common_dtype(leaves)
+    parts = [np.reshape(as_array(leaf), -1).astype(dtype) for leaf in leaves]
+    vector = np.concatenate(parts) if parts else np.zeros(0)
+    return vector, Unravel(form, len(vector))
+
+
+class Unravel:
+    """The inverse of `ravel` for structures of one form."""
+
+    def __init__(self, form: Any, size: int) -> None:
+        self.form = form
+        self.size = size
+
+    def __call__(self, vector: Any) -> Any:
+        """The structure with the numbers of the vector."""
+        vector = np.asarray(vector)
+        check_vector(vector, self.size)
+        return self.form.fill(vector, {})
+
+    def __repr__(self) -> str:
+        return f"unravel(vector of shape ({self.size},))"
+
+
+def check_vector(vector: Any, size: int) -> None:
+    """Can a structure be made of it?"""
+    if vector.dtype.kind not in "fciu":
+        raise TypeError(f"unravel takes a vector of numbers, got an array of {vector.dtype}")
+    if vector.shape != (size,):
+        raise ValueError(f"unravel takes a vector of shape ({size},), got shape {vector.shape}")
+
+
+def common_dtype(leaves: list[Any]) -> Any:
+    """The floating or complex dtype that holds all of the numbers."""
+    return np.result_type(*[tangent_dtype(leaf) for leaf in leaves]) if leaves else np.dtype(float)
+
+
+def tangent_dtype(leaf: Any) -> Any:
+    """The dtype of a number's or an array's tangents."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return leaf.dtype if leaf.dtype.kind in "fc" else np.dtype(float)
+    return np.dtype(complex if isinstance(leaf, complex) else float)
+
+
+def is_leaf(x: Any) -> bool:
+    """Is it a number or an array that goes into the vector?"""
+    if isinstance(x, (np.ndarray, np.generic)):
+        if x.dtype.kind == "O":
+            raise TypeError("ravel cannot take an array of objects: make a list of it")
+        return x.dtype.kind in "fciu"
+    return isinstance(x, numbers.Number) and not isinstance(x, bool)
+
+
+def as_array(x: Any) -> Any:
+    """A number or an array as an array; numbers that NumPy does not know are rounded."""
+    if isinstance(x, (np.ndarray, np.generic, complex)):
+        return np.asarray(x)
+    return np.asarray(float(x))
+
+
+def is_object(x: Any) -> bool:
+    """Is it an object that holds attributes of the user's?"""
+    kind = type(x)
+    return has_fields(kind) and is_by_identity(x) and not is_part_of_python(kind)
+
+
+non_differentiable(check_vector, common_dtype, is_leaf, is_object)
+
+
+class Leaf:
+    """A number or an array: where it stands in the vector."""
+
+    def __init__(self, x: Any, start: int) -> None:
+        self.shape = np.shape(x)
+        self.start = start
+        self.stop = start + np.size(x)
+        self.dtype = tangent_dtype(x)
+        self.kind = type(x) if not isinstance(x, (int, np.integer)) else float
+
+    def fill(self, vector: Any, made: dict[int, Any]) -> Any:
+        """The number or the array with the vector's numbers."""
+        if self.dtype.kind != "c" and vector.dtype.kind == "c":
+            vector = vector.real
+        if issubclass(self.kind, np.ndarray):
+            return vector[self.start : self.stop].reshape(self.shape).astype(self.dtype)
+        x = vector[self.start]
+        if issubclass(self.kind, np.generic):
+            return x.astype(self.dtype)
+        return complex(x) if self.kind is complex else self.kind(float(x))
+
+
+class Constant:
+    """What does not go into the vector."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def fill(self, vector: Any, made: dict[int, Any]) -> Any:
+        """The value itself."""
+        return self.x
+
+
+class Node:
+    """A container or an object, and the forms of its parts by key."""
+
+    def __init__(self, primal: Any) -> None:
+        self.primal = primal
+        self.parts: dict[Any, Any] = {}
+
+    def fill(self, vector: Any, made: dict[int, Any]) -> Any:
+        """A new one with the vector's numbers."""
+        if id(self) in made:
+            return made[id(self)]
+        primal = self.primal
+        if isinstance(primal, tuple):
+            items = [part.fill(vector, made) for part in self.parts.values()]
+            return type(primal)(*items) if hasattr(primal, "_fields") else tuple(items)
+        if isinstance(primal, Tangent):
+            fields = {key: part.fill(vector, made) for key, part in self.parts.items()}
+            return Tangent[primal._primal](fields)
+        new = copy.copy(primal)
+        made[id(self)] = new
+        for key, part in self.parts.items():
+            x = part.fill(vector, made)
+            if isinstance(primal, (list, deque, dict)):
+                new[key] = x
+            else:
+                object.__setattr__(new, key, x)
+        return new
+
+
+def form_of(x: Any, leaves: list[Any], known: dict[Any, Any]) -> Any:
+    """The form of a structure; `leaves` gets its numbers, `known` holds the containers so far."""
+    if is_leaf(x):
+        start = known.get("size", 0)
+        leaf = Leaf(x, start)
+        known["size"] = leaf.stop
+        leaves.append(x)
+        return leaf
+    parts = parts_in_order(x)
+    if parts is None:
+        return Constant(x)
+    if id(x) in known:
+        return known[id(x)]
+    node = Node(x)
+    if not isinstance(x, (tuple, Tangent)):
+        known[id(x)] = node
+    for key, part in parts:
+        node.parts[key] = form_of(part, leaves, known)
+    return node
+
+
+def parts_in_order(x: Any) -> Any:
+    """Keys and values of what a structure consists of; None: it is none."""
+    if isinstance(x, (tuple, list, deque)):
+        return list(enumerate(x))
+    if isinstance(x, dict):
+        return list(x.items())
+    if isinstance(x, Tangent):
+        return [(key, x[key]) for key in x]
+    if is_object(x):
+        return [(name, getattr(x, name)) for name in own_fields(x)]
+    return None
