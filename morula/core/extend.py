@@ -66,6 +66,7 @@ from morula.core.registry import (
     type_stable,
 )
 from morula.core.reverse import Pair
+from morula.core.shipped import waits
 from morula.core.simplify import folds
 from morula.core.specialise import rewrites
 from morula.core.traits import (
@@ -231,6 +232,7 @@ __all__ = [
     "type_stable",
     "unit",
     "unthunk",
+    "waits",
     "written_results",
     "zero_of",
 ]

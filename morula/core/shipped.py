@@ -5,12 +5,17 @@
 
 The object is loaded when a callable of `mypackage` is first looked up in a differentiated program,
 and called if it is callable. So the package need not import Morula, nor its users the rules.
+
+Morula's own rules for a library that not every program uses wait in the same way, by the name of a
+module of the library (`waits("library.part", "morula.rules.part")`), so that they import it only
+where the program did.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
@@ -23,12 +28,16 @@ _searched: list[str] = []  # the path on which they were found
 _loaded: set[EntryPoint] = set()
 _lock = threading.RLock()
 _NAMED = (FunctionType, BuiltinFunctionType, type)
+_waiting: dict[str, str] = {}  # own rules by the module that they are for
+_unnamed: dict[type, list[str]] = {}  # modules whose callables of this type do not name them
 _SHIP_NOTHING = {*sys.stdlib_module_names, "__main__", "morula"}
 
 
 def meet(primal: Any) -> bool:
     """Load the rules that the package of a callable ships; False: nothing was new."""
     module = primal.__module__ if type(primal) is FunctionType else module_of(primal)
+    if type(primal) in _unnamed and meet_unnamed(type(primal)):
+        return True
     if module in _met:
         return False
     package = module.split(".")[0] if type(module) is str else "__main__"
@@ -41,12 +50,44 @@ def meet(primal: Any) -> bool:
         _met.add(module)  # its rules look up callables of the package
         found = shipped_by(package)
         try:
+            own = load_waiting(module)
             for entry_point in found:
                 load(entry_point)
         except BaseException:
             _met.discard(module)
             raise
-    return bool(found)
+    return own or bool(found)
+
+
+def waits(module: str, rules: str, unnamed: type | None = None) -> None:
+    """Import the module `rules` when a callable of `module` is first met, or of one inside it.
+
+    Callables of type `unnamed` do not say where they are from: the first one without a rule that
+    is met after `module` was imported counts.
+    """
+    _waiting[module] = rules
+    if unnamed is not None:
+        _unnamed.setdefault(unnamed, []).append(module)
+
+
+def meet_unnamed(t: type) -> bool:
+    """Load the rules for modules that have callables of this type, if they were imported."""
+    with _lock:
+        imported = [m for m in _unnamed[t] if m in _waiting and m in sys.modules]
+        return any([load_waiting(m) for m in imported])
+
+
+def load_waiting(module: str) -> bool:
+    """Import the rules that wait for a module, or for one that it is inside of."""
+    names = [m for m in _waiting if module == m or module.startswith(m + ".")]
+    for name in names:
+        rules = _waiting.pop(name)
+        try:
+            import_module(rules)
+        except BaseException:
+            _waiting[name] = rules
+            raise
+    return bool(names)
 
 
 def module_of(primal: Any) -> Any:

@@ -42,6 +42,14 @@ FIRST: tuple[Any, ...] = (
     np.clip, np.nansum, np.nanmean, np.pad, np.median, np.quantile, np.percentile, np.nanmedian,
     np.nanquantile, np.nanpercentile,
 )  # fmt: skip
+OF_A_MATRIX: tuple[Any, ...] = (
+    np.linalg.inv, np.linalg.det, np.linalg.slogdet, np.linalg.matrix_power, np.linalg.norm,
+    np.linalg.cond, np.linalg.cholesky, np.linalg.qr, np.linalg.pinv, np.linalg.eig, np.linalg.eigh,
+    np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.svd, np.linalg.svdvals,
+)  # fmt: skip
+OF_A_MATRIX_AND_ANOTHER: tuple[Any, ...] = (
+    np.linalg.solve, np.linalg.lstsq, np.linalg.vecdot, np.linalg.outer,
+)  # fmt: skip
 OF_SCALARS: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ravel, np.reshape, np.squeeze,
     np.cumsum, np.cumprod, np.transpose, np.expand_dims, np.repeat, np.tile,
@@ -121,9 +129,9 @@ def _of_scalar(primal, name):
         return _by_arrays(primal, method, (x, *args), kwargs)
 
 
-for _primal in (*UNARY, *FIRST):
+for _primal in (*UNARY, *FIRST, *OF_A_MATRIX):
     _first(_primal)
-for _primal in BINARY:
+for _primal in (*BINARY, *OF_A_MATRIX_AND_ANOTHER):
     _pair(_primal)
 for _primal in OPERATORS:
     _operator(_primal)

@@ -1,9 +1,13 @@
 """The rules of numpy.linalg.
 
-norms        norm
-matrices     solve, inv, det, slogdet, cholesky, matrix_power
+norms        norm, cond
+matrices     solve, inv, det, slogdet, matrix_power, multi_dot, tensorsolve, tensorinv
+factors      cholesky, qr
+inverses     pinv, lstsq
+spectral     eig, eigh, eigvals, eigvalsh, svd, svdvals
+parts        what these share
 """
 
-from morula.rules.linalg import matrices, norms
+from morula.rules.linalg import factors, inverses, matrices, norms, parts, spectral
 
-__all__ = ["matrices", "norms"]
+__all__ = ["factors", "inverses", "matrices", "norms", "parts", "spectral"]

@@ -1,9 +1,8 @@
-"""Rules of solve, inv, det, slogdet, cholesky, matrix_power, for stacks of matrices too.
+"""Rules of solve, inv, det, slogdet, matrix_power, multi_dot, for stacks of matrices too.
 
     X = A⁻¹ B:      B̄ = A⁻ᴴ X̄,   Ā = -B̄ Xᴴ
     Y = A⁻¹:        Ā = -Yᴴ Ȳ Yᴴ
     y = det A:      Ā = ȳ adj(A)ᴴ, which is ȳ y* A⁻ᴴ where A can be inverted
-    A = L Lᴴ ↦ L:   see there
 
 Shapes: (..., n, n); leading axes broadcast.
 Giles, An extended collection of matrix derivative results for forward and reverse mode algorithmic
@@ -13,17 +12,15 @@ Tests: tests/rules/linalg/test_matrices.py
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import AbstractZero, NoTangent, Tangent, rrule, type_stable, unthunk
+from morula.core.extend import AbstractZero, NoTangent, rrule, type_stable
 from morula.rules.arrays.broadcasting import match
-
-
-def ctranspose(A):
-    """The conjugate transpose of each matrix of a stack."""
-    return np.swapaxes(A, -1, -2).conjugate()
+from morula.rules.arrays.shapes import members
+from morula.rules.linalg.parts import ctranspose, field
 
 
 @rrule(np.linalg.solve)
@@ -85,47 +82,14 @@ def _(a: np.ndarray):
     sign = y[0]
 
     def slogdet_pullback(ȳ):
-        s̄ = _field(ȳ, 0, "sign")
-        l̄ = _field(ȳ, 1, "logabsdet")
+        s̄ = field(ȳ, 0, "sign")
+        l̄ = field(ȳ, 1, "logabsdet")
         weight: Any = 0.0 if isinstance(l̄, AbstractZero) else l̄
         if np.iscomplexobj(a) and not isinstance(s̄, AbstractZero):
             weight = weight + 1j * np.imag(np.conjugate(sign) * s̄)
         return (np.asarray(weight)[..., None, None] * ctranspose(np.linalg.inv(a)),)
 
     return y, slogdet_pullback
-
-
-def _field(ȳ: Any, i: int, name: str) -> Any:
-    """The cotangent of a field of a named tuple, by position or by name."""
-    ȳ = unthunk(ȳ)
-    if isinstance(ȳ, Tangent) and name in ȳ:
-        return unthunk(ȳ[name])
-    return unthunk(ȳ[i])
-
-
-@rrule(np.linalg.cholesky)
-def _(a: np.ndarray, *, upper=False):
-    """A = L Lᴴ ↦ L;  A (..., n, n) Hermitian positive definite, real or complex.
-
-    S = L⁻ᴴ Φ(Lᴴ L̄) L⁻¹,   Φ(X) = tril(X) with half its diagonal
-
-    The cotangent of the Hermitian A is (S + Sᴴ) / 2. NumPy reads one triangle of A only, so that
-    Ā is zero in the other one and twice that below (above) the diagonal.
-    Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527 (2016), section 3.
-    """
-    y = np.linalg.cholesky(a, upper=upper)
-
-    def cholesky_pullback(ȳ):
-        L, L̄ = (ctranspose(y), ctranspose(ȳ)) if upper else (y, ȳ)
-        LH = ctranspose(L)
-        n = L.shape[-1]
-        half = 1 - np.eye(n, dtype=L.dtype) / 2
-        P = np.tril(np.matmul(LH, L̄)) * half
-        S = ctranspose(np.linalg.solve(LH, ctranspose(np.linalg.solve(LH, P))))
-        both = np.tril(S + ctranspose(S)) * half
-        return (ctranspose(both) if upper else both,)
-
-    return y, cholesky_pullback
 
 
 @rrule(np.linalg.matrix_power)
@@ -144,4 +108,89 @@ def _(a: np.ndarray, n: int):
     return y, matrix_power_pullback
 
 
-type_stable(np.linalg.solve, np.linalg.inv, np.linalg.det, np.linalg.cholesky)
+@rrule(np.linalg.multi_dot)
+def _(arrays: list | tuple):
+    """A B C …: that of one factor is (left)ᴴ Ȳ (right)ᴴ; the first and the last may be vectors."""
+
+    def multi_dot_pullback(ȳ):
+        factors = [np.asarray(a) for a in arrays]
+        last = len(factors) - 1
+        wide = [as_factor(a, i == 0, i == last) for i, a in enumerate(factors)]
+        shape = np.shape(wide[0])[0], np.shape(wide[-1])[-1]
+        Ȳ = np.reshape(ȳ, shape)
+        cotangents = []
+        for i, a in enumerate(factors):
+            left = ctranspose(chain(wide[:i], Ȳ.shape[0]))
+            right = ctranspose(chain(wide[i + 1 :], Ȳ.shape[1]))
+            cotangents.append(np.reshape(left @ Ȳ @ right, a.shape))
+        return (members(cotangents, arrays),)
+
+    return np.linalg.multi_dot(arrays), multi_dot_pullback
+
+
+def as_factor(a, first, last):
+    """A vector as a row in the first place, as a column in the last one."""
+    if a.ndim == 2:
+        return a
+    return a[None, :] if first else a[:, None]
+
+
+def chain(factors, n):
+    """The product of matrices; the identity if there are none."""
+    if not factors:
+        return np.eye(n)
+    return factors[0] if len(factors) == 1 else np.linalg.multi_dot(factors)
+
+
+@rrule(np.linalg.tensorsolve)
+def _(a: np.ndarray, b: np.ndarray, axes=None):
+    """A x = b with axes of A taken together: as solve, for the matrix."""
+    y = np.linalg.tensorsolve(a, b, axes)
+
+    def tensorsolve_pullback(ȳ):
+        order = [*range(a.ndim)]
+        if axes is not None:
+            order = [i for i in order if i not in axes] + [i % a.ndim for i in axes]
+        moved = np.transpose(a, order)
+        A = np.reshape(moved, (b.size, b.size))
+        z = np.linalg.solve(ctranspose(A), np.ravel(ȳ))
+        Ā = np.reshape(-z[:, None] * np.ravel(y).conjugate(), moved.shape)
+        return np.transpose(Ā, np.argsort(order)), np.reshape(z, b.shape), NoTangent()
+
+    return y, tensorsolve_pullback
+
+
+@rrule(np.linalg.tensorinv)
+def _(a: np.ndarray, ind=2):
+    """The inverse with axes taken together: as inv, for the matrix."""
+    y = np.linalg.tensorinv(a, ind)
+
+    def tensorinv_pullback(ȳ):
+        rows = math.prod(a.shape[:ind])
+        YH = ctranspose(np.reshape(y, (rows, rows)))
+        Ā = -YH @ np.reshape(ȳ, (rows, rows)) @ YH
+        return np.reshape(Ā, a.shape), NoTangent()
+
+    return y, tensorinv_pullback
+
+
+@rrule(np.linalg.vecdot)
+def _(x1: np.ndarray, x2: np.ndarray, *, axis=-1):
+    """Σ x₁* x₂ over an axis."""
+
+    def vecdot_pullback(ȳ):
+        wide = np.expand_dims(ȳ, axis)
+        return match(wide.conjugate() * x2, x1.shape), match(wide * x1, x2.shape)
+
+    return np.linalg.vecdot(x1, x2, axis=axis), vecdot_pullback
+
+
+@rrule(np.linalg.outer)
+def _(x1: np.ndarray, x2: np.ndarray):
+    def outer_pullback(ȳ):
+        return ȳ @ x2.conjugate(), x1.conjugate() @ ȳ
+
+    return np.linalg.outer(x1, x2), outer_pullback
+
+
+type_stable(np.linalg.solve, np.linalg.inv, np.linalg.det)

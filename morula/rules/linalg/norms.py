@@ -1,4 +1,4 @@
-"""Rules of norms of vectors and matrices.
+"""Rules of norms of vectors and matrices, and of condition numbers.
 
     y = ‖x‖₂:     x̄ = ȳ x / y, and 0 where y = 0 (the shortest subgradient)
     y = ‖x‖ₚ:     x̄ = ȳ sign(x) |x|^(p-1) / y^(p-1)
@@ -16,7 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, Thunk, UnsupportedError, rrule, type_stable
+from morula.core.extend import (
+    NoTangent,
+    Thunk,
+    UnsupportedError,
+    call,
+    non_differentiable,
+    rrule,
+    type_stable,
+)
 from morula.rules.arrays.broadcasting import quotient, restore
 from morula.rules.arrays.reductions import extreme_cotangent
 from morula.rules.arrays.types import Anything, Numeric
@@ -130,4 +138,24 @@ def matrix_norm_cotangent(ȳ, x, ord, axes, keepdims):
     return np.moveaxis(Ā, (-2, -1), axes)
 
 
+@rrule(np.linalg.cond)
+def _(x: np.ndarray, p=None):
+    """‖A‖ ‖A⁻¹‖ in the norm p; for the Euclidean one the ratio of singular values."""
+
+    def cond_pullback(ȳ):
+        _, back = call(condition, x, p)
+        return back(ȳ)[1], NoTangent()
+
+    return np.linalg.cond(x, p), cond_pullback
+
+
+def condition(x: Any, p: Any) -> Any:
+    """The condition number, by functions that have rules."""
+    if p in (None, 2, -2):
+        s = np.linalg.svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return np.linalg.norm(x, p, (-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, (-2, -1))
+
+
 type_stable(np.linalg.norm)
+non_differentiable(np.linalg.matrix_rank)

@@ -6,13 +6,7 @@ import pytest
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
-
-
-def draw(rng, shape, dtype):
-    x = rng.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        x = x + 1j * rng.standard_normal(shape)
-    return x.astype(dtype)
+from tests.rules.linalg.matrices import draw
 
 
 @pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
