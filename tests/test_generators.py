@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from morula import gradient, pullback, withgradient
+from morula import grad, gradient, pullback, withgradient
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -349,3 +349,26 @@ def asynchronous_with_and_for(x):
 def test_coroutines(program):
     assert withgradient(program, 1.3)[0] == program(1.3)
     check_gradient(program, 1.3)
+
+
+def send_and_multiply(x):
+    def g(y):
+        while True:
+            z = yield y * x
+            y = y * z
+
+    it = g(x)
+    a = next(it)
+    return it.send(a * x) * it.send(a)
+
+
+@pytest.mark.parametrize("program", [an_expression, delegating_to_a_list, send_and_multiply])
+def test_second_derivatives(program):
+    check_gradient(grad(program), 1.3)
+
+
+def test_third_derivatives():
+    def f(x):
+        return sum(v * v * x for v in [x, 2 * x])
+
+    assert grad(grad(grad(f)))(1.2) == pytest.approx(30)

@@ -102,6 +102,14 @@ def lost_in_exception(fn: Any) -> UnsupportedError:
     )
 
 
+def exception_of_higher_order() -> UnsupportedError:
+    """An exception left a function and was caught, in a derivative of a derivative."""
+    return UnsupportedError(
+        "a function raised an exception that was caught outside of it, which in a derivative of a "
+        "derivative cannot be differentiated yet. Way out: handle the exception in the function itself"
+    )
+
+
 def unsupported(construct: str, where: str, hint: str = "") -> UnsupportedError:
     """A construct of the language that is not lowered."""
     text = f"{construct} cannot be differentiated yet\n  {where}"

@@ -48,9 +48,18 @@ from morula.core.errors import (
     CotangentError,
     DifferentiationError,
     UnsupportedError,
+    exception_of_higher_order,
     no_rule,
 )
-from morula.core.general import attempted, call, opaque, protection, python_function, resolves
+from morula.core.general import (
+    attempted,
+    call,
+    expect_nothing,
+    opaque,
+    protection,
+    python_function,
+    resolves,
+)
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
@@ -168,6 +177,8 @@ __all__ = [
     "effects",
     "equal",
     "exactly",
+    "exception_of_higher_order",
+    "expect_nothing",
     "field_of",
     "find_rrule",
     "folds",

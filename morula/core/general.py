@@ -98,6 +98,7 @@ class Protection(threading.local):
         self.depth = 0
         self.expected = False
         self.strays: list[tuple[Any, Back]] = []
+        self.entered: list[Any] | None = None  # the functions that run, if somebody wants to know
 
 
 protection = Protection()
@@ -129,10 +130,17 @@ def _pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[
     return (ZERO,) * n
 
 
-def how_called() -> tuple[bool, bool]:
+def how_called(fn: FunctionType) -> tuple[bool, bool]:
     """Is a function to run guarded, and does its caller expect `Raised`?"""
+    if protection.entered is not None and not str(fn.__module__).startswith("morula."):
+        protection.entered.append(fn)
     expected, protection.expected = protection.expected, False
     return protection.depth > 0, expected
+
+
+def expect_nothing() -> None:
+    """Nobody takes `Raised` for the value of the call that is being made."""
+    protection.expected = False
 
 
 def note_stray(fn: Any, y: Any, back: Back) -> None:
@@ -142,7 +150,7 @@ def note_stray(fn: Any, y: Any, back: Back) -> None:
         raise y.exception
 
 
-non_differentiable(how_called, resolver_of, note_stray)
+non_differentiable(how_called, expect_nothing, resolver_of, note_stray)
 
 
 @resolves(object)
@@ -151,7 +159,7 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
 
     That is its result, and what it has changed.
     """
-    how_called()
+    expect_nothing()
     before = held_by((fn, *args, *kwargs.values()))
     y = fn(*args, **kwargs)
     n = 1 + len(args) + len(kwargs)
@@ -212,7 +220,9 @@ non_differentiable(held_by, changes)
 @resolves(FunctionType)
 def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Python function: through its own code."""
-    guarded, expected = how_called()
+    guarded, expected = how_called(fn)
+    if guarded and is_emitted(fn):
+        return emitted_function(fn, args, kwargs)
     forward, reason = try_forward_of(fn, guarded)
     if forward is None:
         return opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
@@ -229,6 +239,33 @@ def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
     if guarded and not expected:
         note_stray(fn, y, back)
     return y, back
+
+
+def emitted_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function that was emitted here, in a protected region of a derivative of a derivative.
+
+    What exceptions mean in it are values of it already, so it is not guarded: where one leaves it
+    nevertheless, what it has done before is refused.
+    """
+    try:
+        y, back = forward_of(fn)(*args, **kwargs)
+    except BaseException:
+        protection.strays.append((fn, refuse))
+        raise
+    return y, partial(_by_call, back, _binding(fn.__code__, len(args), tuple(kwargs)))
+
+
+def refuse(ȳ: Any) -> Any:
+    """The pullback of what cannot be pulled back."""
+    raise errors.exception_of_higher_order()
+
+
+def is_emitted(fn: FunctionType) -> bool:
+    """Is its code the work of `transform`?"""
+    return id(fn.__code__) in _emitted
+
+
+non_differentiable(is_emitted)
 
 
 def _by_call(back: Back, binding: list[Any], ȳ: Any) -> tuple[Any, ...]:
@@ -291,13 +328,18 @@ def twin(fn: FunctionType, code: CodeType) -> FunctionType:
     return new
 
 
+_emitted: dict[int, CodeType] = {}
+
+
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
     reversal = Reversal(checked("lower", lower(code, namespace, guarded)), general_plan)
     reversal.build()
     reversal.resolve()
     checked("resolve", reversal.ir)
-    return split(reversal, code, namespace)
+    emitted = split(reversal, code, namespace)
+    _emitted[id(emitted)] = emitted
+    return emitted
 
 
 def _is_plain(c: Call) -> bool:
@@ -331,6 +373,7 @@ def split(reversal: Reversal, code: CodeType, namespace: dict[str, Any]) -> Code
         return emit(ir, code, namespace)
     backward, kept = separate(reversal)
     run = FunctionType(emit(backward, pullback_like(code), namespace), namespace, code.co_name)
+    _emitted[id(run.__code__)] = run.__code__
     back, both = ir.var(), ir.var()
     reversal.exit.calls += [
         Call(back, Const(partial), (Const(run), kept)),

@@ -44,16 +44,23 @@ class Steps:
         self.kind = kind
 
 
+class Place:
+    """Where a reverse pass is among the steps of a generator: that is in its adjoint object."""
+
+    __slots__ = ()
+
+
 class Record:
     """The frame of a running generator, and the pullbacks of the steps that it has made."""
 
-    __slots__ = ("backs", "frame", "resume", "step")
+    __slots__ = ("backs", "frame", "place", "resume", "step")
 
     def __init__(self, step: FunctionType, frame: Frame, resume: Callable[..., Any]) -> None:
         self.step = step
         self.frame = frame
         self.resume = resume
         self.backs: list[Callable[..., Any]] = []
+        self.place = Place()
 
 
 def plain_resume(record: Record, signal: Any) -> Frame:
@@ -105,8 +112,12 @@ def new_record(
     steps: Steps, frame: Frame, cells: tuple[CellType, ...], resume: Callable[..., Any]
 ) -> Record:
     """A generator at its beginning."""
-    step = FunctionType(steps.code, steps.namespace, steps.name, None, cells or None)
-    return Record(step, frame, resume)
+    return Record(new_step(steps, cells), frame, resume)
+
+
+def new_step(steps: Steps, cells: tuple[CellType, ...]) -> FunctionType:
+    """The function that makes the steps."""
+    return FunctionType(steps.code, steps.namespace, steps.name, None, cells or None)
 
 
 def generator_of(record: Record, steps: Steps) -> Any:

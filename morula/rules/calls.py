@@ -34,13 +34,13 @@ from morula.core.extend import (
     ZERO,
     Calls,
     Tangent,
-    UnsupportedError,
     accumulate,
     add,
     adjoint_object,
     adjoint_of,
     call,
     collector,
+    expect_nothing,
     is_reached,
     is_zero,
     multiply,
@@ -48,7 +48,6 @@ from morula.core.extend import (
     non_differentiable,
     opaque,
     projector,
-    protection,
     python_function,
     resolves,
     runs,
@@ -84,19 +83,8 @@ def served(fn: Any) -> Resolver | None:
     found = _served.get(id(fn))
     if found is None:
         return None
-    protection.expected = False
+    expect_nothing()
     return found[1]
-
-
-def once(what: str) -> None:
-    """Stands in a rule that cannot be differentiated itself yet."""
-
-
-@serves(once)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    raise UnsupportedError(
-        f"{args[0]} in a derivative of a derivative cannot be differentiated yet"
-    )
 
 
 MISSING = type("Missing", (), {})()

@@ -6,7 +6,7 @@ that compiled code has made are pulled back with those that differentiated code 
 Tests: tests/rules/test_generators.py
 """
 
-from collections.abc import Callable
+import math
 from functools import partial
 from types import CoroutineType, FunctionType, GeneratorType
 from typing import Any
@@ -26,7 +26,6 @@ from morula.core.extend import (
     generators,
     is_zero,
     materialise,
-    no_tangent,
     non_differentiable,
     on_entry,
     primitives,
@@ -35,9 +34,9 @@ from morula.core.extend import (
     protection,
     rrule,
 )
-from morula.rules.calls import compiled, entry, once, serves
+from morula.rules.calls import compiled, entry, serves
 from morula.rules.numbers import Anything
-from morula.rules.objects import take
+from morula.rules.objects import table_of, take
 
 _records: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -48,18 +47,18 @@ def record_of(x: Any) -> Any:
 
 
 class Reversed:
-    """The adjoint object of a record: the cotangent of the frame behind the steps that are left."""
+    """Which steps of a generator are left to be pulled back, and the cotangent of the frame."""
 
     __slots__ = ("frame", "left")
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    def __init__(self) -> None:
+        self.left = math.inf
         self.frame: Any = ZERO
 
 
 @adjoint_object.register
-def _(record: generators.Record) -> Reversed:
-    return Reversed(len(record.backs))
+def _(place: generators.Place) -> Reversed:
+    return Reversed()
 
 
 for _type in (GeneratorType, CoroutineType):
@@ -69,7 +68,6 @@ for _type in (GeneratorType, CoroutineType):
     on_entry.register(_type, lambda x, known: x)
     materialise.register(_type, lambda x, x̄, of: None)
 del _type
-no_tangent(generators.Record)
 
 # -- steps -----------------------------------------------------------------------------------------
 
@@ -77,7 +75,7 @@ no_tangent(generators.Record)
 def resume(record: Any, signal: Any) -> Any:
     """One step, whose pullback is kept."""
     frame, record.frame = record.frame, None
-    how = attempted if protection.depth or type(signal) is generators.Thrown else call
+    how = attempted if is_caught(signal) else call
     y, back = how(record.step, frame, signal)
     record.backs.append(back)
     if type(y) is protected.Raised:
@@ -85,12 +83,18 @@ def resume(record: Any, signal: Any) -> Any:
     return y
 
 
+def is_caught(signal: Any) -> bool:
+    """May somebody handle an exception that the step raises, perhaps Python's own `close`?"""
+    return protection.depth > 0 or type(signal) is generators.Thrown
+
+
 def pull_steps(record: Any, first: int, ȳ: Any) -> Any:
     """Pull back the steps from the first on; ȳ is the cotangent of what the last one yielded.
 
     Gives the cotangent of what was sent to the first of them.
     """
-    adjoint = adjoint_of(record)
+    adjoint = adjoint_of(record.place)
+    adjoint.left = min(adjoint.left, len(record.backs))
     sent = ZERO
     while adjoint.left > first:
         adjoint.left -= 1
@@ -121,18 +125,59 @@ class Steps:
         return pull_steps(self.record, self.first, ȳ)
 
 
-def steps_of(x: Any, run: Callable[[], Any]) -> tuple[Any, Steps]:
-    """What running something gives that lets the generator `x` make steps; and these."""
+def run_steps(fn: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """`fn(x, *args)`, which lets the generator `x` make steps."""
+    return fn(x, *args, **kwargs)
+
+
+@serves(run_steps)
+def _(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """In a derivative of a derivative: how the steps are made is differentiated in its turn."""
+    fn, x, *values = args
+    record = record_of(x)
+    inner, backs = record.resume, []
+
+    def resume_again(record: Any, signal: Any) -> Any:
+        y, back = call(inner, record, signal)
+        backs.append(back)
+        return y
+
+    record.resume = resume_again
+    try:
+        y = run_steps(fn, x, *values, **kwargs)
+    finally:
+        record.resume = inner
+
+    def run_steps_pullback(ȳ: Any) -> tuple[Any, ...]:
+        sent = ZERO
+        for i in reversed(range(len(backs))):
+            c = take(table_of(record), "frame")
+            value = entry(ȳ, 1) if fn is generators.delegate else ȳ
+            ȳ = ZERO
+            c = c if is_zero(value) else accumulate(c, Tangent[tuple]({1: value}))
+            sent = backs[i](c)[2]
+        return (NONE, NONE, ZERO, *[sent] * len(values[:1]), *[NONE] * len(values[1:]))
+
+    return y, run_steps_pullback
+
+
+def steps_of(fn: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Steps]:
+    """What `fn(x, *args)` gives, and the steps that it lets the generator `x` make."""
     steps = Steps(record_of(x))
     try:
-        y = run()
+        y = run_steps(fn, x, *args, **kwargs)
     except BaseException as error:
         steps.end()
-        if protection.depth:
-            protection.strays.append((x, partial(pull_back_raising, steps, error)))
+        note_raising(x, steps, error)
         raise
     steps.end()
     return y, steps
+
+
+def note_raising(x: Any, steps: Steps, error: BaseException) -> None:
+    """Keep the pullback of steps that have raised an exception, for who handles it."""
+    if protection.depth:
+        protection.strays.append((x, partial(pull_back_raising, steps, error)))
 
 
 def remember(x: Any, record: Any) -> None:
@@ -149,19 +194,20 @@ def pull_back_raising(steps: Steps, error: BaseException, ȳ: Any) -> tuple[Any,
     return (steps.pull_back(returned),)
 
 
-non_differentiable(record_of, remember)
+non_differentiable(
+    record_of, remember, note_raising, is_caught, generators.generator_of, generators.new_step
+)
 
 
 @rrule(generators.make_generator, by_identity=True)
 def _(steps: generators.Steps, frame: tuple, *cells: Any):
-    once("a generator")
     record = generators.new_record(steps, frame, cells, resume)
     y = generators.generator_of(record, steps)
     remember(y, record)
 
     def make_generator_pullback(ȳ):
         pull_steps(record, 0, ZERO)
-        adjoint = adjoint_of(record)
+        adjoint = adjoint_of(record.place)
         frame_bar, adjoint.frame = adjoint.frame, ZERO
         return (NoTangent(), frame_bar, *[NoTangent()] * len(cells))
 
@@ -181,7 +227,7 @@ def _(signal: Anything):
 
 def next_of(x: Any) -> tuple[Any, Any]:
     """The next item of a recorded generator, or DONE; and the pullback of the step."""
-    y, steps = steps_of(x, lambda: next(x, primitives.DONE))
+    y, steps = steps_of(next, x, primitives.DONE)
     return y, steps.pull_back
 
 
@@ -191,7 +237,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, *values = args
     if record_of(x) is None:
         return compiled(fn, args, kwargs)
-    y, steps = steps_of(x, lambda: fn(*args, **kwargs))
+    y, steps = steps_of(fn, *args, **kwargs)
 
     def step_pullback(ȳ: Any) -> tuple[Any, ...]:
         sent = steps.pull_back(ȳ)
@@ -205,7 +251,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver, signal = args
     if record_of(receiver) is None:
         return call(delegate_to_others, receiver, signal)
-    both, steps = steps_of(receiver, lambda: generators.delegate(receiver, signal))
+    both, steps = steps_of(generators.delegate, receiver, signal)
 
     def delegate_pullback(ȳ: Any) -> tuple[Any, ...]:
         return NONE, ZERO, steps.pull_back(entry(ȳ, 1))

@@ -124,7 +124,7 @@ class Value(Origin):
 
     def deliver(self, c: Any) -> None:
         """Add the cotangent of the item."""
-        box = adjoint_of(self.step)
+        box = adjoint_of(self.step.place)
         box.cotangent = accumulate(box.cotangent, c)
 
 
@@ -153,20 +153,27 @@ def record(steps: list[Any] | None) -> list[Any] | None:
 non_differentiable(record)
 
 
+class Place:
+    """Where a cotangent comes together; apart from what it belongs to, which has attributes."""
+
+    __slots__ = ()
+
+
 class Step:
     """A call that was made to fetch an item."""
 
-    __slots__ = ("back", "origins", "recorder")
+    __slots__ = ("back", "origins", "place", "recorder")
 
     def __init__(self, back: Back, origins: list[Origin], recorder: Any) -> None:
         self.back = back
         self.origins = origins
+        self.place = Place()  # of the cotangent of the value
         self.recorder = recorder
 
     def pull_back(self) -> None:
         """From the cotangent of the value to those of what it was made from."""
-        f̄, *cotangents = self.back(take(adjoint_of(self)))
-        box = adjoint_of(self.recorder)
+        f̄, *cotangents = self.back(take(adjoint_of(self.place)))
+        box = adjoint_of(self.recorder.place)
         box.cotangent = accumulate(box.cotangent, f̄)
         for i in reversed(range(len(self.origins))):
             self.origins[i].deliver(cotangents[i])
@@ -175,12 +182,13 @@ class Step:
 class Recorder:
     """A function as map, filter and their like call it: what it does is recorded."""
 
-    __slots__ = ("fn", "iterators", "origins")
+    __slots__ = ("fn", "iterators", "origins", "place")
 
     def __init__(self, fn: Any, iterators: tuple[Any, ...]) -> None:
         self.fn = fn
         self.iterators = iterators
         self.origins: list[Origin] = []  # of the latest values
+        self.place = Place()  # of the cotangent of the function
 
     def __call__(self, *items: Any) -> Any:
         """The value, recorded unless a compiled function takes it."""
@@ -234,9 +242,8 @@ class Noted:
         return of_key if self.kind == "keys" else of_value
 
 
-@adjoint_object.register(Step)
-@adjoint_object.register(Recorder)
-def _(x: Any) -> Box:
+@adjoint_object.register
+def _(x: Place) -> Box:
     return Box()
 
 
@@ -404,7 +411,7 @@ for _type in (*ORIGINS, type(iter({}.values())), type(reversed({}.values()))):
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(args) == 2:
         recorder = Recorder(args[0], ())
-        return iter(recorder, args[1]), lambda ȳ: (NONE, take(adjoint_of(recorder)), NONE)
+        return iter(recorder, args[1]), lambda ȳ: (NONE, take(adjoint_of(recorder.place)), NONE)
     (xs,) = args
     y, back = iterator_of(xs)
     return y, lambda ȳ: (NONE, back())
@@ -429,7 +436,7 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
         return noted(xs, iter), nothing
     if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
         indexed = Indexed(xs)
-        return iter(indexed), lambda: take(adjoint_of(indexed.recorder))
+        return iter(indexed), lambda: take(adjoint_of(indexed.recorder.place))
     return iter(xs), nothing
 
 
@@ -541,7 +548,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if lookup(type(iterator), "__next__") is MISSING:
         return next(*args), None  # raises
     if not default and record_of(iterator) is not None:
-        y, steps = steps_of(iterator, lambda: next(iterator))
+        y, steps = steps_of(next, iterator)
         return y, lambda ȳ: (NONE, no_more(steps.pull_back(ȳ)))
     if not default and type(lookup(type(iterator), "__next__")) is FunctionType:
         return call(lookup(type(iterator), "__next__"), iterator)
@@ -621,7 +628,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def map_pullback(ȳ: Any) -> tuple[Any, ...]:
         bars = back()
-        return (NONE, take(adjoint_of(recorder)), *bars, *[NONE] * len(kwargs))
+        return (NONE, take(adjoint_of(recorder.place)), *bars, *[NONE] * len(kwargs))
 
     return y, map_pullback
 
@@ -632,7 +639,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     iterators, back = sources_of((xs,))
     recorder = Predicate(bool if fn is None else fn, iterators)
     y = filter(recorder, *iterators)
-    return y, lambda ȳ: (NONE, take(adjoint_of(recorder)), *back())
+    return y, lambda ȳ: (NONE, take(adjoint_of(recorder.place)), *back())
 
 
 @serves(reversed)
@@ -655,7 +662,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
         indexed = Indexed(xs)
         y = reversed(indexed)
-        return y, lambda ȳ: (NONE, take(adjoint_of(indexed.recorder)))
+        return y, lambda ȳ: (NONE, take(adjoint_of(indexed.recorder.place)))
     return reversed(xs), lambda ȳ: (NONE, ZERO)
 
 

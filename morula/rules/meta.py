@@ -22,6 +22,7 @@ from morula.core.extend import (
     callables,
     collector,
     context,
+    exception_of_higher_order,
     general,
     interface,
     materialise,
@@ -30,6 +31,7 @@ from morula.core.extend import (
     on_entry,
     project_to,
     projector,
+    protected,
     registry,
     rrule,
     traits,
@@ -104,6 +106,46 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         )
 
     return both, call_pullback
+
+
+@serves(general.attempted)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An exception leaves nothing to be pulled back, unless it has left a function of the user's."""
+    n = 1 + len(args) + len(kwargs)
+    outer = watch()
+    try:
+        return call(general.call, *args, **kwargs)
+    except BaseException as error:
+        back = partial(refuse_exception if watched() else general._constant_back, n - 1)
+        return (protected.caught(error, 1), back), lambda ȳ: (NONE,) * n
+    finally:
+        unwatch(outer)
+
+
+def watch() -> Any:
+    """Note from now on what functions of the user's are entered; gives what was noted so far."""
+    before, general.protection.entered = general.protection.entered, []
+    return before
+
+
+def watched() -> Any:
+    """The functions of the user's that have been entered."""
+    return general.protection.entered
+
+
+def unwatch(outer: Any) -> None:
+    """Note them where they were noted before, those of meanwhile as well."""
+    inner, general.protection.entered = general.protection.entered, outer
+    if outer is not None:
+        outer += inner
+
+
+non_differentiable(watch, watched, unwatch)
+
+
+def refuse_exception(n: int, ȳ: Any) -> Any:
+    """The pullback of a call that has raised an exception: what it did before is not known."""
+    raise exception_of_higher_order()
 
 
 @serves(registry.apply_rule)
