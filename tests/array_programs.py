@@ -579,7 +579,7 @@ def check_differences(program: ArrayProgram, gradients: Any) -> bool:
         return float(
             f(
                 *[
-                    type(x)(x + t * v) if not isinstance(x, np.ndarray) else x + t * v
+                    type(x)(x + t * v) if not isinstance(x, np.ndarray) else np.asarray(x + t * v)
                     for x, v in zip(args, directions, strict=True)
                 ]
             )

@@ -13,6 +13,8 @@ from functools import singledispatch
 from reprlib import recursive_repr
 from typing import Any, ClassVar, final
 
+from morula.core.memory import in_memory
+
 
 class AbstractZero:
     """What the two zeros share: they vanish in sums and swallow factors."""
@@ -316,7 +318,8 @@ def project_to(x: Any) -> Callable[[Any], Any]:
     """The projection of cotangents to the tangent space of `x`: `project_to(x)(x̄)`.
 
     Real stays real, shape and dtype are kept, and so is structure. Zeros pass unchanged. Thunks
-    are projected when they are computed; those of structures are computed at once.
+    are projected when they are computed; those of structures, and all while memory changes as the
+    reverse pass goes back, are computed at once.
 
     >>> project_to(1.0)(2 + 3j)
     2.0
@@ -327,7 +330,7 @@ def project_to(x: Any) -> Callable[[Any], Any]:
         if x̄ is ZERO or x̄ is NONE or project is None:
             return x̄
         if type(x̄) is Thunk:
-            if not hasattr(project, "hands_on"):
+            if not hasattr(project, "hands_on") and not in_memory():
                 return Thunk(lambda: projected(x̄.force()))
             x̄ = x̄.force()
             if isinstance(x̄, AbstractZero):
