@@ -51,6 +51,7 @@ from morula.core.traits import (
     changes_in_place,
     coarse_detail,
     contents,
+    deals_in_place,
     detail_matches,
     detail_tests,
     has_effect,
@@ -138,10 +139,11 @@ class Specialiser(Inference):
         """Is an array seen anywhere? Else, what is unknown is taken for none; if it is one, and is
         written to, the call says so when it happens.
         """
-        seen = [
-            k for value in self.types.values() if value is not None for k in possibilities(value)
-        ]
-        if any(k.type in coarse_detail for k in seen):
+        seen: list[Any] = [c.primitive for c in self.ir.calls()]
+        for value in self.types.values():
+            if value is not None:
+                seen += [k.type for k in possibilities(value)]
+        if any(test(x) for x in seen for test in deals_in_place):
             return True
         waiting, known_ids = list(self.examples.given.values()), set()
         while waiting:

@@ -389,6 +389,11 @@ def reads_only(fn: Any) -> bool:
 changes_in_place: list[Callable[[Any, list[type], int, tuple[str, ...]], bool]] = []
 
 
+# Tests of callables and types: have they to do with values that are changed in place as above? A
+# program without any of these takes what is unknown for no such value.
+deals_in_place: list[Callable[[Any], bool]] = []
+
+
 # Which values hold so much memory that they are worth releasing early: `holds_memory[T](detail)`.
 holds_memory: dict[type, Callable[[Any], bool]] = {}
 

@@ -27,6 +27,7 @@ from morula.core.extend import (
     UnsupportedError,
     call,
     changes_in_place,
+    deals_in_place,
     find_rrule,
     is_zero,
     memory,
@@ -580,3 +581,13 @@ def writes_to_arrays(fn, types, n_args, keywords):
 
 
 changes_in_place.append(writes_to_arrays)
+
+
+def is_of_numpy(x: Any) -> bool:
+    """Is it a callable or a type of NumPy's?"""
+    owner = getattr(x, "__objclass__", x)
+    module = str(getattr(owner, "__module__", None))
+    return isinstance(x, np.ufunc) or module.split(".")[0] == "numpy"
+
+
+deals_in_place.append(is_of_numpy)
