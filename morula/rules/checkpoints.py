@@ -33,6 +33,7 @@ from morula.core.extend import (
     is_zero,
     non_differentiable,
     parts_of,
+    project_to,
     rrule,
 )
 from morula.rules.calls import MISSING, is_same, serves
@@ -90,7 +91,7 @@ def again(
     now = begin_again(before)
     y, back = call(*args, **kwargs)
     stand_in(after, y)
-    cotangents = back(ȳ)
+    cotangents = back(project_to(y)(ȳ))
     bring_back(now)
     return (NONE, *cotangents)
 
