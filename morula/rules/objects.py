@@ -64,6 +64,7 @@ from morula.core.extend import (
 from morula.rules import builtins as of_builtins
 from morula.rules import operators
 from morula.rules.arrays import attributes as of_arrays
+from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.calls import (
     CONTAINERS,
     MISSING,
@@ -261,9 +262,15 @@ def attribute_or_missing(x: Any, name: str) -> Attribute | None:
         return None
 
 
+# Attributes whose values have adjoint objects: (type, name) -> what reading one of them means.
+BY_IDENTITY: dict[tuple[type, str], Callable[[Any], Attribute]] = {}
+
+
 def attribute(x: Any, name: str) -> Attribute:
     """`x.name`."""
     cls = type(x)
+    if (cls, name) in BY_IDENTITY:
+        return BY_IDENTITY[cls, name](x)
     rule = attribute_rule(cls, name)
     if rule is not None:
         y, back = rule(x)
@@ -679,7 +686,7 @@ def as_operator(op: Any, swapped: bool) -> Any:
 
 ARRAY_LIKE = (np.ndarray, numbers.Number)
 for _op, _methods in operators.METHODS.items():
-    for _cls in (np.ndarray, np.generic):
+    for _cls in (np.ndarray, np.generic, *FLOATING, *COMPLEX):
         for _name, _swapped in ((_methods[0], False), (_methods[1], True)):
             if _name in _cls.__dict__ and not (_swapped and _methods[2]):
                 serves(_cls.__dict__[_name])(as_operator(_op, _swapped))  # type: ignore[index]

@@ -9,6 +9,16 @@ elementwise      the other ufuncs, where, clip, parts of complex numbers
 reductions       sum, mean, prod, var, max, cumsum, …
 products         matmul, dot, einsum, …
 quantiles        median, quantile, percentile
+nan              nansum, nanmean, nanvar, …
+moving           delete, insert, unique, block, choose, select, …
+padding          pad, in all modes
+flat             the entries of x.flat
+index_tricks     r_, c_, mgrid, ogrid
+callbacks        vectorize, apply_along_axis, piecewise, …
+statistics       cov, corrcoef, histogram
+polynomials      polymul, vander, …
+signals          convolve, interp, gradient, trapezoid, cross, …
+bodies           how Python code tells the derivative of a function
 indexing         x[i], take, sort, …
 shapes           reshape, transpose, concatenate, …
 construction     array, full, linspace, astype, float, …
@@ -22,18 +32,28 @@ inplace          what is refused
 from morula.rules.arrays import (
     arithmetic,
     attributes,
+    bodies,
     broadcasting,
+    callbacks,
     constants,
     construction,
     elementwise,
+    flat,
     freshness,
+    index_tricks,
     indexing,
     inplace,
+    moving,
+    nan,
+    padding,
+    polynomials,
     products,
     quantiles,
     reductions,
     sequences,
     shapes,
+    signals,
+    statistics,
     structural,
     traits,
     types,
@@ -43,18 +63,28 @@ from morula.rules.arrays import (
 __all__ = [
     "arithmetic",
     "attributes",
+    "bodies",
     "broadcasting",
+    "callbacks",
     "constants",
     "construction",
     "elementwise",
+    "flat",
     "freshness",
+    "index_tricks",
     "indexing",
     "inplace",
+    "moving",
+    "nan",
+    "padding",
+    "polynomials",
     "products",
     "quantiles",
     "reductions",
     "sequences",
     "shapes",
+    "signals",
+    "statistics",
     "structural",
     "traits",
     "types",
