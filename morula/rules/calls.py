@@ -297,12 +297,16 @@ def spelling_for(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     except TypeError:
         return None
     parameters = signature.parameters
-    if any(parameters[k].kind in (VARIADIC, VARIADIC_NAMED) for k in bound):
+    if any(parameters[k].kind is inspect.Parameter.VAR_POSITIONAL for k in bound):
         return None
+    for k in [k for k in bound if parameters[k].kind is inspect.Parameter.VAR_KEYWORD]:
+        bound.update(bound.pop(k))
+    defaults = {k: p.default for k, p in parameters.items()}
     given = {
         k: v
         for k, v in bound.items()
-        if v is not parameters[k].default or (isinstance(v, (int, float)) and type(v) is not bool)
+        if v is not defaults.get(k, MISSING)
+        or (isinstance(v, (int, float)) and type(v) is not bool)
     }
     names, first = list(given), list(parameters)
     for n in range(len(names), 0, -1):
@@ -321,10 +325,11 @@ def signature_of(fn: Any) -> inspect.Signature | None:
     try:
         return inspect.signature(fn)
     except (ValueError, TypeError):
+        if getattr(fn, "__objclass__", None) is np.ndarray and hasattr(np, fn.__name__):
+            return inspect.signature(getattr(np, fn.__name__))  # that of the function
         return None
 
 
-VARIADIC, VARIADIC_NAMED = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 non_differentiable(spelling_for)
 
 

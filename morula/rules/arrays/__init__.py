@@ -12,6 +12,7 @@ quantiles        median, quantile, percentile
 nan              nansum, nanmean, nanvar, …
 moving           delete, insert, unique, block, choose, select, …
 padding          pad, in all modes
+matrix_class     np.matrix; masked arrays are kept apart
 flat             the entries of x.flat
 index_tricks     r_, c_, mgrid, ogrid
 callbacks        vectorize, apply_along_axis, piecewise, …
@@ -43,6 +44,7 @@ from morula.rules.arrays import (
     index_tricks,
     indexing,
     inplace,
+    matrix_class,
     moving,
     nan,
     padding,
@@ -74,6 +76,7 @@ __all__ = [
     "index_tricks",
     "indexing",
     "inplace",
+    "matrix_class",
     "moving",
     "nan",
     "padding",
