@@ -553,6 +553,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return default[0], lambda ȳ: (NONE, back(ZERO)[1], ȳ)
 
 
+for _type in ORIGINS:
+
+    @serves(_type.__next__)  # type: ignore[attr-defined]
+    def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`it.__next__()`."""
+        return call(next, *args)
+
+
 # -- iterators made of others ----------------------------------------------------------------------
 
 

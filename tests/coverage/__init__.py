@@ -58,7 +58,7 @@ def read(path):
             section = line[1:-1]
         elif line and line[0] != "#":
             name, _, calls = line.partition(": ")
-            lines.append((section, name, [c.strip() for c in calls.split(";")]))
+            lines.append((section, name, [c.strip() for c in calls.split(";") if c.strip()]))
     return lines
 
 
