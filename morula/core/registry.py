@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import plum
 
@@ -26,6 +26,7 @@ from morula.core.traits import (
     gives_old,
     makes_container,
     space_problem,
+    stands_apart,
 )
 
 Pullback = Callable[[Any], tuple[Any, ...]]
@@ -205,7 +206,26 @@ class Entry:
                 for m in error.methods
             ]
             raise errors.ambiguous(self.primal, shown, candidates) from None
+        if not _means_them(rules, function, shown):
+            return None
         return Rule(self.primal, function, id(function) in self._by_identity)
+
+
+def _means_them(rules: plum.Function, function: Callable[..., Any], shown: tuple[Any, ...]) -> bool:
+    """Was the rule written for types that stand apart from their bases, if there are any?"""
+    types = [x if isinstance(x, type) else type(x) for x in shown]
+    if not any(map(stands_apart, types)):
+        return True
+    signature = next(m.signature for m in rules._resolver.methods if m.implementation is function)
+    for i, t in enumerate(types):
+        base = stands_apart(t)
+        of_rule = signature.types[i] if i < len(signature.types) else signature.varargs
+        named = [c for c in (get_args(of_rule) or (of_rule,)) if isinstance(c, type)]
+        if base is None or of_rule is Any:
+            continue
+        if not any(c is object or issubclass(c, base) for c in named):
+            return False
+    return True
 
 
 on_change: list[Callable[[], None]] = []  # called whenever a rule is added anywhere

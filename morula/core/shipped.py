@@ -41,7 +41,7 @@ def meet(primal: Any) -> bool:
     if module in _met:
         return False
     package = module.split(".")[0] if type(module) is str else "__main__"
-    if package in _SHIP_NOTHING:
+    if package in _SHIP_NOTHING and not any(is_inside(module, m) for m in _waiting):
         _met.add(module)
         return False
     with _lock:
@@ -77,9 +77,14 @@ def meet_unnamed(t: type) -> bool:
         return any([load_waiting(m) for m in imported])
 
 
+def is_inside(module: Any, other: str) -> bool:
+    """Is a module the other one, or inside of it?"""
+    return type(module) is str and (module == other or module.startswith(other + "."))
+
+
 def load_waiting(module: str) -> bool:
     """Import the rules that wait for a module, or for one that it is inside of."""
-    names = [m for m in _waiting if module == m or module.startswith(m + ".")]
+    names = [m for m in _waiting if is_inside(module, m)]
     for name in names:
         rules = _waiting.pop(name)
         try:

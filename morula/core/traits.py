@@ -75,6 +75,19 @@ def sample(known: Known) -> Any:
     return _samples[known.type](known.detail)
 
 
+_apart: set[type] = set()
+
+
+def keep_apart(*types: type) -> None:
+    """Declare types that mean something else than their bases: rules of these do not serve them."""
+    _apart.update(types)
+
+
+def stands_apart(t: type) -> type | None:
+    """The type itself or that base of it which was declared so, if any was."""
+    return next((base for base in t.__mro__ if base in _apart), None) if _apart else None
+
+
 def zero_of(t: type, zero: Any) -> None:
     """Sums of cotangents of primals of type `t` may start from the immutable `zero`."""
     _zeros[t] = zero

@@ -1,5 +1,6 @@
 """The rules: every piece of meaning, one file per kind of value."""
 
+from morula.core.extend import waits
 from morula.rules import (
     arrays,
     boxes,
@@ -16,6 +17,7 @@ from morula.rules import (
     generators,
     implicit,
     iteration,
+    iterators,
     linalg,
     list_types,
     lists,
@@ -49,6 +51,7 @@ __all__ = [
     "generators",
     "implicit",
     "iteration",
+    "iterators",
     "linalg",
     "list_types",
     "lists",
@@ -65,3 +68,5 @@ __all__ = [
     "structures",
     "vectors",
 ]
+
+waits("statistics", "morula.rules.statistical")

@@ -18,6 +18,7 @@ from typing import Any
 
 from morula.core.extend import (
     NoTangent,
+    Tangent,
     ZeroTangent,
     find_rrule,
     frule,
@@ -295,6 +296,28 @@ for _type in (int, float, Fraction, Decimal):
 for _type in (int, Fraction):
     ATTRIBUTES[_type, "numerator"] = _constant("numerator")
     ATTRIBUTES[_type, "denominator"] = _constant("denominator")
+
+
+# -- slices ----------------------------------------------------------------------------------------
+
+
+@rrule(slice)
+def _(*args: Anything):
+    names = ("stop",) if len(args) == 1 else ("start", "stop", "step")[: len(args)]
+
+    def slice_pullback(ȳ):
+        ȳ = unthunk(ȳ)
+        return tuple([unthunk(ȳ[name]) for name in names])
+
+    return slice(*args), slice_pullback
+
+
+def _part_of_slice(name: str) -> Rule:
+    return lambda s: (getattr(s, name), lambda ȳ: (Tangent[slice]({name: ȳ}),))
+
+
+for _name in ("start", "stop", "step"):
+    ATTRIBUTES[slice, _name] = _part_of_slice(_name)
 
 
 def method_rule(method: Any, op: Any, cls: type, arity: int, reflected: bool) -> Rule:

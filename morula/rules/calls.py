@@ -10,6 +10,7 @@ Tests: tests/rules/test_calls.py
 
 import contextlib
 import functools
+import inspect
 import operator
 from collections import deque
 from collections.abc import Callable
@@ -41,6 +42,7 @@ from morula.core.extend import (
     call,
     collector,
     expect_nothing,
+    find_rrule,
     is_reached,
     is_zero,
     multiply,
@@ -49,6 +51,7 @@ from morula.core.extend import (
     opaque,
     projector,
     python_function,
+    registry,
     resolves,
     runs,
     scale,
@@ -208,7 +211,7 @@ def builtin_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     owner = fn.__self__
     descriptor = unbound(fn)
     if descriptor is None:
-        return compiled(fn, args, kwargs)
+        return respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
     y, back = call(descriptor, owner, *args, **kwargs)
     return y, partial(without_callee, back)
 
@@ -248,7 +251,77 @@ def unbound_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
-    return call_with_out(fn, args, kwargs) or compiled(fn, args, kwargs)
+    return (
+        call_with_out(fn, args, kwargs) or respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
+    )
+
+
+# -- one call, spelt in another way ----------------------------------------------------------------
+
+
+def respelled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call spelt as a rule of `fn` knows it, other arguments by position; None if none does."""
+    spelling = spelling_for(fn, args, kwargs)
+    if spelling is None:
+        return None
+    positional, named, where = spelling
+    y, back = call(fn, *positional, **named)
+
+    def respelled_pullback(ȳ: Any) -> tuple[Any, ...]:
+        f̄, *bars = back(ȳ)
+        return (f̄, *[NONE if i is None else bars[i] for i in where])
+
+    return y, respelled_pullback
+
+
+def spelling_for(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Arguments by position, by name, and where the ones of the call stand among them.
+
+    Those that are given as their default says, `out=None` say, are left out.
+    """
+    entry_of_fn = registry.registry.get(fn)
+    signature = signature_of(fn) if entry_of_fn is not None and entry_of_fn.reverse else None
+    if signature is None:
+        return None
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return None
+    parameters = signature.parameters
+    if any(parameters[k].kind is inspect.Parameter.VAR_POSITIONAL for k in bound):
+        return None
+    for k in [k for k in bound if parameters[k].kind is inspect.Parameter.VAR_KEYWORD]:
+        bound.update(bound.pop(k))
+    defaults = {k: p.default for k, p in parameters.items()}
+    given = {
+        k: v
+        for k, v in bound.items()
+        if v is not defaults.get(k, MISSING)
+        or (isinstance(v, (int, float)) and type(v) is not bool)
+    }
+    names, first = list(given), list(parameters)
+    for n in range(len(names), 0, -1):
+        positional = tuple(given[k] for k in names[:n])
+        named = {k: given[k] for k in names[n:]}
+        if names[:n] == first[:n] and find_rrule(fn, positional, named) is not None:
+            if len(positional) == len(args) and named.keys() == kwargs.keys():
+                return None
+            asked_for = [*first[: len(args)], *kwargs]
+            return positional, named, [names.index(k) if k in given else None for k in asked_for]
+    return None
+
+
+def signature_of(fn: Any) -> inspect.Signature | None:
+    """The signature of a compiled callable, if it tells one."""
+    try:
+        return inspect.signature(fn)
+    except (ValueError, TypeError):
+        if getattr(fn, "__objclass__", None) is np.ndarray and hasattr(np, fn.__name__):
+            return inspect.signature(getattr(np, fn.__name__))  # that of the function
+        return None
+
+
+non_differentiable(spelling_for)
 
 
 @resolves(type(np.sum))
@@ -257,7 +330,7 @@ def array_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
-    found = call_with_out(fn, args, kwargs)
+    found = call_with_out(fn, args, kwargs) or respelled(fn, args, kwargs)
     if found is not None:
         return found
     body = fn._implementation
@@ -282,6 +355,9 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     family = fn.__dict__.get("__morula__")
     if family is not None:
         return gradient_function(fn, family, args, kwargs)
+    found = respelled(fn, args, kwargs) if kwargs else None
+    if found is not None:
+        return found
     if fn.__code__ is _SINGLE_DISPATCH and args:
         return call(implementation(fn, type(args[0])), *args, **kwargs)
     missing = missing_arguments(fn, len(args), kwargs)

@@ -849,7 +849,6 @@ def _(xs: str | bytes | range, i: Anything):
 
 
 non_differentiable(
-    slice,
     primitives.build_string,
     primitives.format_value,
     primitives.raise_exception,

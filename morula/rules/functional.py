@@ -21,11 +21,9 @@ from morula.core.extend import (
     call,
     non_differentiable,
     project_to,
-    python_function,
 )
 from morula.rules.calls import MISSING, compiled, entry, serves
 from morula.rules.containers import drain, drop_from, order_of, visit
-from morula.rules.objects import give
 
 NUMBERS = (int, float, bool)
 
@@ -199,28 +197,3 @@ def is_iterable(x: Any) -> bool:
 
 
 non_differentiable(is_iterable)
-
-
-@serves(np.vectorize.__call__)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    self, *rest = args
-    if kwargs or self.signature or self.excluded or self.cache or not rest:
-        return python_function(fn, args, kwargs)
-    types = self.otypes
-    y, back = call(elementwise, self.pyfunc, types and types[0], *rest)
-
-    def vectorize_pullback(ȳ: Any) -> tuple[Any, ...]:
-        _, f̄, _, *bars = back(ȳ)
-        give(adjoint_of(self), "pyfunc", f̄)
-        return NONE, ZERO, *bars
-
-    return y, vectorize_pullback
-
-
-def elementwise(f: Any, dtype: Any, *args: Any) -> Any:
-    """What `np.vectorize(f)` does: f of all entries, after one call that tells the type."""
-    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
-    columns = [np.ravel(np.broadcast_to(np.asarray(a), shape)).tolist() for a in args]
-    if dtype is None:
-        dtype = np.asarray(f(*[column[0] for column in columns])).dtype
-    return np.reshape(np.array([f(*items) for items in zip(*columns, strict=True)], dtype), shape)

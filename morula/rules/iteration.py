@@ -447,7 +447,8 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
     return recorders[0].origins[-1 - skip] if recorders else Unknown(iterator)
 
 
-for _type in (*ORIGINS, type(iter({}.values())), type(reversed({}.values()))):
+_OF_ARRAYS = {np.flatiter, np.nditer}  # which have cotangents by value, see arrays/flat.py
+for _type in (*{*ORIGINS} - _OF_ARRAYS, type(iter({}.values())), type(reversed({}.values()))):
     adjoint_object.register(_type, lambda x: {})
     projector.register(_type, lambda x: lambda x̄: ZERO)
     collector.register(_type, lambda y: None)
@@ -608,6 +609,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not default:
         raise StopIteration
     return default[0], lambda ȳ: (NONE, back(ZERO)[1], ȳ)
+
+
+for _type in ORIGINS:
+
+    @serves(_type.__next__)  # type: ignore[attr-defined]
+    def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`it.__next__()`."""
+        return call(next, *args)
 
 
 # -- iterators made of others ----------------------------------------------------------------------

@@ -59,7 +59,6 @@ CONSTANTS: tuple[type, ...] = (
     bytes,
     bytearray,
     type,
-    slice,
     range,
     type(None),
     type(...),

@@ -67,6 +67,7 @@ from morula.rules import builtins as of_builtins
 from morula.rules import operators
 from morula.rules.arrays import attributes as of_arrays
 from morula.rules.arrays import flat as of_flat
+from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.calls import (
     CONTAINERS,
     MISSING,
@@ -680,7 +681,7 @@ def as_operator(op: Any, swapped: bool) -> Any:
 
 ARRAY_LIKE = (np.ndarray, numbers.Number)
 for _op, _methods in operators.METHODS.items():
-    for _cls in (np.ndarray, np.generic):
+    for _cls in (np.ndarray, np.generic, *FLOATING, *COMPLEX):
         for _name, _swapped in ((_methods[0], False), (_methods[1], True)):
             if _name in _cls.__dict__ and not (_swapped and _methods[2]):
                 serves(_cls.__dict__[_name])(as_operator(_op, _swapped))  # type: ignore[index]

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from morula import gradient
 from morula.core.cotangents import AbstractZero, NoTangent, Tangent, ZeroTangent
 from morula.core.registry import apply_rule, find_rrule, is_constant
 from morula.rules.builtins import ATTRIBUTES
@@ -195,7 +196,16 @@ def test_conjugate(x):
     check_rrule(type(x).conjugate, x)
 
 
-@pytest.mark.parametrize("key", ATTRIBUTES, ids=lambda key: f"{key[0].__name__}.{key[1]}")
+OF_NUMBERS = [key for key in ATTRIBUTES if key[0] is not slice]
+
+
+@pytest.mark.parametrize("name", ["start", "stop", "step"])
+def test_slices_hold_numbers(name):
+    assert gradient(lambda x: 3 * getattr(slice(*[x] * 3), name), 2.0) == (3.0,)
+    assert gradient(lambda x: 3 * slice(x).stop, 2.0) == (3.0,)
+
+
+@pytest.mark.parametrize("key", OF_NUMBERS, ids=lambda key: f"{key[0].__name__}.{key[1]}")
 def test_attributes(key):
     cls, name = key
     x = {complex: 1 - 2j, Fraction: Fraction(7, 3), Decimal: Decimal("2.5")}.get(cls) or cls(3)

@@ -9,6 +9,17 @@ elementwise      the other ufuncs, where, clip, parts of complex numbers
 reductions       sum, mean, prod, var, max, cumsum, …
 products         matmul, dot, einsum, …
 quantiles        median, quantile, percentile
+nan              nansum, nanmean, nanvar, …
+moving           delete, insert, unique, block, choose, select, …
+padding          pad, in all modes
+matrix_class     np.matrix; masked arrays are kept apart
+flat             the entries of x.flat
+index_tricks     r_, c_, mgrid, ogrid
+callbacks        vectorize, apply_along_axis, piecewise, …
+statistics       cov, corrcoef, histogram
+polynomials      polymul, vander, …
+signals          convolve, interp, gradient, trapezoid, cross, …
+bodies           how Python code tells the derivative of a function
 indexing         x[i], take, sort, …
 shapes           reshape, transpose, concatenate, …
 construction     array, full, linspace, astype, float, …
@@ -24,20 +35,30 @@ flat             x.flat, np.nditer
 from morula.rules.arrays import (
     arithmetic,
     attributes,
+    bodies,
     broadcasting,
+    callbacks,
     constants,
     construction,
     elementwise,
     flat,
     freshness,
+    index_tricks,
     indexing,
     inplace,
+    matrix_class,
     memory,
+    moving,
+    nan,
+    padding,
+    polynomials,
     products,
     quantiles,
     reductions,
     sequences,
     shapes,
+    signals,
+    statistics,
     structural,
     traits,
     types,
@@ -47,20 +68,30 @@ from morula.rules.arrays import (
 __all__ = [
     "arithmetic",
     "attributes",
+    "bodies",
     "broadcasting",
+    "callbacks",
     "constants",
     "construction",
     "elementwise",
     "flat",
     "freshness",
+    "index_tricks",
     "indexing",
     "inplace",
+    "matrix_class",
     "memory",
+    "moving",
+    "nan",
+    "padding",
+    "polynomials",
     "products",
     "quantiles",
     "reductions",
     "sequences",
     "shapes",
+    "signals",
+    "statistics",
     "structural",
     "traits",
     "types",

@@ -423,8 +423,8 @@ def _(a: Numeric, b: Numeric):
     return (quotient, remainder), divmod_pullback
 
 
-@rrule(builtins.divmod)
-def _(a: np.ndarray, b: Numeric):
+def divmod_of_arrays(a, b):
+    """The rule of the built-in function."""
     a_shape = shape_of(a)
     b_shape = shape_of(b)
     quotient, remainder = divmod(a, b)
@@ -434,6 +434,16 @@ def _(a: np.ndarray, b: Numeric):
         return match_part(r̄, a_shape), match_part(-(r̄ * quotient), b_shape)
 
     return (quotient, remainder), divmod_pullback
+
+
+@rrule(builtins.divmod)
+def _(a: np.ndarray, b: Numeric):
+    return divmod_of_arrays(a, b)
+
+
+@rrule(builtins.divmod)
+def _(a: Scalar, b: np.ndarray):
+    return divmod_of_arrays(a, b)
 
 
 # -- operators of one argument ---------------------------------------------------------------------

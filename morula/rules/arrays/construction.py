@@ -12,9 +12,20 @@ import copy
 
 import numpy as np
 
-from morula.core.extend import NONE, AbstractZero, NoTangent, project_to, rrule, type_stable
+from morula.core.extend import (
+    NONE,
+    AbstractZero,
+    NoTangent,
+    ZeroTangent,
+    non_differentiable,
+    project_to,
+    rrule,
+    type_stable,
+)
+from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part, total, unbroadcast
-from morula.rules.arrays.types import Anything, Numeric
+from morula.rules.arrays.traits import COMPLEX, FLOATING
+from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 # -- conversions of arrays and numbers -------------------------------------------------------------
 
@@ -34,21 +45,36 @@ def back_to_argument(ȳ, a):
     return np.reshape(ȳ, np.shape(a))
 
 
+def rounds(dtype, x):
+    """Does a conversion to this dtype make whole numbers of x, so that it has derivative zero?"""
+    return dtype.kind in "iub" and np.asarray(x).dtype.kind in "fc"
+
+
+non_differentiable(rounds)
+
+
 @rrule(np.array)
 def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
-    def array_pullback(ȳ):
-        return back_to_argument(ȳ, a), NoTangent()
+    y = np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+    rounded = dtype is not None and rounds(y.dtype, a)
 
-    return np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin), array_pullback
+    def array_pullback(ȳ):
+        return ZeroTangent() if rounded else back_to_argument(ȳ, a), NoTangent()
+
+    return y, array_pullback
 
 
 def _as_array(primal):
     @rrule(primal)
     def _(a: Numeric | list | tuple, dtype=None, order=None, *, copy=None):
-        def asarray_pullback(ȳ):
-            return back_to_argument(ȳ, a), NoTangent(), NoTangent()
+        y = primal(a, dtype, order, copy=copy)
+        rounded = dtype is not None and rounds(y.dtype, a)
 
-        return primal(a, dtype, order, copy=copy), asarray_pullback
+        def asarray_pullback(ȳ):
+            ā = ZeroTangent() if rounded else back_to_argument(ȳ, a)
+            return ā, NoTangent(), NoTangent()
+
+        return y, asarray_pullback
 
 
 _as_array(np.asarray)
@@ -59,22 +85,67 @@ def _contiguous(primal):
     @rrule(primal)
     def _(a: Numeric, dtype=None):
         old = np.shape(a)
+        y = primal(a, dtype)
+        rounded = dtype is not None and rounds(y.dtype, a)
 
         def contiguous_pullback(ȳ):
-            return np.reshape(ȳ, old), NoTangent()
+            return ZeroTangent() if rounded else np.reshape(ȳ, old), NoTangent()
 
-        return primal(a, dtype), contiguous_pullback
+        return y, contiguous_pullback
 
     @rrule(primal)
     def _(a: list | tuple, dtype=None):
-        def contiguous_pullback(ȳ):
-            return like_sequence(ȳ, a), NoTangent()
+        y = primal(a, dtype)
+        rounded = dtype is not None and rounds(y.dtype, a)
 
-        return primal(a, dtype), contiguous_pullback
+        def contiguous_pullback(ȳ):
+            return ZeroTangent() if rounded else like_sequence(ȳ, a), NoTangent()
+
+        return y, contiguous_pullback
 
 
 for _primal in (np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite):
     _contiguous(_primal)
+
+
+@rrule(np.ndarray.__array__)
+def _(a: np.ndarray, dtype=None, *, copy=None):
+    y = a.__array__(dtype, copy=copy)
+    rounded = dtype is not None and rounds(y.dtype, a)
+
+    def array_pullback(ȳ):
+        return ZeroTangent() if rounded else ȳ, NoTangent()
+
+    return y, array_pullback
+
+
+@rrule(np.ndarray.view)
+def _(a: np.ndarray, dtype=None, type=None):
+    """The same entries; a complex number as two real ones, or two real numbers as a complex one."""
+    given = [x for x in (dtype, type) if x is not None]
+    y = a.view(*given)
+    if y.dtype != a.dtype and (y.dtype.kind not in "fc" or a.dtype.kind not in "fc"):
+        raise NotImplementedError(f"a view of {a.dtype} as {y.dtype} has no reverse rule")
+    if y.dtype != a.dtype and np.empty(1, a.dtype).real.dtype != np.empty(1, y.dtype).real.dtype:
+        raise NotImplementedError(f"a view of {a.dtype} as {y.dtype} has no reverse rule")
+
+    def view_pullback(ȳ):
+        if y.dtype != a.dtype:
+            ȳ = pairs_joined(ȳ) if a.dtype.kind == "c" else pairs_split(ȳ)
+        return ȳ, NoTangent(), NoTangent()
+
+    return y, view_pullback
+
+
+def pairs_joined(x):
+    """Complex numbers out of pairs of real ones along the last axis."""
+    return x[..., 0::2] + 1j * x[..., 1::2]
+
+
+def pairs_split(z):
+    """Pairs of real numbers out of complex ones along the last axis."""
+    both = np.stack((z.real, z.imag), -1)
+    return np.reshape(both, (*both.shape[:-2], -1))
 
 
 @rrule(np.copy)
@@ -96,6 +167,7 @@ def _(a: np.ndarray, order="C"):
 
 
 @rrule(copy.deepcopy)
+@rrule(np.ndarray.__deepcopy__)
 def _(a: np.ndarray, memo=None):
     def deepcopy_pullback(ȳ):
         return ȳ, NoTangent()
@@ -104,19 +176,25 @@ def _(a: np.ndarray, memo=None):
 
 
 @rrule(np.ndarray.astype)
-def _(x: np.ndarray, dtype: Anything, *, order="K", casting="unsafe", copy=True):
-    def astype_pullback(ȳ):
-        return ȳ, NoTangent()
+def _(x: np.ndarray, dtype: Anything, *, order="K", casting="unsafe", subok=True, copy=True):
+    y = x.astype(dtype, order=order, casting=casting, subok=subok, copy=copy)
+    rounded = rounds(y.dtype, x)
 
-    return x.astype(dtype, order=order, casting=casting, copy=copy), astype_pullback
+    def astype_pullback(ȳ):
+        return ZeroTangent() if rounded else ȳ, NoTangent()
+
+    return y, astype_pullback
 
 
 @rrule(np.astype)
 def _(x: np.ndarray, dtype: Anything, *, copy=True):
-    def astype_pullback(ȳ):
-        return ȳ, NoTangent()
+    y = np.astype(x, dtype, copy=copy)
+    rounded = rounds(y.dtype, x)
 
-    return np.astype(x, dtype, copy=copy), astype_pullback
+    def astype_pullback(ȳ):
+        return ZeroTangent() if rounded else ȳ, NoTangent()
+
+    return y, astype_pullback
 
 
 def _scalar_type(t):
@@ -142,6 +220,25 @@ for _t in (
     np.clongdouble,
 ):  # fmt: skip
     _scalar_type(_t)
+
+
+def _to_python(method, kind):
+    @rrule(method)
+    def _(x: np.generic):
+        def to_python_pullback(ȳ):
+            return (ȳ if x.dtype.kind == "c" else ȳ.real,)
+
+        return kind(x), to_python_pullback
+
+
+for _t in (*FLOATING, *COMPLEX):
+    if "__float__" in vars(_t):
+        _to_python(vars(_t)["__float__"], builtins.float)
+    if "__complex__" in vars(_t):
+        _to_python(vars(_t)["__complex__"], builtins.complex)
+for _name, _kind in (("__float__", builtins.float), ("__complex__", builtins.complex)):
+    if _name in vars(np.generic):
+        _to_python(vars(np.generic)[_name], _kind)
 
 
 @rrule(builtins.float)
@@ -196,23 +293,43 @@ def is_number(x):
 
 
 @rrule(np.full)
-def _(shape: Anything, fill_value: Numeric, dtype=None):
+def _(shape: Anything, fill_value: Numeric, dtype=None, order="C"):
     have = np.shape(fill_value)
+    y = np.full(shape, fill_value, dtype, order)
+    rounded = dtype is not None and rounds(y.dtype, fill_value)
 
     def full_pullback(ȳ):
-        return NoTangent(), unbroadcast(ȳ, have), NoTangent()
+        v̄ = ZeroTangent() if rounded else unbroadcast(ȳ, have)
+        return NoTangent(), v̄, NoTangent(), NoTangent()
 
-    return np.full(shape, fill_value, dtype), full_pullback
+    return y, full_pullback
+
+
+@rrule(np.full)
+def _(shape: Anything, fill_value: list | tuple, dtype=None, order="C"):
+    y = np.full(shape, fill_value, dtype, order)
+    rounded = rounds(y.dtype, fill_value)
+
+    def full_pullback(ȳ):
+        if rounded:
+            return (ZeroTangent(),) * 4
+        v̄ = like_sequence(unbroadcast(ȳ, np.shape(fill_value)), fill_value)
+        return NoTangent(), v̄, NoTangent(), NoTangent()
+
+    return y, full_pullback
 
 
 @rrule(np.full_like)
-def _(a: Anything, fill_value: Numeric, dtype=None):
+def _(a: Anything, fill_value: Numeric, dtype=None, order="K", subok=True, shape=None):
     have = np.shape(fill_value)
+    y = np.full_like(a, fill_value, dtype, order, subok, shape)
+    rounded = rounds(y.dtype, fill_value)
 
     def full_like_pullback(ȳ):
-        return NoTangent(), unbroadcast(ȳ, have), NoTangent()
+        v̄ = ZeroTangent() if rounded else unbroadcast(ȳ, have)
+        return NoTangent(), v̄, NoTangent(), NoTangent(), NoTangent(), NoTangent()
 
-    return np.full_like(a, fill_value, dtype), full_like_pullback
+    return y, full_like_pullback
 
 
 @rrule(np.arange)
@@ -224,12 +341,27 @@ def _(stop: Anything, *, dtype=None):
 
 
 @rrule(np.arange)
+def _(*, start=0, stop=None, step=1, dtype=None):
+    y = np.arange(start=start, stop=stop, step=step, dtype=dtype)
+
+    def arange_pullback(ȳ):
+        if rounds(y.dtype, [start, step]):
+            return (ZeroTangent(),) * 3
+        return total(ȳ), NoTangent(), np.dot(ȳ, np.arange(len(y)))
+
+    return y, arange_pullback
+
+
+@rrule(np.arange)
 def _(start: Anything, stop: Anything, step=1, dtype=None):
     """start + i step: the number of entries is a step function of stop."""
     y = np.arange(start, stop, step, dtype)
     n = len(y)
+    rounded = rounds(y.dtype, [start, step])
 
     def arange_pullback(ȳ):
+        if rounded:
+            return (ZeroTangent(),) * 4
         return total(ȳ), NoTangent(), np.dot(ȳ, np.arange(n)), NoTangent()
 
     return y, arange_pullback
@@ -240,8 +372,11 @@ def _(start: Numeric, stop: Numeric, num=50, endpoint=True, retstep=False, dtype
     shapes = np.shape(start), np.shape(stop)
     parts = num - 1 if endpoint else num
     y = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
+    rounded = dtype is not None and rounds(np.dtype(dtype), start + stop)
 
     def linspace_pullback(ȳ):
+        if rounded:
+            return (ZeroTangent(),) * 7
         step_bar = 0.0
         if retstep:
             ȳ, step_bar = part(ȳ, 0), part(ȳ, 1) / max(parts, 1)
@@ -259,8 +394,14 @@ def _(start: Numeric, stop: Numeric, num=50, endpoint=True, retstep=False, dtype
     return y, linspace_pullback
 
 
+@derivative_of(np.linspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """Ends given as lists."""
+    return np.linspace(np.asarray(start), np.asarray(stop), num, endpoint, retstep, dtype, axis)
+
+
 @rrule(np.meshgrid)
-def _(*xi: np.ndarray, indexing="xy"):
+def _(*xi: np.ndarray | Scalar, copy=True, sparse=False, indexing="xy"):
     n = len(xi)
     places = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
     shapes = [np.shape(x) for x in xi]
@@ -268,13 +409,48 @@ def _(*xi: np.ndarray, indexing="xy"):
     def meshgrid_pullback(ȳ):
         return tuple([_unmeshed(part(ȳ, i), places[i], shapes[i], n) for i in range(n)])
 
-    return np.meshgrid(*xi, indexing=indexing), meshgrid_pullback
+    return np.meshgrid(*xi, copy=copy, sparse=sparse, indexing=indexing), meshgrid_pullback
 
 
 def _unmeshed(ȳ, place, shape, n):
     if not is_number(ȳ):
         return ȳ
     return np.reshape(np.sum(ȳ, axis=tuple(j for j in range(n) if j != place)), shape)
+
+
+@instead_of(np.meshgrid)
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """Coordinates given as lists."""
+    return np.meshgrid(*map(np.asarray, xi), copy=copy, sparse=sparse, indexing=indexing)
+
+
+@derivative_of(np.geomspace)
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """Powers of the ratio of the ends; on the arc between them, if they are complex."""
+    start, stop = np.asarray(start), np.asarray(stop)
+    parts = num - 1 if endpoint else num
+    t = np.arange(num) / max(parts, 1)
+    ratio = (stop + 0 * start) / start  # of the broadcast ends
+    wide = np.reshape(t, (-1, *[1] * ratio.ndim))
+    return np.moveaxis(start * ratio**wide, 0, axis)
+
+
+@derivative_of(np.logspace)
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """The base to evenly spaced powers."""
+    base = np.asarray(base)
+    ndmax = max(np.ndim(start), np.ndim(stop), base.ndim)
+    start, stop = wide_ends(start, ndmax), wide_ends(stop, ndmax)
+    powers = np.linspace(start, stop, num, endpoint, axis=axis)
+    if base.ndim:
+        base = np.expand_dims(wide_ends(base, ndmax), axis)
+    return base**powers
+
+
+def wide_ends(x, ndim):
+    """An array with axes of length 1 before its own."""
+    x = np.asarray(x)
+    return np.reshape(x, (1,) * (ndim - x.ndim) + x.shape)
 
 
 type_stable(

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import ZERO, NoTangent, ZeroTangent, rrule, type_stable
+from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import (
     match,
     part,
@@ -743,6 +744,35 @@ def _(x: Numeric):
         return (ȳ * slope.conjugate(),)
 
     return y, sinc_pullback
+
+
+@rrule(np.i0)
+def _(x: Numeric):
+    def i0_pullback(ȳ):
+        return (np.reshape(ȳ * i1(x), np.shape(x)),)
+
+    return np.i0(x), i0_pullback
+
+
+def i1(x):
+    """The modified Bessel function I₁, the derivative of I₀."""
+    from scipy import special  # which takes long to import
+
+    return special.i1(x)
+
+
+@elementwise(i1)
+def _(y, x):
+    """I₁' = I₀ - I₁ / x; one half at 0."""
+    near = np.equal(x, 0)
+    return np.where(near, 0.5, np.i0(x) - y / np.where(near, 1, x))
+
+
+@derivative_of(np.kaiser)
+def kaiser(M, beta):
+    """I₀ along half an ellipse."""
+    t = np.linspace(-1.0, 1.0, M) if M > 1 else np.zeros(M)
+    return np.i0(beta * np.sqrt(1 - t * t)) / np.i0(beta)
 
 
 type_stable(

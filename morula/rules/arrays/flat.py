@@ -87,6 +87,19 @@ def _(entries: np.flatiter, index: Anything, value: Anything):
     return None, lambda ȳ: (ZERO, NONE, back(ZERO))
 
 
+def _as_array(primal: Any) -> None:
+    @rrule(primal)
+    def _(entries: np.flatiter, dtype=None):
+        y = primal(entries) if dtype is None else primal(entries, dtype)
+        shape = entries.base.shape
+        return y, lambda ȳ: (np.reshape(ȳ, shape), NONE)
+
+
+for _primal in (np.array, np.asarray, np.asanyarray, np.flatiter.copy, np.flatiter.__array__):
+    _as_array(_primal)
+del _primal
+
+
 def give_place(x: np.ndarray, i: int, c: Any) -> None:
     """Add to the cotangent of the i-th entry of an array, counted, beside its memory."""
     memory.write_to(owner_of(x))

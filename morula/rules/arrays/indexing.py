@@ -25,6 +25,7 @@ _BASIC = (int, slice, type(Ellipsis), type(None), np.integer)
 
 
 @rrule(operator.getitem)
+@rrule(np.ndarray.__getitem__)
 def _(x: np.ndarray, index: Anything):
     shape = x.shape
     dtype = x.dtype
@@ -200,7 +201,7 @@ def _(m: np.ndarray, k=0):
 
 
 @rrule(np.sort)
-def _(a: np.ndarray, axis=-1, kind=None):
+def _(a: np.ndarray, axis=-1, kind=None, *, stable=None):
     """The permutation that a stable sort takes: one output has one source, ties or not."""
     flat = a.reshape(-1) if axis is None else a
     along_axis = -1 if axis is None else axis
@@ -211,7 +212,7 @@ def _(a: np.ndarray, axis=-1, kind=None):
         ā = scatter(ȳ, index, flat.shape, a.dtype).reshape(a.shape)
         return ā, NoTangent(), NoTangent()
 
-    return np.sort(a, axis, kind), sort_pullback
+    return np.sort(a, axis, kind, stable=stable), sort_pullback
 
 
 @rrule(np.partition)
@@ -235,17 +236,6 @@ def _(x: Anything, weights=None, minlength=0):
         return NoTangent(), ones, NoTangent()
 
     return np.bincount(x, weights, minlength), bincount_pullback
-
-
-@rrule(np.choose)
-def _(a: Anything, choices: np.ndarray):
-    """Entry of choices[a]; choices is stacked along its first axis."""
-
-    def choose_pullback(ȳ):
-        parts = [masked(ȳ, np.equal(a, i)) for i in range(len(choices))]
-        return NoTangent(), np.stack(parts)
-
-    return np.choose(a, choices), choose_pullback
 
 
 @rrule(np.ndarray.item)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import dot
 
-from morula.core.extend import NoTangent, folds, non_differentiable, rrule, type_stable
+from morula.core.extend import NONE, NoTangent, call, folds, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
 
@@ -354,7 +354,7 @@ def _(a: np.ndarray, b: np.ndarray):
 
 
 @rrule(np.einsum)
-def _(subscripts: str, *operands, optimize=False):
+def _(subscripts: str, *operands, optimize=False, dtype=None):
     inputs, output = einsum_subscripts(subscripts, operands)
 
     def einsum_pullback(ȳ):
@@ -363,7 +363,45 @@ def _(subscripts: str, *operands, optimize=False):
         ]
         return (NoTangent(), *cotangents)
 
-    return np.einsum(subscripts, *operands, optimize=optimize), einsum_pullback
+    if dtype is None:
+        return np.einsum(subscripts, *operands, optimize=optimize), einsum_pullback
+    return np.einsum(subscripts, *operands, optimize=optimize, dtype=dtype), einsum_pullback
+
+
+@rrule(np.einsum)
+def _(first: np.ndarray, axes: list | tuple, *rest, optimize=False):
+    """Operands and lists of axes in turn, the axes of the result last."""
+    operands, subscripts = as_letters((first, axes, *rest))
+    y, back = call(np.einsum, subscripts, *operands, optimize=optimize)
+
+    def einsum_pullback(ȳ):
+        _, _, *cotangents = back(ȳ)
+        found = [NONE] * (2 + len(rest))
+        found[: 2 * len(operands) : 2] = cotangents[: len(operands)]
+        return tuple(found)
+
+    return y, einsum_pullback
+
+
+def as_letters(args: Any) -> Any:
+    """The operands and the subscripts of an `einsum` that is given by lists of axes."""
+    n = len(args) // 2
+    operands, axes = args[: 2 * n : 2], list(args[1::2])
+    if len(args) % 2:
+        axes.append(args[-1])
+    letters = "".join(
+        ["," * (0 < i < n) + "->" * (i == n) + subscripts_of(axes[i]) for i in range(len(axes))]
+    )
+    return operands, letters
+
+
+def subscripts_of(axes: Any) -> str:
+    """The letters of a list of axes."""
+    return "".join(["..." if i is Ellipsis else LETTERS[i] for i in axes])
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+non_differentiable(subscripts_of)
 
 
 def einsum_subscripts(subscripts, operands):
@@ -371,7 +409,7 @@ def einsum_subscripts(subscripts, operands):
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, output = subscripts.partition("->")
     terms = inputs.split(",")
-    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in inputs]
+    free = [c for c in LETTERS if c not in inputs]
     extra = [
         np.ndim(x) - len(t.replace("...", "")) if "..." in t else 0
         for t, x in zip(terms, operands, strict=True)

@@ -5,8 +5,8 @@
 The position p = k + γ is what the quantile of 0, 1, 2, … is, so it need not be known how NumPy's
 methods find it. By q: ȳ (s[k + 1] - s[k]) ∂p/∂q, to the right at an entry, to the left at the last.
 Ties: the order of a stable sort says which entries are meant, so the shares add up to 1.
-Shapes: y is q's shape and then a's without `axis` (1 there if keepdims). `out=` and `weights=` are
-not served.
+Shapes: y is q's shape and then a's without `axis` (1 there if keepdims). `out=` is not
+served. With `weights=` the quantile is one of the entries, which gets all of ȳ.
 Tests: tests/rules/arrays/test_quantiles.py
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, non_differentiable, rrule
+from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
 from morula.rules.arrays.construction import like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import masked
@@ -128,9 +128,27 @@ def _median(primal: Any, without_nan: bool) -> None:
         return y, median_pullback
 
 
+def entry_taken(a, y, axis, q_ndim):
+    """Where in the flat array the entries stand that a weighted quantile gives: the first equal."""
+    rows = _rows(a, axis)
+    sources = _rows(np.arange(a.size).reshape(a.shape), axis)
+    y = np.reshape(y, (*np.shape(y)[:q_ndim], *rows.shape[:-1], 1))
+    first = np.argmax(np.equal(rows, y), -1)
+    return _of_rows(sources, first)
+
+
 def _quantile(primal: Any, without_nan: bool) -> None:
     @rrule(primal)
-    def _(a: np.ndarray, q: Anything, axis=None, *, method="linear", keepdims=False):
+    def _(a: np.ndarray, q: Anything, axis=None, *, method="linear", keepdims=False, weights=None):
+        if weights is not None:
+            y = primal(a, q, axis, method=method, keepdims=keepdims, weights=weights)
+
+            def weighted_pullback(ȳ):
+                places = entry_taken(a, y, axis, np.ndim(q))
+                ā = scatter(np.reshape(ȳ, places.shape), places, (a.size,), a.dtype)
+                return ā.reshape(a.shape), ZeroTangent(), NoTangent()
+
+            return y, weighted_pullback
         y = primal(a, q, axis, method=method, keepdims=keepdims)
 
         def quantile_pullback(ȳ):
@@ -153,4 +171,4 @@ for _primal in (np.quantile, np.percentile):
     _quantile(_primal, without_nan=False)
 for _primal in (np.nanquantile, np.nanpercentile):
     _quantile(_primal, without_nan=True)
-non_differentiable(counted, rates_of, neighbours)
+non_differentiable(counted, rates_of, neighbours, entry_taken)

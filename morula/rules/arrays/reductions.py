@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
+from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import (
     quotient,
     reduced_size,
@@ -277,6 +278,21 @@ def _(a: np.ndarray, axis=None, dtype=None):
     return y, cumprod_pullback
 
 
+def _cumulative(primal, running, start):
+    @derivative_of(primal)
+    def cumulative(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+        """The running sum or product, and what it begins with."""
+        y = running(x, 0 if axis is None else axis, dtype)
+        if not include_initial:
+            return y
+        first = np.full_like(np.take(y, [0], axis or 0), start)
+        return np.concatenate((first, y), axis or 0)
+
+
+_cumulative(np.cumulative_sum, np.cumsum, 0)
+_cumulative(np.cumulative_prod, np.cumprod, 1)
+
+
 def cumprod_cotangent(ȳ, y, x, axis):
     """x̄ of y = cumprod(x): Σ of ȳ y over later entries, divided by x; without zeros in x.
 
@@ -410,57 +426,11 @@ def _(a: np.ndarray, axis=None, *, keepdims=False):
     return np.ptp(a, axis=axis, keepdims=keepdims), ptp_pullback
 
 
-# -- with NaN --------------------------------------------------------------------------------------
-
-
-@rrule(np.nansum)
-def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False):
-    kept = ~np.isnan(a)
-
-    def nansum_pullback(ȳ):
-        return restored_where(ȳ, kept.shape, axis, keepdims, kept), NoTangent(), NoTangent()
-
-    return np.nansum(a, axis, dtype, keepdims=keepdims), nansum_pullback
-
-
-@rrule(np.nanmean)
-def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False):
-    kept = ~np.isnan(a)
-
-    def nanmean_pullback(ȳ):
-        n = np.maximum(count(kept.shape, axis, keepdims, kept), 1)
-        return restored_where(ȳ / n, kept.shape, axis, keepdims, kept), NoTangent(), NoTangent()
-
-    return np.nanmean(a, axis, dtype, keepdims=keepdims), nanmean_pullback
-
-
-@rrule(np.nanmax)
-def _(a: np.ndarray, axis=None, *, keepdims=False):
-    y = np.nanmax(a, axis, keepdims=keepdims)
-
-    def nanmax_pullback(ȳ):
-        ā = extreme_cotangent(ȳ, a, y, axis, keepdims, True)
-        return selected(ā, ~np.isnan(a)), NoTangent()
-
-    return y, nanmax_pullback
-
-
-@rrule(np.nanmin)
-def _(a: np.ndarray, axis=None, *, keepdims=False):
-    y = np.nanmin(a, axis, keepdims=keepdims)
-
-    def nanmin_pullback(ȳ):
-        ā = extreme_cotangent(ȳ, a, y, axis, keepdims, True)
-        return selected(ā, ~np.isnan(a)), NoTangent()
-
-    return y, nanmin_pullback
-
-
 non_differentiable(count, attains, attaining)
 type_stable(
     shared, plus_shared, count, attains, attaining, np.sum, np.ndarray.sum, np.mean,
     np.ndarray.mean, np.var, np.ndarray.var, np.std, np.ndarray.std, np.trace, np.ndarray.trace,
     np.diagonal, np.ndarray.diagonal, np.prod,
     np.ndarray.prod, np.cumsum, np.ndarray.cumsum, np.cumprod, np.ndarray.cumprod, np.max,
-    np.ndarray.max, np.min, np.ndarray.min, np.amax, np.amin, np.ptp, np.nansum, np.nanmean,
+    np.ndarray.max, np.min, np.ndarray.min, np.amax, np.amin, np.ptp,
 )  # fmt: skip

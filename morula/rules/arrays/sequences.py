@@ -31,6 +31,7 @@ BINARY: tuple[Any, ...] = (
     np.maximum, np.minimum, np.fmax, np.fmin, np.arctan2, np.hypot, np.copysign, np.logaddexp,
     np.logaddexp2, np.fmod, np.matmul, np.dot, np.vdot, np.inner, np.outer, np.kron, np.tensordot,
 )  # fmt: skip
+OF_TWO: tuple[Any, ...] = (np.convolve, np.correlate, np.heaviside, np.vecdot)
 OPERATORS: tuple[Any, ...] = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow,
     operator.matmul,
@@ -40,7 +41,7 @@ FIRST: tuple[Any, ...] = (
     np.trace, np.diagonal, np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims,
     np.repeat, np.tile, np.roll, np.flip, np.diff, np.take, np.diag, np.tril, np.triu, np.sort,
     np.clip, np.nansum, np.nanmean, np.pad, np.median, np.quantile, np.percentile, np.nanmedian,
-    np.nanquantile, np.nanpercentile,
+    np.nanquantile, np.nanpercentile, np.broadcast_to,
 )  # fmt: skip
 OF_A_MATRIX: tuple[Any, ...] = (
     np.linalg.inv, np.linalg.det, np.linalg.slogdet, np.linalg.matrix_power, np.linalg.norm,
@@ -57,7 +58,7 @@ OF_SCALARS: tuple[Any, ...] = (
 METHODS_OF_SCALARS = (
     "sum", "prod", "mean", "var", "std", "max", "min", "ravel", "reshape", "squeeze", "flatten",
     "cumsum", "cumprod", "item", "astype", "copy", "tolist", "conjugate", "conj", "clip",
-    "transpose", "repeat",
+    "transpose", "repeat", "take", "view",
 )  # fmt: skip
 
 
@@ -96,16 +97,16 @@ def _pair(primal):
     _CONVERTED[primal] = (0, 1)
 
     @rrule(primal)
-    def _(a: Sequence, b: Sequence, **kwargs):
-        return _by_arrays(primal, primal, (a, b), kwargs)
+    def _(a: Sequence, b: Sequence, *args: Anything, **kwargs):
+        return _by_arrays(primal, primal, (a, b, *args), kwargs)
 
     @rrule(primal)
-    def _(a: Sequence, b: Numeric, **kwargs):
-        return _by_arrays(primal, primal, (a, b), kwargs)
+    def _(a: Sequence, b: Numeric, *args: Anything, **kwargs):
+        return _by_arrays(primal, primal, (a, b, *args), kwargs)
 
     @rrule(primal)
-    def _(a: Numeric, b: Sequence, **kwargs):
-        return _by_arrays(primal, primal, (a, b), kwargs)
+    def _(a: Numeric, b: Sequence, *args: Anything, **kwargs):
+        return _by_arrays(primal, primal, (a, b, *args), kwargs)
 
 
 def _operator(primal):
@@ -131,7 +132,7 @@ def _of_scalar(primal, name):
 
 for _primal in (*UNARY, *FIRST, *OF_A_MATRIX):
     _first(_primal)
-for _primal in (*BINARY, *OF_A_MATRIX_AND_ANOTHER):
+for _primal in (*BINARY, *OF_TWO, *OF_A_MATRIX_AND_ANOTHER):
     _pair(_primal)
 for _primal in OPERATORS:
     _operator(_primal)

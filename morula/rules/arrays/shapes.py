@@ -9,50 +9,95 @@ from __future__ import annotations
 
 import numpy as np
 
-from morula.core.extend import NONE, NoTangent, no_rule, project_to, rrule, type_stable
+from morula.core.extend import (
+    NONE,
+    NoTangent,
+    ZeroTangent,
+    no_rule,
+    non_differentiable,
+    project_to,
+    rrule,
+    type_stable,
+)
+from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
+from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 # -- one array in another shape --------------------------------------------------------------------
 
 
+def order_of(a, order):
+    """The order in which `order` reads the entries of an array, C or F; None: neither of them."""
+    if order in ("C", "F"):
+        return order
+    if a.flags.c_contiguous or not a.flags.f_contiguous:
+        return "C" if order == "A" or a.flags.c_contiguous else None
+    return "F"
+
+
+def read_back(ȳ, a_shape, places, order):
+    """The cotangent of an array whose entries were read in this order, or at these places."""
+    if places is None:
+        return ȳ.reshape(a_shape, order=order)
+    flat = ȳ.reshape(-1)
+    return scatter(flat, places, flat.shape, flat.dtype).reshape(a_shape)
+
+
+def places_of(a, order):
+    """Where `ravel` in the order of memory finds the entries; None: in another order than that."""
+    if order_of(a, order) is not None:
+        return None
+    numbers = np.empty_like(a, dtype=np.intp)
+    numbers[...] = np.arange(a.size).reshape(a.shape)
+    return numbers.ravel("K")
+
+
+non_differentiable(order_of, places_of)
+
+
 @rrule(np.reshape)
-def _(a: np.ndarray, shape: Anything, order="C"):
+def _(a: np.ndarray, shape: Anything, order="C", *, copy=None):
     old = a.shape
+    back = order if order == "C" else order_of(a, order)
 
     def reshape_pullback(ȳ):
-        return ȳ.reshape(old, order=order), NoTangent(), NoTangent()
+        return ȳ.reshape(old, order=back), NoTangent(), NoTangent()
 
-    return np.reshape(a, shape, order), reshape_pullback
+    return np.reshape(a, shape, order, copy=copy), reshape_pullback
 
 
 @rrule(np.ndarray.reshape)
-def _(a: np.ndarray, shape: Anything, *, order="C"):
+def _(a: np.ndarray, shape: Anything, *, order="C", copy=None):
     old = a.shape
+    back = order if order == "C" else order_of(a, order)
 
     def reshape_pullback(ȳ):
-        return ȳ.reshape(old, order=order), NoTangent()
+        return ȳ.reshape(old, order=back), NoTangent()
 
-    return a.reshape(shape, order=order), reshape_pullback
+    return a.reshape(shape, order=order, copy=copy), reshape_pullback
 
 
 @rrule(np.ndarray.reshape)
-def _(a: np.ndarray, *shape: Anything, order="C"):
+def _(a: np.ndarray, *shape: Anything, order="C", copy=None):
     old = a.shape
+    back = order if order == "C" else order_of(a, order)
 
     def reshape_pullback(ȳ):
-        return (ȳ.reshape(old, order=order), *[NONE for _ in shape])
+        return (ȳ.reshape(old, order=back), *[NONE for _ in shape])
 
-    return a.reshape(*shape, order=order), reshape_pullback
+    return a.reshape(*shape, order=order, copy=copy), reshape_pullback
 
 
 @rrule(np.ravel)
 @rrule(np.ndarray.ravel)
 def _(a: np.ndarray, order="C"):
     old = a.shape
+    back = order if order == "C" else order_of(a, order)
+    places = None if back is not None else places_of(a, order)
 
     def ravel_pullback(ȳ):
-        return ȳ.reshape(old, order=order), NoTangent()
+        return read_back(ȳ, old, places, back), NoTangent()
 
     return a.ravel(order), ravel_pullback
 
@@ -60,9 +105,11 @@ def _(a: np.ndarray, order="C"):
 @rrule(np.ndarray.flatten)
 def _(a: np.ndarray, order="C"):
     old = a.shape
+    back = order if order == "C" else order_of(a, order)
+    places = None if back is not None else places_of(a, order)
 
     def flatten_pullback(ȳ):
-        return ȳ.reshape(old, order=order), NoTangent()
+        return read_back(ȳ, old, places, back), NoTangent()
 
     return a.flatten(order), flatten_pullback
 
@@ -330,12 +377,15 @@ def _joining(primal, axis_of, prepare):
 
 
 @rrule(np.concatenate)
-def _(arrays: list | tuple, axis=0):
+def _(arrays: list | tuple, axis=0, *, dtype=None, casting="same_kind"):
     def concatenate_pullback(ȳ):
         sizes = [np.size(a) if axis is None else np.shape(a)[axis] for a in arrays]
         return members(pieces(ȳ, sizes, 0 if axis is None else axis), arrays), NoTangent()
 
-    return np.concatenate(arrays, axis), concatenate_pullback
+    if dtype is None:
+        return np.concatenate(arrays, axis), concatenate_pullback
+    y = np.concatenate(arrays, axis, dtype=dtype, casting=casting)
+    return y, concatenate_pullback if y.dtype.kind in "fc" else to_whole_numbers
 
 
 @rrule(np.concatenate)
@@ -348,6 +398,11 @@ def _(arrays: np.ndarray, axis=0):
         return np.stack(pieces(ȳ, [shape[1:][axis]] * shape[0], axis)), NoTangent()
 
     return np.concatenate(arrays, axis), concatenate_pullback
+
+
+def to_whole_numbers(ȳ):
+    """The pullback of what rounds."""
+    return ZeroTangent(), NoTangent()
 
 
 @rrule(np.stack)
@@ -497,28 +552,6 @@ def _(A: np.ndarray, reps: Anything):
     return np.tile(A, reps), tile_pullback
 
 
-@rrule(np.pad)
-def _(array: np.ndarray, pad_width: Anything, mode="constant", *, constant_values=0):
-    """Constants around an array; the other modes are not served."""
-    if mode != "constant" or np.ndim(constant_values):
-        raise NotImplementedError(
-            f"np.pad with mode {mode!r} has no reverse rule yet: np.concatenate of the parts has"
-        )
-    shape = array.shape
-
-    def pad_pullback(ȳ):
-        widths = np.broadcast_to(pad_width, (len(shape), 2)).tolist()
-        inside = tuple(slice(b, b + n) for (b, _), n in zip(widths, shape, strict=True))
-        return (
-            ȳ[inside],
-            NoTangent(),
-            NoTangent(),
-            np.sum(ȳ) - np.sum(ȳ[inside]),
-        )
-
-    return np.pad(array, pad_width, mode, constant_values=constant_values), pad_pullback
-
-
 @rrule(np.diff)
 def _(a: np.ndarray, n=1, axis=-1):
     shape = a.shape
@@ -533,16 +566,15 @@ def _(a: np.ndarray, n=1, axis=-1):
     return np.diff(a, n, axis), diff_pullback
 
 
-@rrule(np.ediff1d)
-def _(ary: np.ndarray):
-    shape = ary.shape
-
-    def ediff1d_pullback(ȳ):
-        zero = np.zeros(1, ȳ.dtype)
-        back = np.concatenate((zero, ȳ)) - np.concatenate((ȳ, zero))
-        return (back.reshape(shape),)
-
-    return np.ediff1d(ary), ediff1d_pullback
+@derivative_of(np.ediff1d)
+def ediff1d(ary, to_end=None, to_begin=None):
+    """Differences of neighbours in the flat array, and what is put around them."""
+    parts = [] if to_begin is None else [np.ravel(np.asarray(to_begin))]
+    flat = np.ravel(np.asarray(ary))
+    parts.append(flat[1:] - flat[:-1])
+    if to_end is not None:
+        parts.append(np.ravel(np.asarray(to_end)))
+    return np.concatenate(parts)
 
 
 type_stable(

@@ -28,7 +28,7 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import fits, refuse, with_out, written_out
-from morula.rules.arrays.reductions import asked_for, attaining, attains
+from morula.rules.arrays.reductions import asked_for, attaining, attains, running_back
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.types import NO_VALUE, Anything
 
@@ -172,12 +172,16 @@ def _(
     def other_reduce_pullback(ȳ):
         if ufunc in CONSTANT:
             return (ZeroTangent(),) * 8
-        if ufunc not in (np.logaddexp, np.hypot, np.fmax, np.fmin):
+        if ufunc is np.subtract and not isinstance(axis, tuple):
+            return NoTangent(), first_less_others(ȳ, array.shape, axis, keepdims), *_N2, *_N2, *_N2
+        if ufunc not in (np.logaddexp, np.logaddexp2, np.hypot, np.fmax, np.fmin):
             raise _no_rule(ufunc, "reduce")
         wide_y = restore(y, array.shape, axis, keepdims)
         wide_ȳ = restore(ȳ, array.shape, axis, keepdims)
         if ufunc is np.logaddexp:
             ā = wide_ȳ * np.exp(array - wide_y)
+        elif ufunc is np.logaddexp2:
+            ā = wide_ȳ * np.exp2(array - wide_y)
         elif ufunc is np.hypot:
             ā = wide_ȳ * array / np.where(wide_y == 0, 1, wide_y)
         else:
@@ -190,6 +194,12 @@ def _(
 
 
 _N2 = (NONE, NONE)
+
+
+def first_less_others(ȳ, shape, axis, keepdims):
+    """The cotangent of what was subtracted one after the other."""
+    x̄ = np.moveaxis(restore(ȳ, shape, axis, keepdims), axis or 0, 0)
+    return np.moveaxis(np.concatenate((x̄[:1], -x̄[1:])), 0, axis or 0)
 
 
 @rrule(np.ufunc.accumulate)
@@ -207,6 +217,9 @@ def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
     def extreme_pullback(ȳ):
         if ufunc in CONSTANT:
             return (ZeroTangent(),) * 4
+        if ufunc is np.subtract:
+            sums = np.moveaxis(running_back(ȳ, axis), axis, 0)
+            return NoTangent(), np.moveaxis(np.concatenate((sums[:1], -sums[1:])), 0, axis), *_N2
         if ufunc not in (np.maximum, np.minimum):
             raise _no_rule(ufunc, "accumulate")
         return NoTangent(), running_extreme_cotangent(ȳ, array, y, axis), *_N2
@@ -257,12 +270,31 @@ def _(ufunc: np.ufunc, array: np.ndarray, indices: Anything, axis=0, dtype=None)
         if ufunc in CONSTANT:
             return (ZeroTangent(),) * 5
         if ufunc is not np.add:
-            raise _no_rule(ufunc, "reduceat")
+            parts = segments_of(np.asarray(indices), array.shape[axis])
+            ā = reduceat_cotangent(ȳ, ufunc, array, parts, axis)
+            return NoTangent(), ā, NoTangent(), *_N2
         segments = reduceat_matrix(np.asarray(indices), array.shape[axis])
         ā = np.moveaxis(np.tensordot(segments, ȳ, ((0,), (axis,))), 0, axis)
         return NoTangent(), ā, NoTangent(), *_N2
 
     return y, reduceat_pullback
+
+
+def segments_of(indices: np.ndarray, n: int) -> list[Any]:
+    """The slices of an axis of length n that `reduceat` reduces."""
+    ends = np.append(indices[1:], n)
+    return [slice(int(i), max(int(j), int(i) + 1)) for i, j in zip(indices, ends, strict=True)]
+
+
+def reduceat_cotangent(ȳ, ufunc, array, parts, axis):
+    """The sum of the cotangents of all segments, which may overlap."""
+    rows = np.moveaxis(array, axis, 0)
+    ȳ = np.moveaxis(ȳ, axis, 0)
+    total = np.zeros(rows.shape)
+    for i, segment in enumerate(parts):
+        _, back = call(np.ufunc.reduce, ufunc, rows[segment], 0)
+        total = total + scatter(back(ȳ[i])[2], segment, rows.shape, rows.dtype)
+    return np.moveaxis(total, 0, axis)
 
 
 def reduceat_matrix(indices: np.ndarray, n: int) -> np.ndarray:

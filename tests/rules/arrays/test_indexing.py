@@ -65,11 +65,10 @@ def test_take_along_axis():
     check_rrule(np.take_along_axis, X, np.array([3, 3, 0]), None)
 
 
-def test_compress_extract_choose():
+def test_compress_extract():
     check_rrule(np.compress, [True, False, True], X, 1)
     check_rrule(np.compress, np.arange(24) % 3 == 0, X)
     check_rrule(np.extract, X > 1, X)
-    check_rrule(np.choose, np.array([[0, 1], [1, 0]]), X[:, :2, :2])
 
 
 @pytest.mark.parametrize("k", [0, 1, -1])

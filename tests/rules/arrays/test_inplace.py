@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from morula import UnsupportedError, gradient, pullback, withgradient
+from morula.testing import check_gradient
 from tests.mutation import check_mutation
 
 X = np.array([0.7, -1.3, 1.9, 0.4])
@@ -525,3 +526,16 @@ def test_a_pullback_of_an_array():
     for _ in range(2):
         assert back(np.arange(1.0, 5.0))[0].tolist() == [2.0, 2.0, 3.0, 4.0]
     assert x[0] == 2 * X[0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.flat[1:3].sum() * x.flat[0],
+        lambda x: (np.array(x.flat) * np.arange(4.0)).sum(),
+        lambda x: sum(v * v for v in x.T.flat),
+        lambda x: (np.asarray(x.T.flat) * x.flat.copy()).sum(),
+    ],
+)
+def test_flat_is_read(f):
+    check_gradient(f, np.array([[0.4, 1.2], [-0.7, 2.1]]))

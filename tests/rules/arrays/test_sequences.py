@@ -5,7 +5,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula.rules.arrays.sequences import BINARY, FIRST, UNARY
+from morula.rules.arrays.sequences import BINARY, FIRST, OF_TWO, UNARY
 from morula.testing import check_rrule
 
 PAIR = [0.3, 0.7]
@@ -19,7 +19,7 @@ def test_functions_of_one_list(fn):
     check_rrule(fn, ((0.3, 0.7), (0.2, 0.1)) if fn is not np.arccosh else (1.3, 1.7))
 
 
-@pytest.mark.parametrize("fn", BINARY)
+@pytest.mark.parametrize("fn", [*BINARY, *OF_TWO])
 def test_functions_of_two_lists(fn):
     if fn is np.tensordot:
         check_rrule(fn, [PAIR, PAIR], [PAIR, PAIR], axes=2)
@@ -41,7 +41,7 @@ def test_operators_with_an_array(fn):
 ARGUMENTS = {
     np.reshape: ((4,),), np.expand_dims: (0,), np.repeat: (2,), np.tile: (2,), np.roll: (1,),
     np.take: (1,), np.clip: (0.1, 0.5), np.pad: (1,), np.quantile: (0.3,), np.percentile: (30.0,),
-    np.nanquantile: (0.3,), np.nanpercentile: (30.0,),
+    np.nanquantile: (0.3,), np.nanpercentile: (30.0,), np.broadcast_to: ((2, 2, 2),),
 }  # fmt: skip
 
 

@@ -54,8 +54,8 @@ def test_constants(ufunc):
 
 
 def test_what_has_no_rule_says_so_in_the_pullback():
-    with pytest.raises(NotImplementedError, match=r"numpy\.subtract\.reduce"):
-        gradients(np.ufunc.reduce, np.subtract, X, ȳ=np.ones(3))
+    with pytest.raises(NotImplementedError, match=r"numpy\.divide\.reduce"):
+        gradients(np.ufunc.reduce, np.true_divide, X, ȳ=np.ones(3))
 
 
 def test_where_of_ufuncs():

@@ -1,0 +1,289 @@
+"""What the iterators of itertools mean, as generators.
+
+Each is Python code that gives the same items, as lazily; it reads its sources as far ahead, but for
+`groupby`, which reads a group at a time. What comes out is a generator.
+Tests: tests/rules/test_iterators.py
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from morula.core.extend import NONE, call, non_differentiable
+from morula.rules.arrays.bodies import instead_of
+from morula.rules.calls import serves
+
+END: Any = object()
+CONSTANT = (range, str, bytes, int, type(None))
+
+
+def as_generator(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a generator stand for an iterator, unless it runs over ranges or text only."""
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        @serves(primal)
+        def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if all(isinstance(a, CONSTANT) for a in (*args, *kwargs.values())):
+                n = 1 + len(args) + len(kwargs)
+                return fn(*args, **kwargs), lambda ȳ: (NONE,) * n
+            return call(body, *args, **kwargs)
+
+        return body
+
+    return register
+
+
+@as_generator(itertools.chain)
+def chain(*iterables):
+    """The items of one after the other."""
+    for iterable in iterables:
+        for item in iterable:  # noqa: UP028
+            yield item
+
+
+@instead_of(itertools.chain.__dict__["from_iterable"])
+def chain_from_iterable(cls, iterables):
+    """The items of one after the other of an iterable's items."""
+    for iterable in iterables:
+        for item in iterable:  # noqa: UP028
+            yield item
+
+
+@as_generator(itertools.accumulate)
+def accumulate(iterable, func=None, *, initial=None):
+    """What a function of the last result and the next item gives; sums, if none is given."""
+    func = operator.add if func is None else func
+    total = END if initial is None else initial
+    if initial is not None:
+        yield total
+    for item in iterable:
+        total = item if total is END else func(total, item)
+        yield total
+
+
+@as_generator(itertools.compress)
+def compress(data, selectors):
+    """The items whose selectors are true."""
+    for item, selector in zip(data, selectors):  # noqa: B905
+        if selector:
+            yield item
+
+
+@instead_of(itertools.count)
+def count(start=0, step=1):
+    """start, start + step, …"""
+    n = start
+    while True:
+        yield n
+        n = n + step
+
+
+@as_generator(itertools.cycle)
+def cycle(iterable):
+    """The items again and again."""
+    kept = []
+    for item in iterable:
+        yield item
+        kept.append(item)
+    while kept:
+        for item in kept:
+            yield item
+
+
+@as_generator(itertools.dropwhile)
+def dropwhile(predicate, iterable):
+    """The items from the first one on that is refused."""
+    dropping = True
+    for item in iterable:
+        if dropping and predicate(item):
+            continue
+        dropping = False
+        yield item
+
+
+@as_generator(itertools.takewhile)
+def takewhile(predicate, iterable):
+    """The items before the first one that is refused."""
+    for item in iterable:
+        if not predicate(item):
+            return
+        yield item
+
+
+@as_generator(itertools.filterfalse)
+def filterfalse(predicate, iterable):
+    """The items that are refused."""
+    for item in iterable:
+        if not (item if predicate is None else predicate(item)):
+            yield item
+
+
+@as_generator(itertools.groupby)
+def groupby(iterable, key=None):
+    """Neighbours with equal keys; a group is at its end when the next one has begun."""
+    current = [None]
+
+    def group_of(items):
+        for item in items:
+            if current[0] is not items:
+                return
+            yield item
+
+    group, last = [], END
+    for item in iterable:
+        k = item if key is None else key(item)
+        if last is not END and k is not last and k != last:
+            current[0] = group
+            yield last, group_of(group)
+            group = []
+        last = k
+        group.append(item)
+    if last is not END:
+        current[0] = group
+        yield last, group_of(group)
+
+
+@as_generator(itertools.islice)
+def islice(iterable, *limits):
+    """Every step-th item from start to stop."""
+    start, stop, step = bounds(limits)
+    wanted = start
+    if stop == 0:
+        return
+    for position, item in enumerate(iterable, 1):
+        if position > wanted:
+            yield item
+            wanted += step
+        if position == stop:
+            return
+
+
+def bounds(limits: tuple[Any, ...]) -> tuple[int, Any, int]:
+    """Start, stop and step; the errors are those of Python."""
+    itertools.islice((), *limits)
+    s = slice(*limits)
+    return s.start or 0, s.stop, s.step or 1
+
+
+@as_generator(itertools.pairwise)
+def pairwise(iterable):
+    """Each item with the next one."""
+    last = END
+    for item in iterable:
+        if last is not END:
+            yield last, item
+        last = item
+
+
+def places(choose: Any, n: int, *r: int) -> Any:
+    """An iterator over tuples of places in a sequence of n items."""
+    return choose(range(n), *r)
+
+
+def places_in(lengths: list[int]) -> Any:
+    """An iterator over tuples of places in several sequences."""
+    return itertools.product(*map(range, lengths))
+
+
+non_differentiable(bounds, places, places_in)
+
+
+def _choosing(choose):
+    @as_generator(choose)
+    def chosen(iterable, r):
+        """Tuples of r items."""
+        pool = tuple(iterable)
+        for found in places(choose, len(pool), r):
+            yield tuple([pool[i] for i in found])
+
+
+_choosing(itertools.combinations)
+_choosing(itertools.combinations_with_replacement)
+
+
+@as_generator(itertools.permutations)
+def permutations(iterable, r=None):
+    """Tuples of r items in every order."""
+    pool = tuple(iterable)
+    for found in places(itertools.permutations, len(pool), len(pool) if r is None else r):
+        yield tuple([pool[i] for i in found])
+
+
+@as_generator(itertools.product)
+def product(*iterables, repeat=1):
+    """Tuples of one item of each."""
+    pools = [tuple(iterable) for iterable in iterables] * repeat
+    for found in places_in([len(pool) for pool in pools]):
+        yield tuple([pool[i] for pool, i in zip(pools, found, strict=True)])
+
+
+@instead_of(itertools.repeat)
+def repeat(object, times=None):
+    """The same again and again."""
+    if times is None:
+        while True:
+            yield object
+    for _ in range(times):
+        yield object
+
+
+@as_generator(itertools.starmap)
+def starmap(function, iterable):
+    """A function of the items' items."""
+    for args in iterable:
+        yield function(*args)
+
+
+@as_generator(itertools.tee)
+def tee(iterable, n=2):
+    """Iterators over the same items, which are read once."""
+    source = iter(iterable)
+    kept = []
+
+    def branch():
+        i = 0
+        while True:
+            if i == len(kept):
+                item = next(source, END)
+                if item is END:
+                    return
+                kept.append(item)
+            yield kept[i]
+            i += 1
+
+    return tuple([branch() for _ in range(n)])
+
+
+@as_generator(itertools.zip_longest)
+def zip_longest(*iterables, fillvalue=None):
+    """Tuples of one item of each, until the longest ends."""
+    sources = [iter(iterable) for iterable in iterables]
+    while True:
+        items, ended = [], 0
+        for source in sources:
+            item = next(source, END)
+            ended += item is END
+            items.append(fillvalue if item is END else item)
+        if ended == len(sources):
+            return
+        yield tuple(items)
+
+
+if hasattr(itertools, "batched"):  # CPython 3.12
+
+    @as_generator(itertools.batched)
+    def batched(iterable, n, *, strict=False):
+        """Tuples of n items, the last one of what is left."""
+        batch = []
+        for item in iterable:
+            batch.append(item)
+            if len(batch) == n:
+                yield tuple(batch)
+                batch = []
+        if batch:
+            if strict:
+                raise ValueError("batched(): incomplete batch")
+            yield tuple(batch)

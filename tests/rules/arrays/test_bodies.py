@@ -1,0 +1,75 @@
+"""Functions by bodies in Python: values are the plain call's, functions are called as often."""
+
+import re
+
+import numpy as np
+import pytest
+
+from morula import UnsupportedError, gradient, pullback
+
+
+def test_out_is_refused():
+    with pytest.raises(UnsupportedError, match="nancumsum with out="):
+        pullback(lambda x: np.nancumsum(x, out=np.empty(3)), np.ones(3))
+
+
+def counted(make):
+    """How often, and with what types, the function is called, plainly and under differentiation."""
+    found = []
+    for differentiated in (False, True):
+        seen = []
+
+        def f(*args):
+            seen.append([type(a) for a in args])
+            return args[0] * 2
+
+        program = make(f)
+        x = np.array([1.0, 2.0, 3.0], np.float32)
+        y = pullback(program, x)[0] if differentiated else program(x)
+        found.append((seen, y.dtype, y.tolist()))
+    return found
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f: lambda x: np.vectorize(f)(x),
+        lambda f: lambda x: np.vectorize(f, cache=True)(x),
+        lambda f: lambda x: np.vectorize(f, otypes=[float])(x),
+        lambda f: lambda x: np.vectorize(f, signature="()->()")(x),
+        lambda f: lambda x: np.vectorize(f, signature="(n)->(n)")(x),
+        lambda f: lambda x: np.vectorize(f)(x, 2),
+        lambda f: lambda x: np.apply_along_axis(f, 0, x),
+        lambda f: lambda x: np.piecewise(x, [x > 1, x > 2], [f, f]),
+        lambda f: lambda x: np.piecewise(x, x > 1, [f, 0.5]),
+    ],
+)
+def test_functions_are_called_as_by_numpy(make):
+    plain, ours = counted(make)
+    assert ours == plain
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.vectorize(lambda v: v)(x[:0]),
+        lambda x: np.apply_along_axis(np.sum, 0, np.ones((2, 0)) * x[0]),
+        lambda x: np.piecewise(x, [x > 1], [1.0, 2.0, 3.0]),
+        lambda x: np.fromiter([1.0], float, count=2),
+    ],
+)
+def test_errors_are_those_of_numpy(f):
+    with pytest.raises(ValueError, match=r".") as plain:
+        f(np.ones(3))
+    with pytest.raises(ValueError, match=re.escape(str(plain.value)[:20])):
+        gradient(f, np.ones(3))
+
+
+def test_functions_close_over_what_is_differentiated():
+    x = np.array([0.5, -1.0, 2.0])
+    found = gradient(
+        lambda s: np.piecewise(x, [x > 0], [lambda v: s * v, lambda v: s * s]).sum(), 3.0
+    )
+    assert found == (2.5 + 6.0,)
+    found = gradient(lambda s: np.apply_along_axis(lambda v: v * s, 0, x).sum(), 3.0)
+    assert found == (1.5,)

@@ -1,0 +1,119 @@
+"""The iterators of itertools: items, laziness and errors are Python's; gradients are right."""
+
+import itertools
+
+import pytest
+
+from morula import grad, gradient, pullback
+from morula.testing import check_gradient
+
+XS = [0.5, -1.2, 2.0, 0.3]
+CALLS = {
+    "chain": lambda xs, source: itertools.chain(source(xs), source([1.0])),
+    "from_iterable": lambda xs, source: itertools.chain.from_iterable(source([xs, xs])),
+    "accumulate": lambda xs, source: itertools.accumulate(source(xs)),
+    "accumulate by a function": lambda xs, source: itertools.accumulate(
+        source(xs), lambda a, b: a * b, initial=2.0
+    ),
+    "compress": lambda xs, source: itertools.compress(source(xs), [1, 0, 1]),
+    "count": lambda xs, source: itertools.islice(itertools.count(xs[0], xs[2]), 5),
+    "cycle": lambda xs, source: itertools.islice(itertools.cycle(source(xs)), 9),
+    "dropwhile": lambda xs, source: itertools.dropwhile(lambda x: x > 0, source(xs)),
+    "takewhile": lambda xs, source: itertools.takewhile(lambda x: x < 1, source(xs)),
+    "filterfalse": lambda xs, source: itertools.filterfalse(lambda x: x < 0, source(xs)),
+    "filterfalse of None": lambda xs, source: itertools.filterfalse(None, source([0.0, *xs])),
+    "groupby": lambda xs, source: (
+        k * sum(g) for k, g in itertools.groupby(source(xs), lambda x: x > 0)
+    ),
+    "islice": lambda xs, source: itertools.islice(source(xs), 2),
+    "islice from": lambda xs, source: itertools.islice(source(xs), 1, None, 2),
+    "islice of nothing": lambda xs, source: itertools.islice(source(xs), 0),
+    "pairwise": lambda xs, source: (b - a for a, b in itertools.pairwise(source(xs))),
+    "combinations": lambda xs, source: (a * b for a, b in itertools.combinations(source(xs), 2)),
+    "with replacement": lambda xs, source: (
+        a * b for a, b in itertools.combinations_with_replacement(source(xs), 2)
+    ),
+    "permutations": lambda xs, source: (
+        a - b * b for a, b in itertools.permutations(source(xs), 2)
+    ),
+    "product": lambda xs, source: (a * b for a, b in itertools.product(source(xs), [1.0, xs[1]])),
+    "product with itself": lambda xs, source: (
+        a * b - c for a, b, c in itertools.product(source(xs), repeat=3)
+    ),
+    "repeat": lambda xs, source: itertools.repeat(xs[0] * xs[1], 3),
+    "starmap": lambda xs, source: map(lambda a, b: a * b, source(xs), xs[1:]),
+    "tee": lambda xs, source: map(lambda a, b: a * b, *itertools.tee(source(xs))),
+    "zip_longest": lambda xs, source: (
+        a * b for a, b in itertools.zip_longest(source(xs), xs[:2], fillvalue=xs[1])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("source", [list, tuple, iter])
+def test_gradients(name, source, path):
+    def f(xs):
+        total = 0.0
+        for i, y in enumerate(CALLS[name](xs, source)):
+            total += (i + 1) * y * y
+        return total
+
+    check_gradient(f, XS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_sources_are_read_as_far(name):
+    if name == "groupby":
+        return
+
+    def read(differentiated, n):
+        seen = []
+
+        def source(xs):
+            for x in xs:
+                seen.append(x)
+                yield x
+
+        def take(xs):
+            iterator = iter(CALLS[name](xs, source))
+            return [y for y, _ in zip(iterator, range(n), strict=False)]
+
+        found = pullback(take, XS)[0] if differentiated else take(XS)
+        return found, seen
+
+    for n in (0, 1, 3):
+        assert read(True, n) == read(False, n)
+
+
+def test_a_group_ends_when_the_next_begins():
+    def f(xs):
+        groups = [list(g) for _, g in list(itertools.groupby(xs, lambda x: x > 0))]
+        return sum(map(len, groups[:-1])) + xs[0]
+
+    assert pullback(f, XS)[0] == f(XS)
+
+
+def test_infinite_ones_stay_lazy():
+    found = grad(lambda x: next(itertools.count(x, x)) + next(itertools.repeat(x)))(2.0)
+    assert found == 2.0
+
+
+@pytest.mark.parametrize("limits", [(-1,), (0, -2), (1, 2, 0), ("a",)])
+def test_errors_of_limits(limits):
+    with pytest.raises((ValueError, TypeError)) as plain:
+        itertools.islice(XS, *limits)
+    with pytest.raises(plain.type):
+        gradient(lambda xs: sum(itertools.islice(xs, *limits)), XS)
+
+
+def test_ranges_stay_compiled():
+    def f(xs):
+        total = 0.0
+        for i, j in itertools.combinations(range(len(xs)), 2):
+            total += (xs[i] - xs[j]) ** 2
+        return total
+
+    check_gradient(f, XS)
+    assert type(pullback(lambda x: itertools.product(range(2), repeat=2), 1.0)[0]) is (
+        itertools.product
+    )
