@@ -2,6 +2,7 @@
 
 fft          scipy.fft
 fftpack      scipy.fftpack
+linalg       scipy.linalg
 special      scipy.special
 """
 
@@ -13,4 +14,5 @@ from morula.core.extend import waits
 waits("scipy.fft", "morula.rules.scipy.fft")
 waits("uarray", "morula.rules.scipy.fft")
 waits("scipy.special", "morula.rules.scipy.special", unnamed=np.ufunc)
+waits("scipy.linalg", "morula.rules.scipy.linalg")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
