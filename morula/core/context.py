@@ -143,8 +143,13 @@ class Reached:
     `results` are the gradients already made, so that a value reached twice is shown as one.
     """
 
-    def __init__(self) -> None:
-        self.results: dict[int, Any] = {}
+    def __init__(self, results: dict[int, Any] | None = None) -> None:
+        self.results: dict[int, Any] = {} if results is None else results
+        self.hands_on_unknown = results is not None
+
+    def of_callable(self) -> Reached:
+        """The same for the callable: what nobody asked for may be unknown."""
+        return Reached(self.results)
 
     def __call__(self, x: Any) -> Any:
         """The adjoint object of `x`, or None."""

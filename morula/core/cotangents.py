@@ -123,6 +123,36 @@ class Thunk:
         return "Thunk(...)" if self._compute is not None else f"Thunk({self._value!r})"
 
 
+class NotKnown:
+    """A cotangent that nobody has a formula for: a sum with it, or a multiple, is it again.
+
+    It travels as others do, and whoever looks at it gets the error.
+    """
+
+    __slots__ = ("_error",)
+    __array_ufunc__ = None
+
+    def __init__(self, error: Callable[[], Exception]) -> None:
+        self._error = error
+
+    def _absorb(self, other: Any = None) -> NotKnown:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _absorb
+    __matmul__ = __rmatmul__ = __neg__ = __pos__ = _absorb
+
+    def refuse(self, *_: Any) -> Any:
+        """Raise the error."""
+        raise self._error()
+
+    __float__ = __complex__ = __array__ = __getitem__ = __iter__ = __bool__ = refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return self.refuse()
+
+
 def unthunk(x̄: Any) -> Any:
     """`x̄`, computed if it is a Thunk."""
     return x̄.force() if type(x̄) is Thunk else x̄
@@ -329,7 +359,7 @@ def project_to(x: Any) -> Callable[[Any], Any]:
 
 def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
     """A cotangent, brought to a space by what `projector` gave."""
-    if x̄ is ZERO or x̄ is NONE or project is None:
+    if x̄ is ZERO or x̄ is NONE or project is None or type(x̄) is NotKnown:
         return x̄
     if type(x̄) is Thunk:
         if not hasattr(project, "hands_on") and not in_memory():

@@ -115,10 +115,10 @@ def gradients_of(
     cotangents = back(project(ȳ))
     of = Reached()
     f, *args = inputs
-    f̄ = materialise(f, cotangents[0], of) if has_tangent(type(f)) else NONE
     gradients = [
         gradient_for(x, x̄, of) for x, x̄ in zip(args, cotangents[1 : len(inputs)], strict=True)
     ]
+    f̄ = materialise(f, cotangents[0], of.of_callable()) if has_tangent(type(f)) else NONE
     return (NONE if f̄ is None else f̄, *gradients)
 
 

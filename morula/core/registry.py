@@ -16,7 +16,7 @@ from typing import Any, get_args
 import plum
 
 from morula.core import debug, errors
-from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
+from morula.core.cotangents import NONE, ZERO, NotKnown, accumulate, is_zero, project_to, unthunk
 from morula.core.memory import in_memory
 from morula.core.shipped import meet
 from morula.core.traits import (
@@ -447,7 +447,8 @@ def check_spaces(
     for x, i in zip(args, positions, strict=True):
         if i is None or i >= len(cotangents) or is_zero(cotangents[i]):
             continue
-        problem = space_problem(x, unthunk(cotangents[i]))
+        x̄ = unthunk(cotangents[i])
+        problem = None if type(x̄) is NotKnown else space_problem(x, x̄)
         if problem is not None:
             raise errors.wrong_space(f"cotangent {i} of the pullback of {rule}", *problem)
 

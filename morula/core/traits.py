@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from morula.core.cotangents import NONE, ZERO
+from morula.core.cotangents import NONE, ZERO, NotKnown, unthunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +218,9 @@ def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     """What a user gets for (a part of) an argument; None: it has no tangent space."""
     if not has_tangent(type(x)):
         return None
+    x̄ = unthunk(x̄)
+    if type(x̄) is NotKnown:
+        return x̄ if getattr(of, "hands_on_unknown", False) else x̄.refuse()
     gradient = materialise(x, x̄, of)
     return None if gradient is NONE else gradient
 

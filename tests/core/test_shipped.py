@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import subprocess
 import sys
 
 import pytest
@@ -146,3 +147,28 @@ def test_objects_and_methods_belong_to_their_package(ship):
     package = ship(OF_A_METHOD)
     box = package.Box(1.0)
     assert gradient(lambda y: box(y), 2.0) == (5.0,)
+
+
+WAITING = """
+import sys
+import numpy as np
+from morula import gradient
+
+def loaded(name):
+    return f"morula.rules.scipy.{name}" in sys.modules
+
+gradient(lambda x: np.sum(np.fft.fft(x).real), np.ones(3))
+print("scipy" in sys.modules, loaded("fft"), loaded("special"))
+import scipy.fft
+gradient(lambda x: np.sum(scipy.fft.dct(x)), np.ones(3))
+print(loaded("fft"), "scipy.fftpack" in sys.modules, loaded("fftpack"))
+import scipy.special
+print(gradient(lambda x: scipy.special.expit(x), 0.0), loaded("special"))
+"""
+
+
+def test_morulas_rules_for_a_module_of_a_library_wait_for_it():
+    run = subprocess.run(
+        [sys.executable, "-c", WAITING], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert run.stdout.splitlines() == ["False False False", "True False False", "(0.25,) True"]

@@ -93,6 +93,12 @@ def _first(primal):
         return _by_arrays(primal, primal, (x, *args), kwargs)
 
 
+def takes_sequences(*primals):
+    """Declare functions whose rules for arrays serve sequences as first arguments too."""
+    for primal in primals:
+        _first(primal)
+
+
 def _pair(primal):
     _CONVERTED[primal] = (0, 1)
 

@@ -1,0 +1,18 @@
+"""The rules of SciPy: those of each of its modules are loaded when that is first met.
+
+fft          scipy.fft
+fftpack      scipy.fftpack
+linalg       scipy.linalg
+special      scipy.special
+"""
+
+import numpy as np
+
+from morula.core.extend import waits
+
+# The functions of scipy.fft are objects of a type of SciPy's own, which does not say so.
+waits("scipy.fft", "morula.rules.scipy.fft")
+waits("uarray", "morula.rules.scipy.fft")
+waits("scipy.special", "morula.rules.scipy.special", unnamed=np.ufunc)
+waits("scipy.linalg", "morula.rules.scipy.linalg")
+waits("scipy.fftpack", "morula.rules.scipy.fftpack")

@@ -1,0 +1,88 @@
+"""Rules of logsumexp, softmax and log_softmax.
+
+    y = log Σ b exp(a):       ā = ȳ b exp(a - y),   b̄ = ȳ exp(a - y)
+    y = softmax(x):           x̄ = y (ȳ - Σ y ȳ)
+    y = log softmax(x):       x̄ = ȳ - exp(y) Σ ȳ
+
+Where y is infinite, entries that are infinite too share ȳ equally.
+Tests: tests/rules/scipy/test_special.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special as sp
+
+from morula.core.extend import NoTangent, is_zero, rrule
+from morula.rules.arrays.broadcasting import match, part, restore, shape_of
+from morula.rules.arrays.types import Numeric
+from morula.rules.scipy.special.families import takes_sequences
+
+
+def shares(a, y, axis):
+    """exp(a - y); where y is infinite, equal parts for the entries that are equal to it."""
+    infinite = np.isinf(np.real(y))
+    if not np.any(infinite):
+        return np.exp(a - y)
+    ties = np.where(infinite, a == y, False)
+    counts = np.maximum(np.sum(ties, axis=axis, keepdims=True), 1)
+    finite = np.exp(np.where(infinite, 0.0, a) - np.where(infinite, 0.0, y))
+    return np.where(infinite, ties / counts, finite)
+
+
+@rrule(sp.logsumexp)
+def _(a: Numeric, axis=None, b: Numeric | None = None, keepdims=False, return_sign=False):
+    y = sp.logsumexp(a, axis, b, keepdims, return_sign)
+
+    def logsumexp_pullback(ȳ):
+        level = y
+        sign = 1.0
+        rest = (NoTangent(), NoTangent())
+        if return_sign:
+            level, sign = y
+            s̄ = part(ȳ, 1)
+            ȳ = part(ȳ, 0)
+            if is_zero(ȳ):
+                ȳ = np.zeros_like(level)
+            if not is_zero(s̄) and np.iscomplexobj(sign):  # a unit: it turns with the phase
+                ȳ = ȳ + 1j * np.imag(np.conjugate(sign) * s̄)
+        shape = np.broadcast_shapes(np.shape(a), () if b is None else np.shape(b))
+        over = axis
+        if axis is None:
+            over = tuple(range(len(shape)))
+        wide = restore(np.asarray(ȳ), shape, over, keepdims)
+        top = restore(np.asarray(level), shape, over, keepdims)
+        unit = restore(np.broadcast_to(sign, np.shape(level)), shape, over, keepdims)
+        part_of = shares(np.broadcast_to(a, shape), top, over) * np.conjugate(unit)
+        if b is None:
+            ā = wide * np.conjugate(part_of)
+            return match(ā, shape_of(a)), NoTangent(), NoTangent(), *rest
+        ā = np.where(np.equal(b, 0), 0.0, wide * np.conjugate(part_of * b))
+        b̄ = wide * np.conjugate(part_of)
+        return match(ā, shape_of(a)), NoTangent(), match(b̄, shape_of(b)), *rest
+
+    return y, logsumexp_pullback
+
+
+@rrule(sp.softmax)
+def _(x: np.ndarray, axis=None):
+    y = sp.softmax(x, axis)
+
+    def softmax_pullback(ȳ):
+        product = y * ȳ
+        return product - y * np.sum(product, axis=axis, keepdims=True), NoTangent()
+
+    return y, softmax_pullback
+
+
+@rrule(sp.log_softmax)
+def _(x: np.ndarray, axis=None):
+    y = sp.log_softmax(x, axis)
+
+    def log_softmax_pullback(ȳ):
+        return ȳ - np.exp(y) * np.sum(ȳ, axis=axis, keepdims=True), NoTangent()
+
+    return y, log_softmax_pullback
+
+
+takes_sequences(sp.softmax, sp.log_softmax, sp.logsumexp)
