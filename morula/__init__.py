@@ -23,6 +23,7 @@ from morula.core.interface import J, grad, gradient, pullback, value_and_grad, w
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
 from morula.rules.checkpoints import checkpoint
 from morula.rules.implicit import fixed_point, implicit_rule
+from morula.rules.numeric import numeric_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
 from morula.rules.vectors import ravel
 
@@ -56,6 +57,7 @@ __all__ = [
     "isderiving",
     "nestlevel",
     "non_differentiable",
+    "numeric_rule",
     "project_to",
     "pullback",
     "ravel",

@@ -47,6 +47,7 @@ from morula.core.errors import (
     ConvergenceError,
     CotangentError,
     DifferentiationError,
+    RuleError,
     UnsupportedError,
     no_rule,
 )
@@ -135,6 +136,7 @@ __all__ = [
     "Pair",
     "Reached",
     "Rule",
+    "RuleError",
     "Shadow",
     "Tangent",
     "Thunk",
