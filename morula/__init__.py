@@ -13,6 +13,7 @@ from morula.core.errors import (
     ConvergenceError,
     CotangentError,
     DifferentiationError,
+    NonFiniteError,
     NoRuleError,
     OutputError,
     RuleError,
@@ -22,6 +23,7 @@ from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
 from morula.rules.checkpoints import checkpoint
+from morula.rules.diagnosis import debug_nans, why
 from morula.rules.implicit import fixed_point, implicit_rule
 from morula.rules.numeric import numeric_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
@@ -38,6 +40,7 @@ __all__ = [
     "J",
     "NoRuleError",
     "NoTangent",
+    "NonFiniteError",
     "OutputError",
     "RuleError",
     "Tangent",
@@ -47,6 +50,7 @@ __all__ = [
     "checkpoint",
     "code_adjoint",
     "code_ir",
+    "debug_nans",
     "fixed_point",
     "frule",
     "grad",
@@ -65,5 +69,6 @@ __all__ = [
     "scalar_rule",
     "showgrad",
     "value_and_grad",
+    "why",
     "withgradient",
 ]

@@ -11,11 +11,13 @@ from morula.core import (
     protected,
     registry,
     traits,
+    watch,
 )
 from morula.core.activity import may_hold, may_mutate, spread_varied
 from morula.core.adjoint import Shadow, adds_plainly, prepares
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
+from morula.core.compiled import by_the_general_path
 from morula.core.context import (
     Reached,
     adjoint_if_any,
@@ -47,9 +49,11 @@ from morula.core.errors import (
     ConvergenceError,
     CotangentError,
     DifferentiationError,
+    NonFiniteError,
     RuleError,
     UnsupportedError,
     no_rule,
+    qualified_name,
 )
 from morula.core.general import attempted, call, opaque, protection, python_function, resolves
 from morula.core.infer import result_on_samples, stands_in, transfers
@@ -133,6 +137,7 @@ __all__ = [
     "IteratorOver",
     "Known",
     "NoTangent",
+    "NonFiniteError",
     "Pair",
     "Reached",
     "Rule",
@@ -151,6 +156,7 @@ __all__ = [
     "adjoint_of",
     "attempted",
     "body_code",
+    "by_the_general_path",
     "call",
     "callables",
     "called_whole",
@@ -214,6 +220,7 @@ __all__ = [
     "protected",
     "protection",
     "python_function",
+    "qualified_name",
     "reaching",
     "registry",
     "remembered",
@@ -235,6 +242,7 @@ __all__ = [
     "unit",
     "unthunk",
     "waits",
+    "watch",
     "written_results",
     "zero_of",
 ]

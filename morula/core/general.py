@@ -15,7 +15,7 @@ from functools import partial
 from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-from morula.core import errors
+from morula.core import errors, watch
 from morula.core.bytecode.lower import as_written, lower
 from morula.core.context import is_reached, is_reached_at
 from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
@@ -34,6 +34,8 @@ Back = Callable[[Any], tuple[Any, ...]]
 
 def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`fn(*args, **kwargs)` and its pullback: ȳ -> (f̄, one cotangent per argument)."""
+    if watch.current is not None and watch.current.takes():
+        return watch.current.call(fn, args, kwargs)
     rule = find_rrule(fn, args, kwargs)
     if rule is not None:
         protection.expected = False
@@ -260,7 +262,7 @@ def _binding(code: CodeType, n_args: int, keywords: tuple[str, ...]) -> list[Any
 # -- programs
 
 
-_forward_codes: dict[tuple[int, int, bool], tuple[CodeType, CodeType]] = {}
+_forward_codes: dict[tuple[int, int, bool, bool], tuple[CodeType, CodeType]] = {}
 
 
 def forward_of(fn: FunctionType, guarded: bool = False) -> FunctionType:
@@ -268,7 +270,7 @@ def forward_of(fn: FunctionType, guarded: bool = False) -> FunctionType:
 
     A guarded one gives `Raised` as the value where an exception would leave `fn`.
     """
-    key = (id(fn.__code__), id(fn.__globals__), guarded)
+    key = (id(fn.__code__), id(fn.__globals__), guarded, watch.sees_constants())
     found = _forward_codes.get(key)
     if found is None:
         code = transform(fn.__code__, fn.__globals__, guarded)
@@ -311,10 +313,18 @@ def _is_plain(c: Call) -> bool:
     return callable(value) or type(value) is ModuleType
 
 
+def is_shown(c: Call) -> bool:
+    """Is a call to be shown to the observer though it has no derivative?"""
+    module = getattr(c.primitive, "__module__", None)
+    return watch.sees_constants() and not str(module).startswith("morula.core")
+
+
 def general_plan(c: Call) -> Pair | None:
     """Every call whose callee is not known to be constant is looked up when it happens."""
     written = as_written(c)
-    if type(written.fn) is Const and (is_constant(written.fn.value) or _is_plain(written)):
+    if _is_plain(written) or (
+        type(written.fn) is Const and is_constant(written.fn.value) and not is_shown(written)
+    ):
         return None
     operands = written.operands()
     how = call if written is c else attempted
