@@ -25,6 +25,7 @@ from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
 from morula.rules.checkpoints import checkpoint
 from morula.rules.diagnosis import debug_nans, why
 from morula.rules.implicit import fixed_point, implicit_rule
+from morula.rules.loops import checkpointed
 from morula.rules.numeric import numeric_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
 from morula.rules.vectors import ravel
@@ -48,6 +49,7 @@ __all__ = [
     "UnsupportedError",
     "ZeroTangent",
     "checkpoint",
+    "checkpointed",
     "code_adjoint",
     "code_ir",
     "debug_nans",

@@ -58,6 +58,7 @@ from morula.core.errors import (
 from morula.core.general import attempted, call, opaque, protection, python_function, resolves
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
+from morula.core.outline import runs_loops
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
 from morula.core.registry import (
     Rule,
@@ -73,7 +74,7 @@ from morula.core.registry import (
 from morula.core.reverse import Pair
 from morula.core.shipped import waits
 from morula.core.simplify import folds
-from morula.core.specialise import rewrites
+from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
     Contents,
     Known,
@@ -138,6 +139,7 @@ __all__ = [
     "Known",
     "NoTangent",
     "NonFiniteError",
+    "NotSpecialised",
     "Pair",
     "Reached",
     "Rule",
@@ -230,6 +232,7 @@ __all__ = [
     "rewrites",
     "rrule",
     "runs",
+    "runs_loops",
     "sample_of",
     "scalar_rule",
     "scale",

@@ -21,6 +21,7 @@ from morula.core.context import is_reached, is_reached_at
 from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.outline import outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
 from morula.core.protected import Raised, caught, passed_by
 from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
@@ -295,7 +296,8 @@ def twin(fn: FunctionType, code: CodeType) -> FunctionType:
 
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
-    reversal = Reversal(checked("lower", lower(code, namespace, guarded)), general_plan)
+    ir = outlined(checked("lower", lower(code, namespace, guarded)), code, namespace)
+    reversal = Reversal(checked("outline", ir), general_plan)
     reversal.build()
     reversal.resolve()
     checked("resolve", reversal.ir)
