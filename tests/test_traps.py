@@ -372,11 +372,7 @@ def test_t3_an_array_that_is_overwritten_while_it_is_read():
             f[i] = 1 / (1 + np.exp(-f[i]))
         return f.sum()
 
-    try:
-        found = gradient(f, 1.0)[0]
-    except DifferentiationError:
-        return
-    same(found, 1.7451085, rtol=1e-7)
+    same(gradient(f, 1.0)[0], 1.7451085, rtol=1e-7)
 
 
 def test_t3_a_list_item_replaced_by_its_product():
@@ -459,8 +455,8 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize(("f", "expected"), MUTATIONS, ids=lambda x: getattr(x, "__name__", ""))
-def test_t3_mutation_of_arrays_is_not_silently_wrong(f, expected):
-    right_or_refused(f, expected, np.array([1.0, 2.0]))
+def test_t3_arrays_that_are_written_to(f, expected):
+    same(gradient(f, np.array([1.0, 2.0]))[0], expected)
 
 
 # -- T4: views -------------------------------------------------------------------------------------
@@ -533,8 +529,8 @@ VIEWS = [
 
 
 @pytest.mark.parametrize(("f", "expected"), VIEWS, ids=lambda x: getattr(x, "__name__", ""))
-def test_t4_views_are_not_silently_wrong(f, expected):
-    right_or_refused(f, np.array(expected, float), X22.copy())
+def test_t4_views(f, expected):
+    same(gradient(f, X22.copy())[0], np.array(expected, float))
 
 
 # -- T5: shared cotangents -------------------------------------------------------------------------
@@ -1326,6 +1322,18 @@ def test_t14_integers():
     same(found, (6.0, 9 * math.log(3)))
     assert [type(x) for x in found] == [float, float]
     assert gradient(lambda x, n: sum([x for _ in range(n)]), 2.0, 3) == (3.0, 0.0)
+
+
+def test_t14_a_real_number_in_an_array_of_integers():
+    def f(x):
+        y = np.zeros_like(x)
+        for i in range(3):
+            y[i] = x[i] * 0.5
+        return y.sum() * 1.0
+
+    with pytest.warns(UserWarning, match=r"rounded(.|\n)*test_traps.py:\d+, in f"):
+        value, (found,) = withgradient(f, np.array([1, 2, 3]))
+    same((value, found.sum()), (2.0, 0.0))
 
 
 # -- T15: iterations, shortcuts, memory of earlier calls -------------------------------------------

@@ -32,7 +32,7 @@ from morula.core.cotangents import (
     settled,
 )
 from morula.core.emit import merge_blocks
-from morula.core.general import call as general_call
+from morula.core.general import call_from_program
 from morula.core.infer import Inference
 from morula.core.inline import EFFECTS, inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
@@ -175,7 +175,7 @@ class Adjoint:
             if (pair := self.pair_of_callee(call)) is not None:
                 return pair
         self.needs_context = True
-        return Pair(Const(general_call), operands, call.keywords, tuple(enumerate(operands)))
+        return Pair(Const(call_from_program), operands, call.keywords, tuple(enumerate(operands)))
 
     def may_ask(self, call: Call) -> bool:
         """May a call run code that asks whether it is being differentiated?"""

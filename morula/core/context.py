@@ -2,15 +2,18 @@
 
 A list, a dict, an object or a cell that is reached under two names is one value, so its cotangent
 must be one object. Rules ask for it by `adjoint_of(x)` inside their pullbacks.
+
+The cotangents of values in memory that is written to (memory.py) are kept `beside` it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from morula.core import memory
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.traits import adjoint_object
 
@@ -78,24 +81,37 @@ def is_reached_at(x: Any, keys: Iterable[Any]) -> bool:
 @contextmanager
 def isolated() -> Iterator[None]:
     """A reverse pass of its own: adjoint objects made inside are gone after it."""
-    outer = _adjoints.current
-    _adjoints.current = {}
+    outer = enter(memory.present())
     try:
         yield
     finally:
-        _adjoints.current = outer
+        leave(outer)
 
 
-def enter() -> Any:
-    """Begin a reverse pass; returns what `leave` needs."""
-    outer = _adjoints.current
+def enter(written: memory.Written | None = None) -> Any:
+    """Begin a reverse pass; returns what `leave` needs.
+
+    `written` is the memory beside which cotangents are kept; None: all go by value.
+    """
+    outer = _adjoints.current, memory.enter(written)
     _adjoints.current = {}
     return outer
 
 
 def leave(outer: Any) -> None:
     """End a reverse pass begun by `enter`."""
-    _adjoints.current = outer
+    _adjoints.current, of_memory = outer
+    memory.leave(of_memory)
+
+
+def beside(written: Any, make: Callable[[Any], Any]) -> Any:
+    """The adjoint object of some memory, made if there is none."""
+    table = _adjoints.current
+    assert table is not None
+    found = table.get(id(written))
+    if found is None:
+        found = table[id(written)] = (written, make(written))
+    return found[1]
 
 
 class Depth(threading.local):

@@ -9,9 +9,11 @@ primals of that type). What adds or projects a given type is said by the rules, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import singledispatch
+from functools import partial, singledispatch
 from reprlib import recursive_repr
 from typing import Any, ClassVar, final
+
+from morula.core.memory import in_memory
 
 
 class AbstractZero:
@@ -316,22 +318,23 @@ def project_to(x: Any) -> Callable[[Any], Any]:
     """The projection of cotangents to the tangent space of `x`: `project_to(x)(x̄)`.
 
     Real stays real, shape and dtype are kept, and so is structure. Zeros pass unchanged. Thunks
-    are projected when they are computed; those of structures are computed at once.
+    are projected when they are computed; those of structures, and all while memory changes as the
+    reverse pass goes back, are computed at once.
 
     >>> project_to(1.0)(2 + 3j)
     2.0
     """
-    project = projector(x)
+    return partial(projected, projector(x))
 
-    def projected(x̄: Any) -> Any:
-        if x̄ is ZERO or x̄ is NONE or project is None:
+
+def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
+    """A cotangent, brought to a space by what `projector` gave."""
+    if x̄ is ZERO or x̄ is NONE or project is None:
+        return x̄
+    if type(x̄) is Thunk:
+        if not hasattr(project, "hands_on") and not in_memory():
+            return Thunk(lambda: projected(project, x̄.force()))
+        x̄ = x̄.force()
+        if isinstance(x̄, AbstractZero):
             return x̄
-        if type(x̄) is Thunk:
-            if not hasattr(project, "hands_on"):
-                return Thunk(lambda: projected(x̄.force()))
-            x̄ = x̄.force()
-            if isinstance(x̄, AbstractZero):
-                return x̄
-        return project(x̄)
-
-    return projected
+    return project(x̄)

@@ -106,6 +106,15 @@ def lost_in_exception(fn: Any) -> UnsupportedError:
     )
 
 
+def written_behind(fn: Any) -> UnsupportedError:
+    """Code that a compiled program calls has written to memory that the program reads."""
+    return UnsupportedError(
+        f"{qualified_name(fn)}, called from a compiled program, changes a value in place that the "
+        "program has at hand as well. Way out: pullback(f, ...) goes by the general path, which "
+        "follows this"
+    )
+
+
 def unsupported(construct: str, where: str, hint: str = "") -> UnsupportedError:
     """A construct of the language that is not lowered."""
     text = f"{construct} cannot be differentiated yet\n  {where}"

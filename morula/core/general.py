@@ -18,16 +18,24 @@ from typing import Any
 from morula.core import errors, watch
 from morula.core.bytecode.lower import as_written, lower
 from morula.core.context import is_reached, is_reached_at
-from morula.core.cotangents import NONE, ZERO, AbstractZero, is_zero, unthunk
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    is_zero,
+    project_to,
+    unthunk,
+)
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.memory import Written, begin_log, end_log, follow, in_memory
 from morula.core.outline import outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
 from morula.core.protected import Raised, caught, passed_by
 from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.ssa import prune_params, same
-from morula.core.traits import adjoint_object, parts_of
+from morula.core.traits import adjoint_object, from_memory, memory_of, parts_of
 from morula.core.verify import checked
 
 Back = Callable[[Any], tuple[Any, ...]]
@@ -57,6 +65,36 @@ def _with_callee(pullback: Back, ȳ: Any) -> tuple[Any, ...]:
 
 def _constant_back(n: int, ȳ: Any) -> tuple[Any, ...]:
     return (ZERO,) * n
+
+
+def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
+    """`call`, from a compiled program, in which all arrays go by value and none is written to.
+
+    What the callee makes and writes to itself is followed inside of it.
+    """
+    outer = begin_log()
+    written: Written = {}
+    try:
+        y, back = call(fn, *args, **kwargs)
+    finally:
+        written.update(end_log(outer))
+    if not written:
+        return y, back
+    operands = (*args, *kwargs.values())
+    if any(id(memory_of(x)) in written for x, _ in held_by((fn, *operands))):
+        raise errors.written_behind(fn)
+    return y, partial(_back_in_memory, back, project_to(y), written)
+
+
+def _back_in_memory(
+    back: Back, project: Callable[[Any], Any], written: Written, ȳ: Any
+) -> tuple[Any, ...]:
+    """The pullback of a call that writes to memory of its own: by value on both sides."""
+    before = follow({**written})
+    try:
+        return back(project(ȳ))
+    finally:
+        follow(before)
 
 
 Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
@@ -170,7 +208,11 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
             if is_reached_at(x, keys):
                 why = f"which changes a {type(x).__name__} that the gradient runs through"
                 raise errors.no_rule(fn, args, reason=reason, why=why)
-        if is_zero(ȳ) and not (n > 1 and is_reached(y) and not any(y is a for a in args)):
+        given = (*args, *kwargs.values())
+        reached = n > 1 and is_reached(y) and not any(y is a for a in args)
+        if in_memory() and n > 1:
+            reached = reached or not is_zero(from_memory(y, given))
+        if is_zero(ȳ) and not reached:
             return (ZERO,) * n
         raise errors.no_rule(fn, args, reason=reason)
 

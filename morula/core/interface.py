@@ -14,6 +14,7 @@ from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import Back, call
 from morula.core.gradients import give_name
+from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
@@ -30,18 +31,43 @@ def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     >>> back(1.0)
     (Tangent[function](a=2.0), 3.0)
     """
-    y, back = differentiate(f, *args, **kwargs)
+    y, back, written = differentiate_and_log(f, args, kwargs)
     known: dict[int, Any] = {}
-    memory = [as_it_was for x in (y, *args) for as_it_was in remembered(x, known)]
+    memory = [
+        as_it_was for x in (y, f, *args, *written.values()) for as_it_was in remembered(x, known)
+    ]
     return y, functools.partial(pull_as_it_was, back, memory) if memory else back
 
 
 def differentiate(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`J`, for who calls the pullback before anything else happens."""
+    y, back, _ = differentiate_and_log(f, args, kwargs)
+    return y, back
+
+
+def differentiate_and_log(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Back, Written]:
+    """The same, and the memory that was written to."""
+    outer = begin_log()
+    log: Written = {}
+    try:
+        known: dict[int, Any] = {}
+        inputs = [on_entry(x, known) for x in (f, *args)]
+        y, back = call(f, *args, **kwargs)
+    finally:
+        log.update(end_log(outer))
+    return y, functools.partial(pull, back, project_to(y), inputs, log), log
+
+
+def straight_differentiate(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
+    """`differentiate`, as differentiated code sees it."""
+    outer = begin_log()
     known: dict[int, Any] = {}
     inputs = [on_entry(x, known) for x in (f, *args)]
     y, back = call(f, *args, **kwargs)
-    return y, functools.partial(pull, back, project_to(y), inputs)
+    log = end_log(outer)
+    return y, functools.partial(pull, back, project_to(y), inputs, log)
 
 
 def pull_as_it_was(back: Back, memory: list[Callable[[], Callable[[], None]]], ȳ: Any) -> Any:
@@ -54,28 +80,41 @@ def pull_as_it_was(back: Back, memory: list[Callable[[], Callable[[], None]]], �
             restore()
 
 
-def pull(back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any) -> Any:
+def pull(
+    back: Back, project: Callable[[Any], Any], inputs: list[Any], written: Written, ȳ: Any
+) -> Any:
     """One reverse pass: what a user gets for each input, for a cotangent that mirrors the value."""
     if watch.current is None:
-        return one_pass(back, project, inputs, ȳ)
-    return watch.current.pull(functools.partial(one_pass, back, project, inputs, ȳ))
+        return one_pass(back, project, inputs, written, ȳ)
+    return watch.current.pull(functools.partial(one_pass, back, project, inputs, written, ȳ))
 
 
-def one_pass(back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any) -> Any:
+def one_pass(
+    back: Back, project: Callable[[Any], Any], inputs: list[Any], written: Written, ȳ: Any
+) -> Any:
     """A reverse pass that nobody looks at."""
-    outer = enter()
+    outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)
     finally:
         leave(outer)
 
 
-def straight_pull(back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any) -> Any:
+def straight_pull(
+    back: Back, project: Callable[[Any], Any], inputs: list[Any], written: Written, ȳ: Any
+) -> Any:
     """The same, as differentiated code sees it."""
-    outer = enter()
+    outer = enter(copy_of(written))
     found = gradients_of(back, project, inputs, ȳ)
+    for put_back in what_to_put_back():
+        put_back()
     leave(outer)
     return found
+
+
+def copy_of(written: Written) -> Written:
+    """The memory that was written to; a reverse pass may add to it."""
+    return dict(written)
 
 
 def gradients_of(

@@ -17,8 +17,16 @@ import plum
 
 from morula.core import debug, errors
 from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
+from morula.core.memory import in_memory
 from morula.core.shipped import meet
-from morula.core.traits import collector, makes_container, space_problem
+from morula.core.traits import (
+    at_once,
+    collector,
+    from_memory,
+    gives_old,
+    makes_container,
+    space_problem,
+)
 
 Pullback = Callable[[Any], tuple[Any, ...]]
 
@@ -436,6 +444,11 @@ def collector_of(rule: Rule, y: Any, args: tuple[Any, ...]) -> Callable[[], Any]
 non_differentiable(collector_of)
 
 
+def with_memory(rule: Rule, y: Any, args: tuple[Any, ...], ȳ: Any) -> Any:
+    """All of the cotangent of a rule's value: what came by value, and is kept beside its memory."""
+    return ȳ if gives_old(rule.primal) else unthunk(accumulate(ȳ, from_memory(y, args)))
+
+
 def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Pullback]:
     """Run a rule; its pullback gives one projected cotangent per argument, positional first."""
     pair = rule.function(*args, **kwargs)
@@ -456,6 +469,11 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
         if collect is not None:
             ȳ = accumulate(ȳ, collect())
+        if in_memory() and not rule.by_identity:
+            ȳ = with_memory(rule, y, all_args, ȳ)
+            given = at_once(rule.primal, all_args, ȳ)
+            if given is not None:
+                return given
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
         cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)

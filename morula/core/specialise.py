@@ -6,6 +6,7 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -48,14 +49,19 @@ from morula.core.spread import spread_arguments
 from morula.core.traits import (
     Known,
     changes_in_place,
+    coarse_detail,
     contents,
+    deals_in_place,
     detail_matches,
     detail_tests,
     has_effect,
+    has_tangent,
     is_written,
     only_reads,
+    parts_of,
+    typed_zero,
 )
-from morula.core.values import Value, coarsened, known, known_value, possibilities
+from morula.core.values import Plain, Value, coarsened, known, known_value, possibilities
 from morula.core.verify import checked
 
 if TYPE_CHECKING:
@@ -118,13 +124,55 @@ class Specialiser(Inference):
             raise NotSpecialised("a value that goes by value is changed in place")
 
     def changes_value(self, call: Call) -> bool:
-        """Does a call change an array in place? Then it matters when other calls read it."""
-        if type(call.fn) is not Const:
-            return False
+        """May a call change an array in place? Then it matters when other calls read it."""
+        if type(call.fn) is not Const or self.runs_unknown_code(call):
+            return self.deals_with_arrays and any(map(self.may_reach_arrays, call.operands()))
         first = self.value(call.args[0]) if call.args else None
         types = [] if first is None else [k.type for k in possibilities(first)]
+        if not types and call.args and not self.deals_with_arrays:
+            types = [object]
         fn, n = call.fn.value, len(call.args) - len(call.keywords)
         return any(test(fn, types, n, call.keywords) for test in changes_in_place)
+
+    @cached_property
+    def deals_with_arrays(self) -> bool:
+        """Is an array seen anywhere? Else, what is unknown is taken for none; if it is one, and is
+        written to, the call says so when it happens.
+        """
+        seen: list[Any] = [c.primitive for c in self.ir.calls()]
+        for value in self.types.values():
+            if value is not None:
+                seen += [k.type for k in possibilities(value)]
+        if any(test(x) for x in seen for test in deals_in_place):
+            return True
+        waiting, known_ids = list(self.examples.given.values()), set()
+        while waiting:
+            x = waiting.pop()
+            if type(x) in coarse_detail:
+                return True
+            if id(x) not in known_ids:
+                known_ids.add(id(x))
+                waiting += (parts_of(x) or {}).values()
+        return False
+
+    def runs_unknown_code(self, call: Call) -> bool:
+        """Is it the call of a Python function that stays a call, and has no rule?"""
+        fn = call.primitive
+        return (
+            type(fn) is FunctionType
+            and not (is_constant(fn) or has_rule(fn) or is_ours(fn))
+            and self.callee_of(call) is None
+        )
+
+    def may_reach_arrays(self, x: Operand) -> bool:
+        """May an operand be an array, or hold one?"""
+        value = self.value(x)
+        if type(value) is Const and callable(value.value):
+            return False
+        return value is None or not all(
+            typed_zero(k.type) is not None or k.type is Plain or not has_tangent(k.type)
+            for k in possibilities(value)
+        )
 
     def limit_size(self) -> None:
         """A very long function goes by the general path, which is transformed faster."""

@@ -8,6 +8,9 @@ zero_of(T)                     a zero cotangent that sums start from, where that
 adjoint_object.register(T)     the adjoint object of a mutable value, found by its identity
 collector.register(T)          what has reached a mutable result of a rule, by value
 on_entry.register(T)           an argument of type T as it is before the function runs
+memory_of.register(T)          what stands for the memory that a value shares with others
+from_memory.register(T)        what is kept beside the memory of a new value of type T
+directly(f)                    how a rule's cotangents go to written memory at once
 remembered.register(T)         what a pullback needs of memory that its caller may change
 parts_of.register(T)           what a value of type T holds that may be changed, by key
 materialise.register(T)        the gradient that a user gets for an argument of type T
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from morula.core.cotangents import NONE
+from morula.core.cotangents import NONE, ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,55 @@ def collector(y: Any) -> Callable[[], Any] | None:
     None: the cotangents of `y` go by value anyhow.
     """
     return None
+
+
+@singledispatch
+def memory_of(x: Any) -> Any:
+    """What stands for the memory of a value that goes by value and may be written to; or None."""
+    return None
+
+
+@singledispatch
+def from_memory(y: Any, args: tuple[Any, ...]) -> Any:
+    """The cotangents kept beside the memory of a new value, which are zero afterwards.
+
+    What shares memory with `args` is not new. The structural zero if there are none.
+    """
+    return ZERO
+
+
+# What the pullback of a rule does for operands in memory that is written to, at the cost of the part
+# that they are: `direct(args, ȳ)` gives its cotangents, or None where there is nothing of the kind.
+_direct: dict[int, Callable[[tuple[Any, ...], Any], tuple[Any, ...] | None]] = {}
+
+
+def directly(fn: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what the pullback of a rule of `fn` does for operands in written memory."""
+
+    def register(direct: Callable[..., Any]) -> Callable[..., Any]:
+        _direct[id(fn)] = direct
+        return direct
+
+    return register
+
+
+def at_once(fn: Any, args: tuple[Any, ...], ȳ: Any) -> tuple[Any, ...] | None:
+    """Its cotangents, if that was registered and there is something to be done."""
+    direct = _direct.get(id(fn))
+    return None if direct is None else direct(args, ȳ)
+
+
+_handing_over: set[int] = set()
+
+
+def hands_over(*fns: Any) -> None:
+    """Declare callables whose rules give what was there before, not found among their arguments."""
+    _handing_over.update(map(id, fns))
+
+
+def gives_old(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _handing_over
 
 
 _new_containers: set[int] = set()
@@ -335,6 +387,11 @@ def reads_only(fn: Any) -> bool:
 # Tests of calls, `test(fn, types of the first operand, how many arguments, keywords)`: is a value
 # changed in place whose type counts as immutable? Such programs are not specialised.
 changes_in_place: list[Callable[[Any, list[type], int, tuple[str, ...]], bool]] = []
+
+
+# Tests of callables and types: have they to do with values that are changed in place as above? A
+# program without any of these takes what is unknown for no such value.
+deals_in_place: list[Callable[[Any], bool]] = []
 
 
 # Which values hold so much memory that they are worth releasing early: `holds_memory[T](detail)`.

@@ -18,6 +18,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     gradient_for,
+    hands_over,
     materialise,
     non_differentiable,
     on_entry,
@@ -26,6 +27,7 @@ from morula.core.extend import (
     results_of,
     rrule,
 )
+from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
 
 make_cell, get_cell = primitives.make_cell, primitives.get_cell
@@ -71,6 +73,9 @@ def _(cell: CellType, name: str, own: bool = False):
         return NoTangent(), NoTangent(), NoTangent()
 
     return get_cell(cell, name, own), get_cell_pullback
+
+
+hands_over(get_cell)
 
 
 @rrule(set_cell, by_identity=True)
@@ -247,9 +252,9 @@ def _(fn: FunctionOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
 
 
 def is_reached(picture: Any, of: Callable[[Any], Any]) -> bool:
-    """Has a cotangent reached a captured value that is mutable, or a function?"""
+    """May a cotangent have reached a captured value by its identity, or in its memory?"""
     primal = getattr(picture, "primal", None)
-    return isinstance(primal, FunctionType) or bool(of(primal))
+    return isinstance(primal, FunctionType) or bool(of(primal)) or is_followed(picture)
 
 
 non_differentiable(is_reached)

@@ -55,6 +55,7 @@ from morula.core.extend import (
     scale,
     unthunk,
 )
+from morula.rules.arrays.inplace import call_with_out
 from morula.rules.boxes import default_value, missing_arguments
 
 _T = TypeVar("_T")
@@ -259,7 +260,7 @@ def unbound_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
-    return compiled(fn, args, kwargs)
+    return call_with_out(fn, args, kwargs) or compiled(fn, args, kwargs)
 
 
 @resolves(type(np.sum))
@@ -268,6 +269,9 @@ def array_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
+    found = call_with_out(fn, args, kwargs)
+    if found is not None:
+        return found
     body = fn._implementation
     if type(body) is FunctionType and not any(
         hasattr(type(a), "__array_function__") and not isinstance(a, np.ndarray) for a in args

@@ -34,6 +34,7 @@ from morula.core.extend import (
     is_zero,
     non_differentiable,
     parts_of,
+    project_to,
     rrule,
 )
 from morula.rules.calls import MISSING, is_same, serves
@@ -81,7 +82,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             again, back = call(f, *rest, **kwargs)
             stand_in(after, again)
-            return (NONE, *back(ȳ))
+            return (NONE, *back(project_to(again)(ȳ)))
         finally:  # after an exception too, which may be an interrupt
             bring_back(now)
 

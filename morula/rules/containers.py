@@ -26,6 +26,7 @@ from morula.core.extend import (
     adjoint_of,
     call,
     hands_on,
+    hands_over,
     is_zero,
     no_tangent,
     non_differentiable,
@@ -341,6 +342,9 @@ def first_items(items: Any, n: int) -> Any:
         return iter_back(ZERO)[1]
 
     return values, first_items_pullback
+
+
+hands_over(tuple, tuple.__new__, primitives.as_tuple, primitives.unpack)
 
 
 @rrule(primitives.unpack_rest, by_identity=True)
@@ -737,7 +741,7 @@ def _(xs: list, more: Anything):
     return by_operator(operator.iadd, xs, more)
 
 
-@rrule(operator.iadd)
+@rrule(operator.iadd, by_identity=True)
 def _(xs: list, more: np.ndarray):
     y, back = call(operator.add, xs, more)  # a list has no say over an array
     return y, lambda ȳ: back(ȳ)[1:]

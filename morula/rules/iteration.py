@@ -38,6 +38,9 @@ from morula.core.extend import (
     rrule,
     unthunk,
 )
+from morula.rules.arrays.flat import give_place
+from morula.rules.arrays.inplace import follow_item
+from morula.rules.arrays.memory import reading
 from morula.rules.boxes import Box, take
 from morula.rules.calls import MISSING, Back, entry, lookup, serves
 from morula.rules.containers import give_at
@@ -98,6 +101,36 @@ class Entry(Origin):
     def deliver(self, c: Any) -> None:
         """Add the cotangent of the item."""
         give(adjoint_of(self.owner), self.key, c)
+
+
+class ArrayItem(Entry):
+    """An entry of an array, to whose memory the cotangent goes at once if that is written to."""
+
+    __slots__ = ("xs",)
+
+    def __init__(self, iterator: Any, i: int, xs: np.ndarray) -> None:
+        super().__init__(iterator, i)
+        self.xs = xs
+
+    def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
+        if reading(self.xs, self.key, c) is None:
+            super().deliver(c)
+
+
+class FlatItem(Origin):
+    """An entry of an array, counted."""
+
+    __slots__ = ("i", "xs")
+
+    def __init__(self, xs: np.ndarray, i: int) -> None:
+        self.xs = xs
+        self.i = i
+
+    def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
+        if not is_zero(c):
+            give_place(self.xs, self.i, c)
 
 
 class Pieces(Origin):
@@ -326,6 +359,8 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
     _, (xs,), i = iterator.__reduce__()
     if isinstance(xs, Indexed):
         return xs.recorder.origins[-1 - skip]
+    if isinstance(xs, np.ndarray):
+        return ArrayItem(iterator, i - 1 - skip, xs)
     return Entry(iterator, i - 1 - skip)
 
 
@@ -336,7 +371,22 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
     i = index[0] if index else -1  # CPython 3.14 does not tell behind the last item
     if isinstance(xs, Indexed):
         return xs.recorder.origins[-1 - skip]
+    if isinstance(xs, np.ndarray):
+        return ArrayItem(iterator, (i + 1 + skip) % len(xs), xs)
     return Entry(iterator, i + 1 + skip)
+
+
+@originates(np.flatiter)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    return FlatItem(iterator.base, iterator.index - 1 - skip)
+
+
+@originates(np.nditer)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    items = item if type(item) is tuple else (item,)
+    for x in items:
+        follow_item(x)
+    return CONSTANT
 
 
 def container_of(iterator: Any, kind: Any) -> Any:

@@ -31,6 +31,7 @@ from morula.core.extend import (
     context,
     is_zero,
     non_differentiable,
+    project_to,
     rewrites,
     runs_loops,
 )
@@ -239,7 +240,7 @@ def back_through(plan: Plan, body: Any, fixed: tuple[Any, ...], items: Any, bars
                 due = next_due(plan, kept, step + 1)
         out, back = call(body, *state, *fixed, items[step])
         stand_in(ahead, out[1:])
-        _, *all_bars = back((ZERO, *bars))
+        _, *all_bars = back(project_to(out)((ZERO, *bars)))
         n = len(state)
         bars = all_bars[:n]
         fixed_bars = [accumulate(a, b) for a, b in zip(fixed_bars, all_bars[n:-1], strict=True)]

@@ -25,6 +25,7 @@ from morula.core.extend import (
     general,
     interface,
     materialise,
+    memory,
     multiply,
     non_differentiable,
     on_entry,
@@ -51,6 +52,9 @@ non_differentiable(
     context.is_reached,
     context.is_reached_at,
     context.results_of,
+    context.beside,
+    *[f for f in vars(memory).values() if callable(f) and f.__module__ == memory.__name__],
+    traits.gives_old,
     general.try_forward_of,
     general.forward_of,
     general._binding,
@@ -62,9 +66,22 @@ non_differentiable(
     traits.has_tangent,
     traits.adjoint_object,
     interface.check_argnums,
+    interface.copy_of,
     callables.positions_of,
     unit,
-    *[f.dispatch for f in (add, multiply, projector, materialise, on_entry, collector, unit)],
+    *[
+        f.dispatch
+        for f in (
+            add,
+            multiply,
+            projector,
+            materialise,
+            on_entry,
+            collector,
+            unit,
+            traits.from_memory,
+        )
+    ],
 )
 
 
@@ -135,7 +152,7 @@ def apply(rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callee: bool
     else:
         projections = [project_to(x) for x in values]
     collect = registry.collector_of(rule, y, args)
-    kept = (rule, len(args), positions, projections, callee, collect)
+    kept = (rule, len(args), positions, projections, callee, collect, y, values)
 
     def apply_pullback(ȳ: Any) -> tuple[Any, ...]:
         of_pullback = item(part(entry(ȳ, 1), "args"), 0)
@@ -152,15 +169,35 @@ def pull_back(pullback: Any, kept: tuple[Any, ...], ȳ: Any) -> tuple[Any, ...]:
 @serves(pull_back)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     pullback, kept, ȳ = args
-    rule, n_args, positions, projections, callee, collect = kept
+    rule, n_args, positions, projections, callee, collect, y, values = kept
     first: list[Any] = [NONE] if callee else []
-    seed_back = None
+    seed_backs = []
     if collect is not None:
         ȳ, seed_back = call(collected, collect, ȳ)
+        seed_backs.append(seed_back)
     elif type(ȳ) is Thunk:
         ȳ, seed_back = call(unthunk, ȳ)
+        seed_backs.append(seed_back)
+    if memory.in_memory() and not rule.by_identity:
+        ȳ, seed_back = call(registry.with_memory, rule, y, values, ȳ)
+        seed_backs.append(seed_back)
+        given, given_back = call(traits.at_once, rule.primal, values, ȳ)
+        if given is not None:
+
+            def at_once_pullback(ḡ: Any) -> tuple[Any, ...]:
+                of_seed = given_back(
+                    together([entry(ḡ, k + len(first)) for k in range(len(given))])
+                )
+                return NONE, ZERO, NONE, back_through(seed_backs, of_seed[-1])
+
+            return (*first, *given), at_once_pullback
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
-        return (*first, *[ZERO] * len(positions)), lambda ḡ: (NONE, ZERO, NONE, ZERO)
+        return (*first, *[ZERO] * len(positions)), lambda ḡ: (
+            NONE,
+            ZERO,
+            NONE,
+            back_through(seed_backs, ZERO),
+        )
     cotangents, back = call(pullback, ȳ)
     n = len(rule.checked(cotangents, n_args))
     steps = [
@@ -176,9 +213,16 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if i is not None and i < n:
                 bars[i] = accumulate(bars[i], g if step is None else step(g)[1])
         of_pullback, of_seed = back(together(bars))
-        return NONE, of_pullback, NONE, of_seed if seed_back is None else seed_back(of_seed)[-1]
+        return NONE, of_pullback, NONE, back_through(seed_backs, of_seed)
 
     return (*first, *[c for c, _ in steps]), pull_back_pullback
+
+
+def back_through(backs: list[Any], x̄: Any) -> Any:
+    """The cotangent of what went through several calls as their last argument."""
+    for back in reversed(backs):
+        x̄ = back(x̄)[-1]
+    return x̄
 
 
 def collected(collect: Any, ȳ: Any) -> Any:
@@ -203,9 +247,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, lambda ȳ: (NONE, *back(ȳ))
 
 
-@serves(interface.J)
+@serves(interface.J, interface.differentiate)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return call(interface.differentiate, *args, **kwargs)
+    return call(interface.straight_differentiate, *args, **kwargs)
 
 
 @serves(interface.pull)

@@ -40,16 +40,18 @@ from morula.core.extend import (
     AbstractZero,
     CotangentError,
     Tangent,
-    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
     call,
     collector,
+    from_memory,
     gradient_for,
     hands_on,
     is_zero,
     materialise,
+    memory,
+    memory_of,
     no_rule,
     no_tangent,
     non_differentiable,
@@ -64,6 +66,7 @@ from morula.core.extend import (
 from morula.rules import builtins as of_builtins
 from morula.rules import operators
 from morula.rules.arrays import attributes as of_arrays
+from morula.rules.arrays import flat as of_flat
 from morula.rules.calls import (
     CONTAINERS,
     MISSING,
@@ -496,11 +499,9 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     if found is not MISSING and type(lookup(kind, "__set__")) is FunctionType:
         _, back = call(lookup(kind, "__set__"), found, x, value)
         return None, lambda ȳ: set_bars(back(ZERO), 2, 3)
-    if isinstance(x, np.ndarray):
-        raise UnsupportedError(
-            f"setting the attribute {name!r} of an array changes it in place, which differentiated "
-            "code cannot do yet: make a new array instead"
-        )
+    if isinstance(x, np.ndarray) and found is not MISSING and not holds(x, name):
+        back = of_flat.set_attribute(x, name, value)
+        return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO))
     if isinstance(x, (type, ModuleType)):
         assign(x, name)
     store(x, name, value)
@@ -755,13 +756,18 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return y, lambda ȳ: (NONE, back(ȳ)[1])
     y = copy.copy(x)
     if y is x or not is_by_identity(x):
-        return y, lambda ȳ: (NONE, ȳ)
+        return y, partial(of_copy, x, y)
 
     def copy_pullback(ȳ: Any) -> tuple[Any, ...]:
         move_adjoint(y, x)
         return NONE, ZERO
 
     return y, copy_pullback
+
+
+def of_copy(x: Any, y: Any, ȳ: Any) -> tuple[Any, ...]:
+    """The cotangents of (copy, x), for a copy y whose cotangents go by value."""
+    return NONE, project_to(x)(accumulate(ȳ, from_memory(y, (x,))))
 
 
 @serves(copy.deepcopy)
@@ -777,8 +783,11 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def deepcopy_pullback(ȳ: Any) -> tuple[Any, ...]:
         for old, new in reversed(pairs):
-            move_adjoint(new, old)
-        return (NONE, ȳ, *[NONE] * (len(args) - 1))
+            if is_by_identity(old):
+                move_adjoint(new, old)
+            else:
+                move_in_memory(new, old)
+        return (NONE, of_copy(x, y, ȳ)[1], *[NONE] * (len(args) - 1))
 
     return y, deepcopy_pullback
 
@@ -788,11 +797,23 @@ def deep_copy(x: Any, pairs: list[tuple[Any, Any]]) -> Any:
     memo: dict[int, Any] = {}
     y = copy.deepcopy(x, memo)
     originals = memo.get(id(memo), [])
-    pairs += [(old, memo[id(old)]) for old in originals if is_by_identity(old)]
+    pairs += [
+        (old, memo[id(old)])
+        for old in originals
+        if is_by_identity(old) or memory_of(old) is not None
+    ]
     return y
 
 
 non_differentiable(deep_copy)
+
+
+def move_in_memory(new: Any, old: Any) -> None:
+    """What is kept beside the memory of a copy goes beside that of the original."""
+    c = from_memory(new, ())
+    if not is_zero(c):
+        memory.write_to(memory_of(old))
+        project_to(old)(c)
 
 
 def move_adjoint(new: Any, old: Any) -> None:

@@ -208,6 +208,28 @@ def test_writing_to_an_array_is_refused():
         gradient(f, 2.0)
 
 
+def test_a_buffer_that_the_function_makes_is_written_to():
+    def fill(x, n):
+        y = np.zeros(3)
+        y[0] = x[0] * n
+        for i in range(1, 3):
+            y[i] = y[i - 1] * x[i]
+        y[:2] *= 2.0
+        return y
+
+    def f(run):
+        def loss(x):
+            y = run(fill, x, 2.0)
+            z = run(fill, y, 3.0)
+            return (y * z).sum()
+
+        return loss
+
+    x = np.array([0.5, 1.5, -2.0])
+    expected = gradient(f(lambda f, *args: f(*args)), x)[0]
+    np.testing.assert_allclose(gradient(f(checkpoint), x)[0], expected, rtol=1e-12)
+
+
 def test_it_runs_again_only_where_a_cotangent_arrives():
     class Runs:
         n = 0

@@ -16,7 +16,9 @@ attributes       T, real, imag
 ufunc_methods    np.add.reduce and the like; ufuncs with keywords
 sequences        all of these on lists, tuples and single numbers
 constants        what has no derivative
-inplace          what is refused
+inplace          x[i] = v, x += v, out=, sort, fill, …
+memory           cotangents of arrays in memory that is written to
+flat             x.flat, np.nditer
 """
 
 from morula.rules.arrays import (
@@ -26,9 +28,11 @@ from morula.rules.arrays import (
     constants,
     construction,
     elementwise,
+    flat,
     freshness,
     indexing,
     inplace,
+    memory,
     products,
     quantiles,
     reductions,
@@ -47,9 +51,11 @@ __all__ = [
     "constants",
     "construction",
     "elementwise",
+    "flat",
     "freshness",
     "indexing",
     "inplace",
+    "memory",
     "products",
     "quantiles",
     "reductions",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from morula.core.extend import ZeroTangent
+from morula.rules.arrays.flat import flat
 
 
 def _t(x: np.ndarray):
@@ -41,7 +42,7 @@ def _imag(x: np.ndarray):
     return x.imag, imag_pullback
 
 
-ATTRIBUTES = {"T": _t, "mT": _mt, "real": _real, "imag": _imag}
+ATTRIBUTES = {"T": _t, "mT": _mt, "real": _real, "imag": _imag, "flat": flat}
 CONSTANTS = ("shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides", "flags", "ctypes")
 
 

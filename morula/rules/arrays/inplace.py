@@ -1,63 +1,593 @@
-"""In-place changes of arrays: refused, until the core can undo them in the reverse pass.
+"""Rules of what writes to arrays in place: x[i] = v, x += v, out=, np.add.at, sort, fill, ….
 
-Tests: tests/rules/arrays/test_inplace.py
+A write keeps what it overwrites, and no more. The pullback puts that back, so that whatever ran
+before finds its residuals as they were, and takes the cotangents of what was written from beside
+the memory (memory.py). What is written is computed by the rules of the functions that make a new
+array: x += v writes x + v. At the end of a reverse pass all memory holds what it did at its
+beginning.
+Tests: tests/rules/arrays/test_inplace.py, tests/rules/arrays/test_aliases.py
 """
 
 from __future__ import annotations
 
+import array
+import mmap
 import operator
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from morula.core.extend import UnsupportedError, changes_in_place, rrule
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    UnsupportedError,
+    call,
+    changes_in_place,
+    deals_in_place,
+    find_rrule,
+    is_zero,
+    memory,
+    non_differentiable,
+    project_to,
+    rrule,
+)
+from morula.rules.arrays.broadcasting import unbroadcast
+from morula.rules.arrays.indexing import along
+from morula.rules.arrays.memory import (
+    beside_of,
+    contents,
+    is_basic,
+    overlaps,
+    owner_of,
+    take,
+    take_at,
+)
 from morula.rules.arrays.types import Anything
 
-IN_PLACE = (
-    operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
-    operator.imod, operator.ipow, operator.imatmul, operator.iand, operator.ior, operator.ixor,
-    operator.ilshift, operator.irshift,
-)  # fmt: skip
+# The in-place operators, and what they write.
+OPERATORS = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv,
+    operator.imod: operator.mod,
+    operator.ipow: operator.pow,
+    operator.imatmul: operator.matmul,
+    operator.iand: operator.and_,
+    operator.ior: operator.or_,
+    operator.ixor: operator.xor,
+    operator.ilshift: operator.lshift,
+    operator.irshift: operator.rshift,
+}
 WRITING = (
     operator.setitem, operator.delitem, np.put, np.place, np.putmask, np.copyto,
     np.put_along_axis, np.fill_diagonal, np.ndarray.fill, np.ndarray.sort, np.ndarray.partition,
-    np.ndarray.put, np.ndarray.resize, np.ndarray.itemset if hasattr(np.ndarray, "itemset") else
-    np.ndarray.setfield,
+    np.ndarray.put, np.ndarray.resize, np.ndarray.setfield,
 )  # fmt: skip
 
 
 def refuse(what: str) -> UnsupportedError:
-    """The error of a change in place."""
+    """The error of a change in place that is not followed."""
     return UnsupportedError(
-        f"{what} changes an array in place, which differentiated code cannot do yet: make a new "
-        "array instead (y = x + 1 for y += 1; np.where, np.concatenate or np.stack for y[i] = v)"
+        f"{what} changes an array in place in a way that differentiated code cannot follow\n"
+        f"  {users_line()}\n"
+        "  Ways out: make a new array instead, or write its entries by x[i] = v"
     )
 
 
-def _writing(primal):
-    @rrule(primal)
-    def _(x: np.ndarray, *args: Anything):
-        raise refuse(f"{getattr(primal, '__name__', primal)} of an array")
+def users_line() -> str:
+    """Where in the user's source the running code was called."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__")).split(".")[0]
+        if module not in ("morula", "plum", "numpy"):
+            break
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
 
 
-for _primal in (*IN_PLACE, *WRITING):
-    _writing(_primal)
+non_differentiable(refuse, users_line)
 
 
-@rrule(np.ufunc.at)
-def _(ufunc: np.ufunc, x: np.ndarray, *args: Anything):
-    raise refuse(f"np.{ufunc.__name__}.at")
+# -- writing and undoing ---------------------------------------------------------------------------
 
 
-_WRITING = {id(f) for f in (*IN_PLACE, *WRITING)}
+SHARED = (bytearray, array.array, mmap.mmap, memoryview, np.nditer)
+
+
+def note(x: np.ndarray) -> None:
+    """Note that an array is written to."""
+    owner = owner_of(x)
+    if overlaps(x) or not owner.flags.writeable or isinstance(owner.base, SHARED):
+        raise refuse("a write to an array that overlaps itself, or to memory of something else,")
+    memory.write_to(owner)
+
+
+non_differentiable(note)
+
+
+def follow_item(x: np.ndarray) -> None:
+    """Let the cotangent of an item of np.nditer go to the memory that it is a part of."""
+    if isinstance(owner_of(x).base, np.nditer):
+        raise refuse("np.nditer with a buffer")
+    memory.write_to(owner_of(x))
+
+
+def undo(x: np.ndarray, index: Any, old: Any) -> None:
+    """Put back what a write has overwritten; at the end of the reverse pass it is made good."""
+    owner = owner_of(x)
+    if not memory.is_put_back(id(owner)):
+        now = owner.copy()
+
+        def make_good() -> None:
+            owner.reshape(now.shape)[...] = now
+
+        memory.put_back(id(owner), make_good)
+    x[index] = old
+
+
+def seed(x: np.ndarray, x̄: Any) -> None:
+    """A cotangent that comes by value for an array that is written to goes to its memory."""
+    if not is_zero(x̄):
+        project_to(x)(x̄)
+
+
+def as_operand(v: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """A number or an array of what is written, and: its cotangent -> that of what was given."""
+    if isinstance(v, (np.ndarray, np.generic, int, float, complex)):
+        return v, project_to(v)
+    y, back = call(np.asarray, v)
+    return y, lambda ȳ: back(ȳ)[1]
+
+
+def in_shape(v̄: Any, shape: tuple[int, ...]) -> Any:
+    """The cotangent of what was broadcast from this shape, which may begin with ones."""
+    core = shape
+    while len(core) > np.ndim(v̄):
+        core = core[1:]
+    v̄ = unbroadcast(v̄, core)
+    return v̄ if core == shape else v̄.reshape(shape)
+
+
+def frozen(index: Any) -> Any:
+    """An index that nobody changes later."""
+    if type(index) is tuple:
+        return tuple([frozen(i) for i in index])
+    return np.array(index, None if index else int) if isinstance(index, list) else index
+
+
+non_differentiable(frozen)
+
+
+@rrule(operator.setitem, by_identity=True)
+@rrule(np.ndarray.__setitem__, by_identity=True)
+def _(x: np.ndarray, index: Anything, value: Anything):
+    if x.dtype.kind == "V" and not isinstance(index, str):
+        raise refuse("writing to a structured array, but by one of its fields,")
+    if isinstance(index, str):
+        _, back = call(operator.setitem, x[index], Ellipsis, value)
+        return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
+    index = frozen(index)
+    if is_there_already(x, index, value):
+        operator.setitem(x, index, value)
+        return None, lambda ȳ: (ZERO, NONE, ZERO)
+    v, project = as_operand(value)
+    old = contents(x, index)
+    operator.setitem(x, index, value)
+    note(x)
+    rounded = rounds(x, v)
+
+    def setitem_pullback(ȳ):
+        undo(x, index, old)
+        v̄ = take_written(x, index)
+        if is_zero(v̄):
+            return ZERO, NONE, ZERO
+        if rounded:
+            warn_of_rounding(x, rounded)
+            return ZERO, NONE, ZERO
+        return ZERO, NONE, project(in_shape(v̄, np.shape(v)))
+
+    return None, setitem_pullback
+
+
+def is_there_already(x: np.ndarray, index: Any, value: Any) -> bool:
+    """Is the value the very part of x that it is assigned to, as in `x[i] += v`?"""
+    if (
+        not isinstance(value, np.ndarray)
+        or not is_basic(index)
+        or owner_of(value) is not owner_of(x)
+    ):
+        return False
+    place = x[index]
+    return isinstance(place, np.ndarray) and place.__array_interface__ == value.__array_interface__
+
+
+def rounds(x: np.ndarray, v: Any) -> str:
+    """Where a real number is stored in an array of integers; empty where none is."""
+    return users_line() if x.dtype.kind in "iu" and np.result_type(v).kind in "fc" else ""
+
+
+def warn_of_rounding(x: np.ndarray, where: str) -> None:
+    """What an array of integers stores has lost its derivative."""
+    warnings.warn(
+        f"a real number that the gradient depends on is rounded, because it is stored in an array "
+        f"of dtype {x.dtype}: the derivative of that is zero\n  {where}",
+        stacklevel=2,
+    )
+
+
+non_differentiable(is_there_already, rounds, warn_of_rounding)
+
+
+NUMBERS = "fciuO"
+
+
+def take_written(x: np.ndarray, index: Any) -> Any:
+    """The cotangents of what was written to x[index]: of entries written twice, of the last."""
+    if is_basic(index):
+        return take_at(x, index)
+    last = last_writes(x.shape, index)
+    v̄ = take_at(x, index)
+    return v̄ if last is None or is_zero(v̄) else np.where(last, v̄, 0.0)
+
+
+def last_writes(shape: tuple[int, ...], index: Any) -> np.ndarray | None:
+    """Which entries of x[index] are the last ones to go to their place; None: there are no others."""
+    parts = index if type(index) is tuple else (index,)
+    if all(np.asarray(i).dtype == bool for i in parts if isinstance(i, np.ndarray)):
+        return None
+    places = np.arange(int(np.prod(shape))).reshape(shape)[index]
+    order = np.full(places.shape, -1)
+    winners = np.full(int(np.prod(shape)), -1)
+    order = np.arange(places.size).reshape(places.shape)
+    np.maximum.at(winners, places, order)
+    last = winners[places] == order
+    return None if last.all() else last
+
+
+non_differentiable(last_writes)
+
+
+# -- in-place operators and functions with out= ----------------------------------------------------
+
+
+def fits(x: np.ndarray, *operands: Any) -> bool:
+    """Has the result of an elementwise function room in x?"""
+    try:
+        return np.broadcast_shapes(x.shape, *map(np.shape, operands)) == x.shape
+    except ValueError:
+        return False
+
+
+non_differentiable(fits)
+
+
+def overwrite(x: np.ndarray, write: Callable[[], Any]) -> Callable[[], Any]:
+    """Let all of x be written to; gives what undoes it and takes the cotangents of what was written.
+
+    The user's own call writes, for its errors and for its last bits.
+    """
+    old = x.copy()
+    write()
+    note(x)
+
+    def taken() -> Any:
+        undo(x, Ellipsis, old)
+        return take(x)
+
+    return taken
+
+
+def _operator(in_place: Any, op: Any) -> None:
+    @rrule(in_place, by_identity=True)
+    @rrule(getattr(np.ndarray, f"__{in_place.__name__}__"), by_identity=True)
+    def _(x: np.ndarray, v: Anything):
+        if not isinstance(v, (np.ndarray, np.generic, int, float, complex, list, tuple)):
+            return by_class(in_place, op, x, v)
+        v_array, v_back = as_operand(v)
+        if op is not operator.matmul and not fits(x, x, v_array):
+            in_place(x, v)  # raises
+        y, back = call(op, x, v_array)
+        taken = overwrite(x, lambda: in_place(x, v))
+
+        def in_place_pullback(ȳ):
+            seed(x, ȳ)
+            bars = back(project_to(y)(taken()))
+            return bars[1], v_back(bars[2])
+
+        return x, in_place_pullback
+
+
+def by_class(in_place: Any, op: Any, x: Any, v: Any) -> Any:
+    """An operation with an operand of a class that has its own say."""
+    if getattr(type(v), "__array_ufunc__", 0) is not None:
+        raise refuse(f"{in_place.__name__} of an array and a {type(v).__name__}")
+    y, back = call(op, x, v)
+    return y, lambda ȳ: back(ȳ)[1:]
+
+
+for _in_place, _op in OPERATORS.items():
+    _operator(_in_place, _op)
+
+
+def written_out(y: Any, back: Any, outs: Any, write: Callable[[], Any], where: Any = True) -> Any:
+    """The value and the pullback of a call with out=, from those of the call without.
+
+    With a mask, what is written is written where it holds. `write` makes the user's call.
+    """
+    several = isinstance(y, tuple)
+    values = y if several else (y,)
+    targets = outs if isinstance(outs, tuple) else (outs,)
+    written = [(x, v) for x, v in zip(targets, values, strict=True) if x is not None]
+    before = [(x, x.copy(), written_part(x, v, where)) for x, v in written]
+    result = write()
+    for x, _ in written:
+        note(x)
+
+    def out_pullback(ȳ: Any) -> tuple[Any, ...]:
+        bars = list(ȳ) if several and not is_zero(ȳ) else [ȳ] * len(values)
+        for x, old, _ in before:
+            seed(x, bars[position_of(x, targets)])
+            undo(x, Ellipsis, old)
+        for x, _, taken in before:
+            bars[position_of(x, targets)] = taken()
+        return back(tuple(bars) if several else bars[0])
+
+    return result, out_pullback
+
+
+def with_out(names: list[str], n: int, n_out: int, back: Any, ȳ: Any) -> tuple[Any, ...]:
+    """The cotangents of a call with out=, from those of the call without."""
+    bars = back(ȳ)
+    if "out" not in names:
+        return (*bars[: 1 + n], *[ZERO] * n_out, *bars[1 + n :])
+    k = 1 + n + names.index("out")
+    return (*bars[:k], NONE, *bars[k:])
+
+
+def call_with_out(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The value and the pullback of a call with out=, if there is a rule for the call without."""
+    if "out" not in kwargs:
+        return None
+    rest = {k: v for k, v in kwargs.items() if k != "out"}
+    if find_rrule(fn, args, rest) is None:
+        return None
+    out = kwargs["out"]
+    y, back = call(fn, *args, **rest)
+    if out is not None:
+        write = partial(fn, *args, **kwargs)
+        y, back = written_out(y, back, out if isinstance(y, tuple) else first_of(out), write)
+    return y, partial(with_out, list(kwargs), len(args), 0, back)
+
+
+def first_of(out: Any) -> Any:
+    """The one array that is written to."""
+    return out[0] if isinstance(out, tuple) else out
+
+
+def position_of(x: Any, xs: Any) -> int:
+    """The place of an object among others."""
+    return next(i for i, other in enumerate(xs) if other is x)
+
+
+non_differentiable(position_of)
+
+
+def written_part(x: np.ndarray, y: Any, where: Any) -> Callable[[], Any]:
+    """What takes the cotangent of y that is written to x where a mask holds."""
+    project = project_to(y)
+    if where is True and np.shape(y) == x.shape:
+        return lambda: project(take(x))
+    mask = np.array(np.broadcast_to(where, x.shape))
+    back = to_masked(y, where, x.shape)
+    return lambda: back(take_at(x, mask))
+
+
+@rrule(np.copyto, by_identity=True)
+def _(dst: np.ndarray, src: Anything, casting="same_kind", where=True):
+    v, v_back = as_operand(src)
+    masked = where is not True
+    some_back = to_masked(v, where, dst.shape) if masked else None
+    mask = np.array(np.broadcast_to(where, dst.shape)) if masked else Ellipsis
+    old = contents(dst, mask)
+    np.copyto(dst, src, casting, where)
+    note(dst)
+    rounded = rounds(dst, v)
+
+    def copyto_pullback(ȳ):
+        undo(dst, mask, old)
+        c = take_at(dst, mask)
+        if rounded and not is_zero(c):
+            warn_of_rounding(dst, rounded)
+            c = ZERO
+        if is_zero(c):
+            return ZERO, ZERO, NONE, NONE
+        return ZERO, v_back(some_back(c) if masked else in_shape(c, np.shape(v))), NONE, NONE
+
+    return None, copyto_pullback
+
+
+def to_masked(v: Any, where: Any, shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    """From the cotangent of what is taken of v, in this shape, where a mask holds, to that of v."""
+    wide, wide_back = call(np.broadcast_to, v, shape)
+    _, some_back = call(operator.getitem, wide, np.array(np.broadcast_to(where, shape)))
+    return lambda c: wide_back(some_back(c)[1])[1]
+
+
+# -- functions and methods, by what they write where -----------------------------------------------
+
+
+def at_places(x: np.ndarray, places: np.ndarray, values: Any) -> Callable[[Any], Any]:
+    """Write values, again and again as long as there are places, to these entries of x, counted flat.
+
+    Gives the pullback: -> the cotangent of the values.
+    """
+    v, v_back = as_operand(values)
+    index = np.unravel_index(places, x.shape)
+    flat, flat_back = call(np.ravel, v)
+    some, some_back = call(operator.getitem, flat, np.arange(len(places)) % max(len(flat), 1))
+    _, back = call(operator.setitem, x, index, some)
+    return lambda ȳ: v_back(flat_back(some_back(back(ZERO)[3])[1])[1])
+
+
+@rrule(np.put, by_identity=True)
+@rrule(np.ndarray.put, by_identity=True)
+def _(a: np.ndarray, ind: Anything, v: Anything, mode="raise"):
+    places = np.ravel(ind).astype(int)
+    if mode == "raise":
+        np.take(a, places)  # raises, if one is out of bounds
+    places = np.clip(places, 0, a.size - 1) if mode == "clip" else places % a.size
+    if not np.size(v):
+        return None, lambda ȳ: (ZERO, NONE, ZERO, NONE)
+    back = at_places(a, places, v)
+    return None, lambda ȳ: (ZERO, NONE, back(ZERO), NONE)
+
+
+@rrule(np.place, by_identity=True)
+def _(arr: np.ndarray, mask: Anything, vals: Anything):
+    places = np.flatnonzero(np.asarray(mask, bool))
+    if not len(places) or not np.size(vals) or np.size(mask) != arr.size:
+        np.place(arr, mask, vals)  # does nothing, or raises
+        return None, lambda ȳ: (ZERO, NONE, ZERO)
+    back = at_places(arr, places, vals)
+    return None, lambda ȳ: (ZERO, NONE, back(ZERO))
+
+
+@rrule(np.putmask, by_identity=True)
+def _(a: np.ndarray, mask: Anything, values: Anything):
+    places = np.flatnonzero(np.asarray(mask, bool))
+    if not len(places) or not np.size(values) or np.size(mask) != a.size:
+        np.putmask(a, mask, values)
+        return None, lambda ȳ: (ZERO, NONE, ZERO)
+    v, v_back = as_operand(values)
+    flat, flat_back = call(np.ravel, v)
+    some, some_back = call(operator.getitem, flat, places % len(flat))
+    back = at_places(a, places, some)
+    return None, lambda ȳ: (ZERO, NONE, v_back(flat_back(some_back(back(ZERO))[1])[1]))
+
+
+@rrule(np.put_along_axis, by_identity=True)
+def _(arr: np.ndarray, indices: Anything, values: Anything, axis: Anything):
+    where = along(arr.shape, np.asarray(indices), axis)
+    if axis is None:
+        where = np.unravel_index(np.asarray(indices), arr.shape)
+    _, back = call(operator.setitem, arr, where, values)
+    return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3], NONE)
+
+
+@rrule(np.fill_diagonal, by_identity=True)
+def _(a: np.ndarray, val: Anything, wrap=False):
+    places = np.arange(a.size).reshape(a.shape)
+    np.fill_diagonal(places, -1, wrap)
+    back = at_places(a, np.flatnonzero(places.reshape(-1) == -1), val)
+    return None, lambda ȳ: (ZERO, back(ZERO), NONE)
+
+
+@rrule(np.ndarray.fill, by_identity=True)
+def _(x: np.ndarray, value: Anything):
+    _, back = call(operator.setitem, x, Ellipsis, value)
+    return None, lambda ȳ: (ZERO, back(ZERO)[3])
+
+
+@rrule(np.ndarray.sort, by_identity=True)
+def _(x: np.ndarray, axis=-1, kind=None):
+    _, back = call(np.sort, x, axis, kind)
+    taken = overwrite(x, lambda: x.sort(axis, kind))
+    return None, lambda ȳ: (back(taken())[1], NONE, NONE)
+
+
+@rrule(np.ndarray.partition, by_identity=True)
+def _(x: np.ndarray, kth: Anything, axis=-1):
+    _, back = call(np.partition, x, kth, axis)
+    taken = overwrite(x, lambda: x.partition(kth, axis))
+    return None, lambda ȳ: (back(taken())[1], NONE, NONE)
+
+
+@rrule(operator.delitem)
+def _(x: np.ndarray, index: Anything):
+    operator.delitem(x, index)  # raises
+    return None, lambda ȳ: (ZERO, NONE)
+
+
+@rrule(np.ndarray.resize)
+def _(x: np.ndarray, *shape: Anything, refcheck=True):
+    raise refuse("x.resize(...)")
+
+
+@rrule(np.ndarray.setfield)
+def _(x: np.ndarray, *args: Anything):
+    raise refuse("x.setfield(...)")
+
+
+@rrule(np.ufunc.at, by_identity=True)
+def _(ufunc: np.ufunc, x: np.ndarray, index: Anything, *operands: Anything):
+    index = frozen(index)
+    if ufunc in (np.add, np.subtract) and len(operands) == 1:
+        return added_at(ufunc, x, index, operands[0])
+    if last_writes(x.shape, index) is not None:
+        raise refuse(f"np.{ufunc.__name__}.at with an index that is there twice")
+    old, old_back = call(operator.getitem, x, index)
+    y, back = call(ufunc, old, *operands)
+    _, set_back = call(operator.setitem, x, index, y)
+
+    def at_pullback(ȳ):
+        bars = back(set_back(ZERO)[3])
+        old_back(bars[1])
+        return (NONE, ZERO, NONE, *bars[2:])
+
+    return None, at_pullback
+
+
+def added_at(ufunc: np.ufunc, x: np.ndarray, index: Any, v: Any) -> Any:
+    """`np.add.at(x, index, v)`: what is added has the cotangents of where it went."""
+    v_array, project = as_operand(v)
+    old = contents(x, index)
+    ufunc.at(x, index, v)
+    note(x)
+
+    def at_pullback(ȳ):
+        undo(x, index, old)
+        v̄ = in_shape(given_at(x, index), np.shape(v_array))
+        return NONE, ZERO, NONE, project(-v̄ if ufunc is np.subtract else v̄)
+
+    return None, at_pullback
+
+
+def given_at(x: np.ndarray, index: Any) -> Any:
+    """The cotangents of x[index], which stay."""
+    return contents(beside_of(x)[0], index)
+
+
+@rrule(operator.setitem)
+def _(x: memoryview | np.void, index: Anything, value: Anything):
+    raise refuse(f"x[i] = v of a {type(x).__name__}")
+
+
+_WRITING = {id(f) for f in (*OPERATORS, *WRITING)}
 
 
 def writes_to_arrays(fn, types, n_args, keywords):
-    """Does such a call write to an array? Then it has to meet the rules that refuse it."""
+    """May such a call write to an array? Then the compiled path leaves it to these rules."""
     if "out" in keywords or fn is np.ufunc.at:
         return True
     if isinstance(fn, np.ufunc):
         return n_args > fn.nin
-    return id(fn) in _WRITING and any(issubclass(t, np.ndarray) for t in types)
+    return id(fn) in _WRITING and (not types or any(issubclass(t, np.ndarray) for t in types))
 
 
 changes_in_place.append(writes_to_arrays)
+
+
+def is_of_numpy(x: Any) -> bool:
+    """Is it a callable or a type of NumPy's?"""
+    owner = getattr(x, "__objclass__", x)
+    module = str(getattr(owner, "__module__", None))
+    return isinstance(x, np.ufunc) or module.split(".")[0] == "numpy"
+
+
+deals_in_place.append(is_of_numpy)

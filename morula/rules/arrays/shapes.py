@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from morula.core.extend import NONE, NoTangent, project_to, rrule, type_stable
+from morula.core.extend import NONE, NoTangent, no_rule, project_to, rrule, type_stable
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
@@ -65,6 +65,58 @@ def _(a: np.ndarray, order="C"):
         return ȳ.reshape(old, order=order), NoTangent()
 
     return a.flatten(order), flatten_pullback
+
+
+@rrule(np.lib.stride_tricks.as_strided)
+def _(x: np.ndarray, shape=None, strides=None, *, subok=False, writeable=True):
+    y = np.lib.stride_tricks.as_strided(x, shape, strides, subok, writeable)
+
+    def as_strided_pullback(ȳ):
+        if not x.flags.c_contiguous:
+            raise no_rule(np.lib.stride_tricks.as_strided, (x,), reason="of an array with gaps")
+        places = sum(
+            i * stride
+            for i, stride in zip(np.indices(y.shape, sparse=True), y.strides, strict=True)
+        )
+        return from_places(ȳ, places // x.itemsize, x), NoTangent(), NoTangent()
+
+    return y, as_strided_pullback
+
+
+@rrule(np.lib.stride_tricks.sliding_window_view)
+def _(x: np.ndarray, window_shape: Anything, axis=None, *, subok=False, writeable=False):
+    window = np.lib.stride_tricks.sliding_window_view
+    y = window(x, window_shape, axis, subok=subok, writeable=writeable)
+
+    def sliding_window_pullback(ȳ):
+        places = window(np.arange(x.size).reshape(x.shape), window_shape, axis)
+        return from_places(ȳ, places, x), NoTangent(), NoTangent()
+
+    return y, sliding_window_pullback
+
+
+def from_places(ȳ, places, x):
+    """The cotangent of x from that of a view, whose entries are these ones of x, counted."""
+    x̄ = np.zeros(x.size, np.result_type(ȳ))
+    np.add.at(x̄, places, ȳ)
+    return x̄.reshape(x.shape)
+
+
+@rrule(np.ndarray.view)
+def _(x: np.ndarray, *args: Anything, **kwargs):
+    """The same memory: also as the real numbers that complex ones consist of, or back."""
+    y = x.view(*args, **kwargs)
+
+    def view_pullback(ȳ):
+        if y.dtype == x.dtype:
+            x̄ = ȳ.reshape(x.shape)
+        elif y.dtype.kind in "fc" and x.dtype.kind in "fc" and "c" in (y.dtype.kind + x.dtype.kind):
+            x̄ = np.ascontiguousarray(ȳ).view(x.dtype)
+        else:
+            raise no_rule(np.ndarray.view, (x, *args))
+        return (x̄, *[NONE] * len(args))
+
+    return y, view_pullback
 
 
 @rrule(np.squeeze)

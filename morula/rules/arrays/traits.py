@@ -17,8 +17,10 @@ import numpy as np
 
 from morula.core.extend import (
     NONE,
+    ZERO,
     AbstractZero,
     CotangentError,
+    accumulate,
     coarse_detail,
     constant_attribute,
     decide_details,
@@ -35,6 +37,7 @@ from morula.core.extend import (
     unthunk,
     zero_of,
 )
+from morula.rules.arrays.memory import give, is_followed, take
 
 FLOATING = (np.float16, np.float32, np.float64, np.longdouble)
 COMPLEX = (np.complex64, np.complex128, np.clongdouble)
@@ -149,9 +152,12 @@ def _(x):
     shape = x.shape
 
     def project_array(x̄):
-        if type(x̄) is np.ndarray and x̄.dtype == dtype and x̄.shape == shape:
+        if type(x̄) is not np.ndarray or x̄.dtype != dtype or x̄.shape != shape:
+            x̄ = _into_space(x̄, shape, dtype)
+        if not is_followed(x):
             return x̄
-        return _into_space(x̄, shape, dtype)
+        give(x, x̄)
+        return ZERO
 
     return project_array
 
@@ -248,6 +254,8 @@ def _(x, x̄, of: Callable[[Any], Any]):
     dtype = tangent_dtype(x.dtype)
     if dtype is None:
         return None
+    if is_followed(x):
+        x̄ = accumulate(x̄, take(x))
     x̄ = unthunk(x̄)
     if isinstance(x̄, AbstractZero):
         return np.zeros(x.shape, dtype)

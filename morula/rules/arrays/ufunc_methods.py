@@ -9,6 +9,7 @@ Tests: tests/rules/arrays/test_ufunc_methods.py
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.inplace import refuse
+from morula.rules.arrays.inplace import fits, refuse, with_out, written_out
 from morula.rules.arrays.reductions import asked_for, attaining, attains
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.types import NO_VALUE, Anything
@@ -46,11 +47,38 @@ _RUNNING = {np.add: np.cumsum, np.multiply: np.cumprod}
 @resolves(np.ufunc)
 def ufunc_call(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that no rule of the ufunc itself serves: keywords, or types that it does not know."""
-    out = kwargs.get("out")
-    given = out if isinstance(out, tuple) else (out,)
-    if len(args) > ufunc.nin or any(x is not None for x in given):
-        raise refuse(f"np.{ufunc.__name__} with out=")
-    kwargs.pop("out", None)
+    out, n_out = kwargs.get("out"), 0
+    if len(args) > ufunc.nin:
+        args, out = args[: ufunc.nin], args[ufunc.nin :]
+        n_out = len(out)
+        if len(out) < ufunc.nout:
+            out = (*out, *[None] * (ufunc.nout - len(out)))
+    elif out is not None and not isinstance(out, tuple):
+        out = (out,)
+    rest = {k: v for k, v in kwargs.items() if k != "out"}
+    if out is None or all(x is None for x in out):
+        return without_out(ufunc, args, rest)
+    if ufunc.signature is None and not all(fits(x, *args) for x in out if x is not None):
+        ufunc(*args, out=out, **rest)  # raises
+    if rest.get("where", True) is not True and ufunc.nout == 1:
+        y, inner = call(np.ufunc.__call__, ufunc, *args, **rest, elsewhere=out[0])
+        back: Any = partial(without_elsewhere, inner)
+    else:
+        y, back = call(ufunc, *args, **rest)
+    outs = out if ufunc.nout > 1 else out[0]
+    y, back = written_out(
+        y, back, outs, lambda: ufunc(*args, out=out, **rest), rest.get("where", True)
+    )
+    return y, partial(with_out, list(kwargs), len(args), n_out, back)
+
+
+def without_elsewhere(back: Any, ȳ: Any) -> tuple[Any, ...]:
+    """The cotangents of the call of a ufunc from those of the call of `np.ufunc.__call__`."""
+    return back(ȳ)[1:-1]
+
+
+def without_out(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same, where nothing is written to."""
     if find_rrule(np.ufunc.__call__, (ufunc, *args), kwargs) is None:
         return opaque(ufunc, args, kwargs)
     y, back = call(np.ufunc.__call__, ufunc, *args, **kwargs)
@@ -71,13 +99,21 @@ def _rule_of(fn: Any, *args: Any) -> Any:
 
 
 @rrule(np.ufunc.__call__)
-def _(ufunc: np.ufunc, *args: Anything, where=True, dtype=None, casting="same_kind", order="K"):
-    """A call with keywords: the rule of the bare call, and zeros where it was not computed."""
+def _(
+    ufunc: np.ufunc, *args: Anything, where=True, dtype=None, casting="same_kind", order="K",
+    elsewhere=None,
+):  # fmt: skip
+    """A call with keywords: the rule of the bare call, and zeros where it was not computed.
+
+    What `elsewhere` holds is given there.
+    """
     keywords: dict[str, Any] = {"casting": casting, "order": order}
     if dtype is not None:
         keywords["dtype"] = dtype
     if where is not True:
         keywords["where"] = where
+    if elsewhere is not None:
+        keywords["out"] = elsewhere.copy()
     y = ufunc(*args, **keywords)
 
     def ufunc_pullback(ȳ):

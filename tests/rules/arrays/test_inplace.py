@@ -1,28 +1,466 @@
-"""In-place changes are refused with a way out."""
+"""Writing to arrays in place: every way to write, against finite differences."""
 
 import operator
+import warnings
 
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, withgradient
-from morula.core.extend import find_rrule
+from morula import UnsupportedError, gradient, pullback, withgradient
+from tests.mutation import check_mutation
 
-X = np.ones(3)
+X = np.array([0.7, -1.3, 1.9, 0.4])
+A = np.array([[0.5, -1.2, 0.8], [1.1, 0.3, -0.6], [0.9, 1.4, -0.2]])
+Z = np.array([0.3 + 0.4j, -0.5 + 0.1j, 0.2 - 0.7j])
+
+INDICES = [
+    1, -2, slice(1, 3), slice(None, None, -1), slice(None, None, 2), Ellipsis, (Ellipsis, 0), None,
+    [0, 2], [1, 1, 3], np.array([3, 0]), np.array([[0, 1], [1, 2]]), np.array([True, False] * 2),
+    (np.array([0, 2]),), np.int64(2), (), slice(2, 2),
+]  # fmt: skip
+INDICES_2 = [
+    0, (1, 2), (slice(None), 1), (Ellipsis, slice(0, 2)), ([0, 2], [1, 0]), ([0, 0], [1, 1]),
+    (slice(1, None), [0, 2]), np.eye(3, dtype=bool), (np.array([True, False, True]), 1),
+    (None, 0), np.ix_([0, 2], [1, 2]), (np.array([[0], [2]]), np.array([[1, 1]])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_items_are_set(index):
+    def f(x, v):
+        y = x * x
+        x[index] = v
+        z = np.sin(x)
+        x[index] *= 2.0
+        return (y * z).sum() + (x**3).sum()
+
+    check_mutation(f, X, 0.8)
+
+
+@pytest.mark.parametrize("index", INDICES_2, ids=repr)
+def test_items_of_matrices_are_set(index):
+    def f(a, v):
+        b = np.tanh(a)
+        a[index] = b[index] * v + a.T[0, 1]
+        a[index] -= a[0, 0]
+        return (a * b).sum() + (a @ a).sum()
+
+    check_mutation(f, A, 1.3)
+
+
+def test_of_what_is_written_twice_the_last_counts():
+    def f(x, v):
+        x[[0, 1, 0]] = v
+        return (x * np.array([1.0, 2.0, 3.0, 4.0])).sum()
+
+    found = gradient(f, X.copy(), np.array([5.0, 6.0, 7.0]))
+    assert found[0].tolist() == [0.0, 0.0, 3.0, 4.0]
+    assert found[1].tolist() == [0.0, 2.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    ("fn", "args"),
+    "v", [np.array(2.0), np.array([1.5]), np.array([[0.5], [2.0], [1.0]]), [1.0, 2.0, 3.0]]
+)
+def test_what_is_written_is_broadcast(v):
+    def f(a, v):
+        a[:] = v
+        a[1] = v[0] if np.ndim(v) else v
+        return (a * A).sum()
+
+    check_mutation(f, A, v)
+
+
+def test_a_list_of_numbers_is_written():
+    def f(x, a, b):
+        x[1:3] = [a * b, a]
+        x[0], x[3] = x[1], b
+        return (x * x).sum()
+
+    check_mutation(f, X, 0.6, 0.9)
+
+
+IN_PLACE = [
+    operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ipow, operator.imod,
+    operator.ifloordiv,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", IN_PLACE)
+@pytest.mark.parametrize("v", [1.7, np.array([1.3, 2.1, 0.6])])
+def test_operators(op, v):
+    def f(a, v):
+        b = a * a + 0.3
+        c = np.sin(b)
+        d = op(b, v)
+        d[0] = 2.0
+        return (b * c).sum()
+
+    check_mutation(f, A, v)
+
+
+def test_matrices_are_multiplied_in_place():
+    def f(a, b):
+        a @= b
+        a @= a
+        return (a * b).sum()
+
+    check_mutation(f, A, A.T + 1.0)
+
+
+def test_an_operand_is_the_array_itself():
+    def f(a):
+        a += a
+        a *= a.T
+        a -= a[0]
+        return (a * a).sum()
+
+    check_mutation(f, A)
+
+
+UNARY = [np.exp, np.sin, np.square, np.negative, np.tanh, np.absolute]
+
+
+@pytest.mark.parametrize("ufunc", UNARY)
+def test_out_of_functions_of_one_argument(ufunc):
+    def f(x):
+        y = np.empty_like(x)
+        z = ufunc(x, out=y)
+        ufunc(y, y)
+        ufunc(x[1:], out=x[:-1])
+        return (x * y * z).sum()
+
+    check_mutation(f, X)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.subtract, np.maximum, np.divide])
+def test_out_of_functions_of_two_arguments(ufunc):
+    def f(a, b):
+        c = np.zeros((3, 3))
+        ufunc(a, b, out=c)
+        ufunc(a, b, out=a)
+        ufunc(c, a, out=(b,))
+        return (a * b + c).sum()
+
+    check_mutation(f, A, A.T * A + 2.0)
+
+
+def test_out_with_a_mask():
+    def f(x, v):
+        y = x * 2.0
+        np.multiply(x, v, out=y, where=x > 0)
+        np.sqrt(y, out=x, where=y > 0)
+        return (x * y).sum()
+
+    check_mutation(f, X, 1.2)
+
+
+def test_out_is_wider_than_the_result():
+    def f(a, x):
+        np.multiply(x, 2.0, out=a)
+        return (a * A).sum()
+
+    check_mutation(f, A, X[:3])
+
+
+def test_two_results_go_out():
+    def f(x):
+        a, b = np.zeros(4), np.zeros(4)
+        np.modf(x, out=(a, b))
+        q = np.divmod(x, 0.3, a, b)
+        return (x * (a + b)).sum() + q[1].sum()
+
+    check_mutation(f, X * 1.7)
+
+
+def with_out(fn, *args, **kwargs):
+    def f(a):
+        out = np.empty_like(fn(a, *args, **kwargs))
+        y = fn(a * a, *args, out=out, **kwargs)
+        out *= 2.0
+        return (y * out).sum() + a.sum()
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "f",
     [
-        (operator.iadd, (X, 1.0)), (operator.imul, (X, X)), (operator.imatmul, (X, X)),
-        (operator.setitem, (X, 0, 1.0)), (np.copyto, (X, X)), (np.ndarray.fill, (X, 0.0)),
-        (np.ndarray.sort, (X,)), (np.ufunc.at, (np.add, X, [0], 1.0)),
-        (operator.ior, (X > 0, X > 0)),
+        with_out(np.sum, axis=0), with_out(np.mean, axis=1), with_out(np.cumsum, axis=0),
+        with_out(np.max, axis=0), with_out(np.dot, A.T), with_out(np.matmul, A),
+        with_out(np.clip, 0.1, 0.9), with_out(np.take, [0, 2], 1), with_out(np.prod, axis=1),
+        with_out(np.std, axis=0),
+        with_out(np.ndarray.sum, axis=0), with_out(np.ndarray.cumsum, axis=1),
+        with_out(np.ndarray.mean, axis=0), with_out(np.ndarray.dot, A),
+        with_out(np.ndarray.clip, 0.1, 0.9),
     ],
 )  # fmt: skip
-def test_refused(fn, args):
-    with pytest.raises(NotImplementedError, match=r"in place(.|\n)*make a new"):
-        find_rrule(fn, args).function(*args)
+def test_out_of_other_functions(f):
+    check_mutation(f, A)
+
+
+def test_stacks_go_out():
+    def f(x, y):
+        out = np.zeros(8)
+        np.concatenate([x, y * y], out=out)
+        wide = np.zeros((2, 4))
+        np.stack([y, x * y], out=wide)
+        return (out[1:] * out[:-1]).sum() + (wide * wide).sum()
+
+    check_mutation(f, X, X[::-1].copy())
+
+
+METHODS = {
+    "fill": lambda x, v: x[1:].fill(v),
+    "sort": lambda x, v: x.sort(),
+    "sort rows": lambda x, v: x.reshape(2, 2).sort(axis=0),
+    "partition": lambda x, v: x.partition(2),
+    "put": lambda x, v: np.put(x, [0, -1, 0], [v, v * v, 2 * v]),
+    "put one": lambda x, v: x.put([1, 2], v),
+    "put clipped": lambda x, v: x.put([1, 20], v, mode="clip"),
+    "put wrapped": lambda x, v: x.put([1, 7], v, mode="wrap"),
+    "place": lambda x, v: np.place(x, x > 0, np.array([v, v * x[1]])),
+    "putmask": lambda x, v: np.putmask(x, x > 0.5, x * v),
+    "putmask short": lambda x, v: np.putmask(x, x > 0.5, np.array([v, 2 * v])),
+    "put_along_axis": lambda x, v: np.put_along_axis(
+        x.reshape(2, 2), np.array([[0], [1]]), v * v, 1
+    ),
+    "fill_diagonal": lambda x, v: np.fill_diagonal(x.reshape(2, 2), v * x[1]),
+    "fill_diagonal with two": lambda x, v: np.fill_diagonal(x.reshape(2, 2), np.array([v, v * v])),
+    "copyto": lambda x, v: np.copyto(x, x[::-1] * v),
+    "copyto a number": lambda x, v: np.copyto(x[1:], v),
+    "copyto masked": lambda x, v: np.copyto(x, x * x * v, where=x > 0),
+    "add.at": lambda x, v: np.add.at(x, [0, 0, 2], x[1:] * v),
+    "add.at a number": lambda x, v: np.add.at(x, [0, 0, 2], v),
+    "subtract.at": lambda x, v: np.subtract.at(x, (np.array([1, 1]),), x[:2] * v),
+    "multiply.at": lambda x, v: np.multiply.at(x, [3, 1], np.array([v, v * v])),
+    "exp.at": lambda x, v: np.exp.at(x, [3, 1]),
+    "negative.at": lambda x, v: np.negative.at(x, slice(1, 3)),
+    "flat": lambda x, v: x.reshape(2, 2).T.flat.__setitem__(1, v * x[0]),
+    "flat part": lambda x, v: operator.setitem(x.reshape(2, 2).T.flat, slice(1, 3), [v, v * v]),
+    "flat all": lambda x, v: setattr(x.reshape(2, 2).T, "flat", x * v),
+    "real": lambda x, v: setattr(x, "real", x * v),
+    "shape": lambda x, v: setattr(x, "shape", (2, 2)),
+    "methods": lambda x, v: (x.__setitem__(1, v), x[1:].__imul__(v), x.__iadd__(x[0])),
+    "T": lambda x, v: operator.setitem(x.reshape(2, 2).T, 0, v * x[:2]),
+}
+
+
+@pytest.mark.parametrize("write", METHODS.values(), ids=METHODS)
+def test_functions_that_write(write):
+    def f(x, v):
+        y = np.cos(x)
+        write(x, v)
+        return (x.ravel() * y.ravel()).sum() + (x.ravel() ** 3).sum()
+
+    check_mutation(f, X, 0.7)
+
+
+def test_complex_arrays():
+    def f(z, w):
+        y = z * w
+        z[1:] *= y[:-1]
+        z.real[0] = w.imag[1]
+        z.imag += z.real
+        np.exp(z, out=w)
+        w.real = y.imag
+        return np.sum(np.abs(w * z) ** 2)
+
+    check_mutation(f, Z, Z[::-1] * 1.5)
+
+
+def test_entries_one_by_one():
+    def f(a):
+        b = np.zeros((3, 3))
+        for i, v in enumerate(a.T.flat):
+            b.flat[i] = v * v
+            a.flat[i] += v
+        for i, v in np.ndenumerate(a):
+            b[i] *= v
+        for v in np.nditer(a, op_flags=["readwrite"]):
+            v[...] = v * v + 1.0
+        for v, w in np.nditer([a, b]):
+            a[0, 0] += v * w
+        return (a * b).sum() + a.flat[1:3].sum()
+
+    check_mutation(f, A)
+
+
+def test_complex_arrays_as_real_ones():
+    def f(z):
+        v = z.view(float)
+        v[1] = v[0] * v[2]
+        v *= 2.0
+        return np.sum(np.abs(z) ** 2) + v[3]
+
+    check_mutation(f, Z)
+
+
+def test_structured_arrays():
+    kind = np.dtype([("a", float), ("b", float, 2)])
+
+    def f(x):
+        s = np.zeros(2, kind)
+        s["a"] = x[:2] ** 2
+        s["b"][:, 1] = x[2:]
+        s["b"][0] += s["a"]
+        return (s["a"] * s["b"][:, 1]).sum() + s["b"][0, 0]
+
+    check_mutation(f, X)
+
+
+def test_a_field_of_one_item():
+    kind = np.dtype([("a", float), ("b", float)])
+
+    def f(x):
+        s = np.zeros(2, kind)
+        s[1]["a"] = x[0]
+        return x.sum()
+
+    with pytest.raises(UnsupportedError, match=r"of a void(.|\n)*test_inplace.py"):
+        gradient(f, X.copy())
+
+
+def test_arrays_of_objects():
+    from fractions import Fraction
+
+    def f(x):
+        y = x * 2
+        y[0] = y[1] * y[0]
+        y += x
+        return y.sum()
+
+    x = np.array([Fraction(1, 2), Fraction(1, 3)], object)
+    (found,) = gradient(f, x)
+    assert found.tolist() == [Fraction(4, 3) + 1, Fraction(2) + 3]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, np.complex64])
+def test_dtypes_are_kept(dtype):
+    def f(x):
+        y = x * x
+        x[1:] += y[:-1]
+        y *= x
+        return np.sum(np.abs(y))
+
+    x = np.array([0.5, 1.5, 2.0], dtype)
+    (found,) = gradient(f, x.copy())
+    wide = np.array([0.5, 1.5, 2.0], complex if dtype is np.complex64 else float)
+    assert found.dtype == dtype
+    assert found == pytest.approx(gradient(f, wide)[0], rel=2e-3)
+
+
+# -- integers --------------------------------------------------------------------------------------
+
+
+def test_a_real_number_in_an_array_of_integers():
+    def f(x):
+        y = np.zeros_like(x)
+        for i in range(3):
+            y[i] = x[i] * 0.5
+        return y.sum() * 1.0
+
+    with pytest.warns(UserWarning, match=r"rounded(.|\n)*test_inplace.py:\d+, in f"):
+        value, (found,) = withgradient(f, np.array([1, 2, 3]))
+    assert (value, found.tolist()) == (2.0, [0.0, 0.0, 0.0])
+    value, (found,) = withgradient(f, np.array([1.0, 2.0, 3.0]))
+    assert (value, found.tolist()) == (3.0, [0.5, 0.5, 0.5])
+
+
+def test_nothing_is_said_of_rounding_that_does_not_matter():
+    def f(x):
+        n = np.zeros(2, int)
+        n[0] = x[0] * 3.0
+        return x[n[0]] * x[1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gradient(f, np.array([0.4, 2.0]))[0].tolist() == [0.0, 4.0]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
+def test_integers_are_points_of_the_line(dtype):
+    def f(x):
+        y = x * 2
+        x[0] = x[1] * x[2]
+        x += y
+        x[1:] *= 2
+        return (x * 1.0 * y).sum()
+
+    x = np.array([1, 2, 3], dtype)
+    (found,) = gradient(f, x.copy())
+    (expected,) = gradient(f, x.astype(float))
+    assert found.dtype == np.float64
+    assert found.tolist() == expected.tolist()
+
+
+def test_an_index_that_is_written_to():
+    def f(x):
+        i = np.array([0, 1])
+        y = x[i]
+        i[0] = 3
+        z = x[i] * y
+        i += 1
+        m = x > 0
+        w = np.where(m, x, 2 * x)
+        m[:] = False
+        return z.sum() + (w * w).sum() + i.sum()
+
+    check_mutation(f, X)
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("write", "error"),
+    [
+        (lambda x: operator.setitem(x, 7, 1.0), IndexError),
+        (lambda x: operator.setitem(x, slice(0, 2), np.ones(3)), ValueError),
+        (lambda x: operator.iadd(x, np.ones(3)), ValueError),
+        (lambda x: operator.iadd(x, 1j), TypeError),
+        (lambda x: operator.setitem(x, 0, "a"), ValueError),
+        (lambda x: operator.delitem(x, 0), ValueError),
+        (lambda x: np.add(x, np.ones((2, 4)), out=x), ValueError),
+        (lambda x: np.copyto(x, 1j), TypeError),
+        (lambda x: np.place(x, x > 0, []), ValueError),
+        (lambda x: np.put(x, [9], 1.0), IndexError),
+        (lambda x: operator.setitem(np.broadcast_to(x, (2, 4)), 0, 1.0), ValueError),
+    ],
+)
+def test_errors_are_those_of_the_plain_call(path, write, error):
+    def f(x):
+        write(x)
+        return x.sum()
+
+    with pytest.raises(error) as plain:
+        f(X.copy())
+    with pytest.raises(error) as found:
+        gradient(f, X.copy())
+    assert str(found.value) == str(plain.value)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.resize(2, refcheck=False),
+        lambda x: operator.setitem(np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8)), 0, 1.0),
+        lambda x: np.multiply.at(x, [0, 0], 2.0),
+        lambda x: operator.setitem(memoryview(x), 0, 1.0),
+        lambda x: np.random.default_rng(0).shuffle(x),
+        lambda x: x.setfield(1, int),
+        lambda x: x.byteswap(True),
+    ],
+)
+def test_what_is_not_followed_is_refused(write):
+    def f(x):
+        write(x)
+        return x.sum()
+
+    with pytest.raises(UnsupportedError, match="in place"):
+        gradient(f, X.copy())
+
+
+# -- what was there before -------------------------------------------------------------------------
 
 
 def _item(v):
@@ -32,34 +470,15 @@ def _item(v):
 
 
 def _alias(v):
-    w = v
-    w += 1
-    return v.sum()
-
-
-def _view(v):
-    w = v[1:]
-    v += 2
-    u = w.sum()
-    w *= 3
-    return u + v.sum()
+    w = v.sum()
+    u = v
+    u += 1
+    return w
 
 
 def _out(v):
     w = v @ v
     np.add(v, 1, out=v)
-    return w + v[0]
-
-
-def _positional_out(v):
-    w = v.sum()
-    np.add(v, 1, v)
-    return w
-
-
-def _at(v):
-    w = v.sum()
-    np.add.at(v, [0, 0], 1.0)
     return w
 
 
@@ -69,8 +488,8 @@ def _method(v):
     return w
 
 
-@pytest.mark.parametrize("change", [_item, _alias, _view, _out, _positional_out, _at, _method])
-def test_constant_arrays_are_not_changed_silently(path, change):
+@pytest.mark.parametrize("change", [_item, _alias, _out, _method])
+def test_constant_arrays_that_are_written_to(path, change):
     """What is read before a change is not read after it, nor is a residual of the reverse pass."""
 
     def value(x):
@@ -82,7 +501,27 @@ def test_constant_arrays_are_not_changed_silently(path, change):
         change(v)
         return y.sum()
 
-    x = np.ones(3)
     for f, expected in ((value, np.ones(3)), (residual, np.zeros(3))):
-        with pytest.raises(UnsupportedError, match="in place"):
-            assert withgradient(f, x)[1][0] == pytest.approx(expected)
+        assert withgradient(f, np.ones(3))[1][0] == pytest.approx(expected)
+
+
+def test_what_is_overwritten_is_structurally_zero():
+    def f(x):
+        y = np.sqrt(x)
+        y[x == 0] = 0.0
+        return y.sum()
+
+    assert gradient(f, np.array([0.0, 4.0]))[0].tolist() == [0.0, 0.25]
+
+
+def test_a_pullback_of_an_array():
+    def f(x):
+        x[0] *= 2.0
+        return x
+
+    x = X.copy()
+    y, back = pullback(f, x)
+    assert y is x
+    for _ in range(2):
+        assert back(np.arange(1.0, 5.0))[0].tolist() == [2.0, 2.0, 3.0, 4.0]
+    assert x[0] == 2 * X[0]

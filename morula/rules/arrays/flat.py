@@ -1,0 +1,120 @@
+"""Rules of x.flat, of np.nditer, and of setting attributes: other ways to the same memory.
+
+The cotangent of `x.flat` is that of x. An item of np.nditer is a view of the array's memory.
+Tests: tests/rules/arrays/test_inplace.py
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    adjoint_object,
+    call,
+    collector,
+    materialise,
+    memory,
+    non_differentiable,
+    on_entry,
+    project_to,
+    projector,
+    rrule,
+)
+from morula.rules.arrays.inplace import at_places, refuse
+from morula.rules.arrays.memory import give_at, owner_of
+from morula.rules.arrays.types import Anything
+
+
+def flat(x: np.ndarray):
+    """The rule of reading `x.flat`."""
+
+    def flat_pullback(ȳ):
+        return (ȳ,)
+
+    return x.flat, flat_pullback
+
+
+@projector.register(np.flatiter)
+def _(x: np.flatiter) -> Any:
+    return project_to(x.base)
+
+
+for _type in (np.flatiter, np.nditer):
+    adjoint_object.register(_type, lambda x: None)
+    collector.register(_type, lambda y: None)
+    on_entry.register(_type, lambda x, known: x)
+    materialise.register(_type, lambda x, x̄, of: None)
+
+
+def places_of(x: np.ndarray, index: Any) -> Any:
+    """The entries that an index of `x.flat` means, counted."""
+    return np.arange(x.size)[index if not isinstance(index, tuple) else index[0]]
+
+
+non_differentiable(places_of)
+
+
+del _type
+
+
+@rrule(operator.getitem)
+@rrule(np.flatiter.__getitem__)
+def _(entries: np.flatiter, index: Anything):
+    x = entries.base
+    places = places_of(x, index)
+    y, back = call(operator.getitem, x, np.unravel_index(places, x.shape))
+
+    def getitem_pullback(ȳ):
+        return back(ȳ)[1], NONE
+
+    return y, getitem_pullback
+
+
+@rrule(operator.setitem, by_identity=True)
+@rrule(np.flatiter.__setitem__, by_identity=True)
+def _(entries: np.flatiter, index: Anything, value: Anything):
+    x = entries.base
+    places = np.ravel(places_of(x, index))
+    if not len(places) or not np.size(value):
+        operator.setitem(entries, index, value)
+        return None, lambda ȳ: (ZERO, NONE, ZERO)
+    back = at_places(x, places, value)
+    return None, lambda ȳ: (ZERO, NONE, back(ZERO))
+
+
+def give_place(x: np.ndarray, i: int, c: Any) -> None:
+    """Add to the cotangent of the i-th entry of an array, counted, beside its memory."""
+    memory.write_to(owner_of(x))
+    give_at(x, np.unravel_index(i, x.shape), c)
+
+
+def set_attribute(x: np.ndarray, name: str, value: Any) -> Any:
+    """`x.name = value` of an array, and its pullback: -> the cotangent of the value."""
+    if name == "flat":
+        return at_places(x, np.arange(x.size), value)
+    if name == "real" or (name == "imag" and np.iscomplexobj(x)):
+        _, back = call(operator.setitem, getattr(x, name), Ellipsis, value)
+        return lambda ȳ: back(ZERO)[3]
+    if name != "shape":
+        raise refuse(f"x.{name} = v of an array")
+    old = x.shape
+    x.shape = value
+    memory.write_to(owner_of(x))
+
+    def reshape_back(ȳ: Any) -> Any:
+        now, key = x.shape, (id(x), "shape")
+        if not memory.is_put_back(key):
+
+            def make_good() -> None:
+                x.shape = now
+
+            memory.put_back(key, make_good)
+        x.shape = old
+        return NONE
+
+    return reshape_back
