@@ -13,6 +13,7 @@ from morula.core.errors import (
     ConvergenceError,
     CotangentError,
     DifferentiationError,
+    NonFiniteError,
     NoRuleError,
     OutputError,
     RuleError,
@@ -22,7 +23,10 @@ from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
 from morula.rules.checkpoints import checkpoint
+from morula.rules.diagnosis import debug_nans, why
 from morula.rules.implicit import fixed_point, implicit_rule
+from morula.rules.loops import checkpointed
+from morula.rules.numeric import numeric_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
 from morula.rules.vectors import ravel
 
@@ -37,6 +41,7 @@ __all__ = [
     "J",
     "NoRuleError",
     "NoTangent",
+    "NonFiniteError",
     "OutputError",
     "RuleError",
     "Tangent",
@@ -44,8 +49,10 @@ __all__ = [
     "UnsupportedError",
     "ZeroTangent",
     "checkpoint",
+    "checkpointed",
     "code_adjoint",
     "code_ir",
+    "debug_nans",
     "fixed_point",
     "frule",
     "grad",
@@ -56,6 +63,7 @@ __all__ = [
     "isderiving",
     "nestlevel",
     "non_differentiable",
+    "numeric_rule",
     "project_to",
     "pullback",
     "ravel",
@@ -63,5 +71,6 @@ __all__ = [
     "scalar_rule",
     "showgrad",
     "value_and_grad",
+    "why",
     "withgradient",
 ]

@@ -13,7 +13,8 @@ import math
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -237,6 +238,19 @@ def forget_programs() -> None:
     _changes.count += 1
     for family in list(_families.values()):
         family.forget()
+
+
+@contextmanager
+def by_the_general_path() -> Iterator[None]:
+    """No compiled program runs within."""
+    global specialising
+    before, specialising = specialising, False
+    forget_programs()
+    try:
+        yield
+    finally:
+        specialising = before
+        forget_programs()
 
 
 registry.on_change.append(forget_programs)

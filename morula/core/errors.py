@@ -42,6 +42,10 @@ class ConvergenceError(DifferentiationError, ArithmeticError):
     """An iteration did not converge, or an equation does not determine its solution."""
 
 
+class NonFiniteError(DifferentiationError, FloatingPointError):
+    """Within `debug_nans`: a gradient is not finite."""
+
+
 class CotangentError(DifferentiationError, ValueError):
     """A cotangent is not in the space of its primal."""
 

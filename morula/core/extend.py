@@ -12,11 +12,13 @@ from morula.core import (
     protected,
     registry,
     traits,
+    watch,
 )
 from morula.core.activity import may_hold, may_mutate, spread_varied
 from morula.core.adjoint import Shadow, adds_plainly, prepares
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
+from morula.core.compiled import by_the_general_path
 from morula.core.context import (
     Reached,
     adjoint_if_any,
@@ -50,9 +52,12 @@ from morula.core.errors import (
     ConvergenceError,
     CotangentError,
     DifferentiationError,
+    NonFiniteError,
+    RuleError,
     UnsupportedError,
     exception_of_higher_order,
     no_rule,
+    qualified_name,
 )
 from morula.core.general import (
     attempted,
@@ -65,6 +70,7 @@ from morula.core.general import (
 )
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
+from morula.core.outline import runs_loops
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
 from morula.core.registry import (
     Rule,
@@ -80,7 +86,7 @@ from morula.core.registry import (
 from morula.core.reverse import Pair
 from morula.core.shipped import waits
 from morula.core.simplify import folds
-from morula.core.specialise import rewrites
+from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
     Contents,
     Known,
@@ -150,10 +156,13 @@ __all__ = [
     "IteratorOver",
     "Known",
     "NoTangent",
+    "NonFiniteError",
     "NotKnown",
+    "NotSpecialised",
     "Pair",
     "Reached",
     "Rule",
+    "RuleError",
     "Shadow",
     "Tangent",
     "Thunk",
@@ -169,6 +178,7 @@ __all__ = [
     "attempted",
     "beside",
     "body_code",
+    "by_the_general_path",
     "call",
     "callables",
     "called_whole",
@@ -241,6 +251,7 @@ __all__ = [
     "protected",
     "protection",
     "python_function",
+    "qualified_name",
     "reaching",
     "registry",
     "remembered",
@@ -250,6 +261,7 @@ __all__ = [
     "rewrites",
     "rrule",
     "runs",
+    "runs_loops",
     "sample_of",
     "scalar_rule",
     "scale",
@@ -262,6 +274,7 @@ __all__ = [
     "unit",
     "unthunk",
     "waits",
+    "watch",
     "written_results",
     "zero_of",
 ]

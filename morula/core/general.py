@@ -15,7 +15,7 @@ from functools import partial
 from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-from morula.core import errors
+from morula.core import errors, watch
 from morula.core.bytecode.lower import as_written, lower
 from morula.core.context import is_reached, is_reached_at
 from morula.core.cotangents import (
@@ -29,6 +29,7 @@ from morula.core.cotangents import (
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.memory import Written, begin_log, end_log, follow, in_memory
+from morula.core.outline import outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
 from morula.core.protected import Raised, caught, passed_by
 from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
@@ -42,6 +43,8 @@ Back = Callable[[Any], tuple[Any, ...]]
 
 def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`fn(*args, **kwargs)` and its pullback: ȳ -> (f̄, one cotangent per argument)."""
+    if watch.current is not None and watch.current.takes():
+        return watch.current.call(fn, args, kwargs)
     rule = find_rrule(fn, args, kwargs)
     if rule is not None:
         protection.expected = False
@@ -339,7 +342,7 @@ def _binding(code: CodeType, n_args: int, keywords: tuple[str, ...]) -> list[Any
 # -- programs
 
 
-_forward_codes: dict[tuple[int, int, bool], tuple[CodeType, CodeType]] = {}
+_forward_codes: dict[tuple[int, int, bool, bool], tuple[CodeType, CodeType]] = {}
 
 
 def forward_of(fn: FunctionType, guarded: bool = False) -> FunctionType:
@@ -347,7 +350,7 @@ def forward_of(fn: FunctionType, guarded: bool = False) -> FunctionType:
 
     A guarded one gives `Raised` as the value where an exception would leave `fn`.
     """
-    key = (id(fn.__code__), id(fn.__globals__), guarded)
+    key = (id(fn.__code__), id(fn.__globals__), guarded, watch.sees_constants())
     found = _forward_codes.get(key)
     if found is None:
         code = transform(fn.__code__, fn.__globals__, guarded)
@@ -375,7 +378,8 @@ _emitted: dict[int, CodeType] = {}
 
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
-    reversal = Reversal(checked("lower", lower(code, namespace, guarded)), general_plan)
+    ir = outlined(checked("lower", lower(code, namespace, guarded)), code, namespace)
+    reversal = Reversal(checked("outline", ir), general_plan)
     reversal.build()
     reversal.resolve()
     checked("resolve", reversal.ir)
@@ -395,10 +399,18 @@ def _is_plain(c: Call) -> bool:
     return callable(value) or type(value) is ModuleType
 
 
+def is_shown(c: Call) -> bool:
+    """Is a call to be shown to the observer though it has no derivative?"""
+    module = getattr(c.primitive, "__module__", None)
+    return watch.sees_constants() and not str(module).startswith("morula.core")
+
+
 def general_plan(c: Call) -> Pair | None:
     """Every call whose callee is not known to be constant is looked up when it happens."""
     written = as_written(c)
-    if type(written.fn) is Const and (is_constant(written.fn.value) or _is_plain(written)):
+    if _is_plain(written) or (
+        type(written.fn) is Const and is_constant(written.fn.value) and not is_shown(written)
+    ):
         return None
     operands = written.operands()
     how = call if written is c else attempted

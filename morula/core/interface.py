@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from morula.core import errors
+from morula.core import errors, watch
 from morula.core.callables import Calls, function_of, is_plain, positions_of
 from morula.core.compiled import Family, family_of
 from morula.core.context import Reached, enter, leave
@@ -84,6 +84,15 @@ def pull(
     back: Back, project: Callable[[Any], Any], inputs: list[Any], written: Written, ȳ: Any
 ) -> Any:
     """One reverse pass: what a user gets for each input, for a cotangent that mirrors the value."""
+    if watch.current is None:
+        return one_pass(back, project, inputs, written, ȳ)
+    return watch.current.pull(functools.partial(one_pass, back, project, inputs, written, ȳ))
+
+
+def one_pass(
+    back: Back, project: Callable[[Any], Any], inputs: list[Any], written: Written, ȳ: Any
+) -> Any:
+    """A reverse pass that nobody looks at."""
     outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)

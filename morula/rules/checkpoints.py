@@ -15,6 +15,7 @@ import numbers
 import random
 import sys
 from collections import deque
+from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -47,7 +48,8 @@ def checkpoint(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     objects and captured variables are as they were, and random numbers come anew as they came:
     those of `random`, of NumPy's global state, and of generators that are captured, global
     variables of the function, or among the arguments. After it all of them are as they were before it.
-    Other effects happen twice: what is printed, and what is done to global variables.
+    Other effects happen twice: what is printed, and what is done to global variables. In derivatives
+    of derivatives it is an ordinary call, of which all is kept.
 
     Raises:
         DifferentiationError: the second run gave another result than the first.
@@ -66,43 +68,25 @@ called_whole(checkpoint)
 @serves(checkpoint)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     f, *rest = args
+    if is_nested():
+        y, back = call(f, *rest, **kwargs)
+        return y, lambda ȳ: (NONE, *back(ȳ))
     before = state_of((f, rest, kwargs))
     y = context.call_plainly(f, *rest, **kwargs)
     after = outcome_of(before, y)
-    if after.changed and is_nested():
-        raise UnsupportedError(
-            f"second derivatives of a checkpointed function that changes a {after.changed}: return "
-            "what is new in the place of changing what is there"
-        )
 
     def checkpoint_pullback(ȳ: Any) -> tuple[Any, ...]:
         if is_zero(ȳ) and not is_needed(after):
             return (NONE, *[ZERO] * (len(args) + len(kwargs)))
-        run = again if is_nested() else again_whatever_happens
-        return run(before, after, (f, *rest), kwargs, ȳ)
+        now = begin_again(before)
+        try:
+            again, back = call(f, *rest, **kwargs)
+            stand_in(after, again)
+            return (NONE, *back(project_to(again)(ȳ)))
+        finally:  # after an exception too, which may be an interrupt
+            bring_back(now)
 
     return y, checkpoint_pullback
-
-
-def again(
-    before: State, after: Outcome, args: tuple[Any, ...], kwargs: dict[str, Any], ȳ: Any
-) -> tuple[Any, ...]:
-    """The second run, and its pullback."""
-    now = begin_again(before)
-    y, back = call(*args, **kwargs)
-    stand_in(after, y)
-    cotangents = back(project_to(y)(ȳ))
-    bring_back(now)
-    return (NONE, *cotangents)
-
-
-def again_whatever_happens(before: State, *rest: Any) -> tuple[Any, ...]:
-    """The same; all is brought back after an exception too, which may be an interrupt."""
-    now = begin_again(before)
-    try:
-        return again(before, *rest)
-    finally:
-        bring_back(now)
 
 
 def is_nested() -> bool:
@@ -129,7 +113,8 @@ def contents_of(x: Any) -> dict[Any, Any] | None:
 class State:
     """The contents of what is mutable within some values, and the states of random numbers.
 
-    `arrays` are copies, for the comparison after the first run only.
+    `arrays` are those that can be written to, with copies for the comparison after the first run.
+    With `containers_only` there are no copies and no random numbers.
     """
 
     def __init__(self, values: tuple[Any, ...], containers_only: bool = False) -> None:
@@ -156,12 +141,12 @@ class State:
                 waiting += parts.values()
             elif hasattr(type(x), "__next__") and not isinstance(x, io.IOBase):
                 self.iterators.append(x)
+            elif isinstance(x, np.ndarray) and x.flags.writeable:
+                self.arrays.append((x, None if self.containers_only else x.copy()))
             if self.containers_only:
                 continue
             if isinstance(x, SOURCES):
                 self.sources[id(x)] = x, random_state(x)
-            elif isinstance(x, np.ndarray) and x.flags.writeable:
-                self.arrays.append((x, x.copy()))
             elif isinstance(x, FunctionType):
                 waiting += globals_of_interest(x)
 
@@ -225,20 +210,17 @@ def runs_once(x: Any, what: str) -> UnsupportedError:
     )
 
 
+@dataclass
 class Outcome:
-    """What a first run has left: its result, and the contents of what it may have changed."""
+    """What a run has left: its result, and the contents of what it may have changed."""
 
-    def __init__(self, before: State, y: Any) -> None:
-        self.y = y
-        self.held = [x for x, _ in before.parts.values()]
-        self.state = State((*before.values, y), containers_only=True)
-        if self.state.iterators:
-            raise runs_once(self.state.iterators[0], "makes")
-        changed = [x for x, parts in before.parts.values() if is_changed(x, parts)]
-        self.changed = type(changed[0]).__name__ if changed else ""
+    y: Any
+    held: list[Any]  # what was there before
+    state: State
+    changed: bool = False  # is something changed that was there?
 
     def parts(self, x: Any) -> Any:
-        """What a value held after the first run."""
+        """What a value held after the run."""
         found = self.state.parts.get(id(x))
         return contents_of(x) if found is None else found[1]
 
@@ -251,17 +233,27 @@ def is_changed(x: Any, parts: dict[Any, Any]) -> bool:
 
 def outcome_of(before: State, y: Any) -> Outcome:
     """What the first run has left; `before` keeps what the second one needs."""
-    for x, copy in before.arrays:
-        if x.tobytes() != copy.tobytes():
-            raise UnsupportedError(
-                "a checkpointed function that writes to an array it was given: let it return a new "
-                "array (x = x + 1 for x += 1; np.where, np.concatenate or np.stack for x[i] = v)"
-            )
-    before.arrays.clear()
+    check_arrays(before)
     for key, (source, state) in list(before.sources.items()):
         if same_state(random_state(source), state):
             del before.sources[key]
-    return Outcome(before, y)
+    after = State((*before.values, y), containers_only=True)
+    if after.iterators:
+        raise runs_once(after.iterators[0], "makes")
+    held = [x for x, _ in before.parts.values()]
+    changed = any(is_changed(x, parts) for x, parts in before.parts.values())
+    return Outcome(y, held, after, changed)
+
+
+def check_arrays(before: State) -> None:
+    """An error if an array was written to; after this the copies go."""
+    for x, copy in before.arrays:
+        if x.tobytes() != copy.tobytes():
+            raise UnsupportedError(
+                "a checkpointed function that writes to an array it was given: let it make a new "
+                "array (x = x + 1 for x += 1; np.where, np.concatenate or np.stack for x[i] = v)"
+            )
+    before.arrays.clear()
 
 
 def same_state(a: Any, b: Any) -> bool:
@@ -277,7 +269,7 @@ def same_state(a: Any, b: Any) -> bool:
 
 def is_needed(after: Outcome) -> bool:
     """May a cotangent have reached what the function has made or changed?"""
-    return bool(after.changed) or any(is_reached(x) for x, _ in after.state.parts.values())
+    return after.changed or any(is_reached(x) for x, _ in after.state.parts.values())
 
 
 # -- the second run --------------------------------------------------------------------------------

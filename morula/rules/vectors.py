@@ -39,8 +39,13 @@ def ravel(params: Any) -> tuple[Any, Any]:
     >>> unravel(2 * vector)
     {'w': [2.0, 4.0], 'b': 6.0, 'name': 'line'}
     """
+    return raveled(params, is_leaf)
+
+
+def raveled(params: Any, takes: Any) -> tuple[Any, Any]:
+    """`ravel` of those numbers and arrays for which `takes(x)` holds."""
     leaves: list[Any] = []
-    form = form_of(params, leaves, {})
+    form = form_of(params, leaves, {}, takes)
     dtype = common_dtype(leaves)
     parts = [np.reshape(as_array(leaf), -1).astype(dtype) for leaf in leaves]
     vector = np.concatenate(parts) if parts else np.zeros(0)
@@ -171,9 +176,9 @@ class Node:
         return new
 
 
-def form_of(x: Any, leaves: list[Any], known: dict[Any, Any]) -> Any:
+def form_of(x: Any, leaves: list[Any], known: dict[Any, Any], takes: Any) -> Any:
     """The form of a structure; `leaves` gets its numbers, `known` holds the containers so far."""
-    if is_leaf(x):
+    if takes(x):
         start = known.get("size", 0)
         leaf = Leaf(x, start)
         known["size"] = leaf.stop
@@ -188,7 +193,7 @@ def form_of(x: Any, leaves: list[Any], known: dict[Any, Any]) -> Any:
     if not isinstance(x, (tuple, Tangent)):
         known[id(x)] = node
     for key, part in parts:
-        node.parts[key] = form_of(part, leaves, known)
+        node.parts[key] = form_of(part, leaves, known, takes)
     return node
 
 

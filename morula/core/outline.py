@@ -1,0 +1,315 @@
+"""Loops that are run by a function: `for x in head(items): body` becomes `run(body, ..., items)`.
+
+A callable that is registered as the head of loops, as `for i in checkpointed(range(n))` has one,
+says which function runs the loop. The body becomes a function of its own,
+
+    body(*carried, *fixed, item) -> (0, *carried) to go on, (k, *live) to leave by the way k,
+
+of the variables that an iteration hands to the next, of those it only reads, and of the item; `live`
+are its variables that are read behind the loop. `run` gives the way by which the loop was left (0:
+there were no more items) and the live variables. That is done to the SSA form, whatever the body is.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+from morula.core import errors, protected
+from morula.core.cfg import dominates, dominators
+from morula.core.emit import emit
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.primitives import (
+    DONE,
+    advance,
+    build_tuple,
+    import_from,
+    import_name,
+    load_global,
+)
+
+_runners: dict[int, tuple[Any, Callable[..., Any]]] = {}
+
+
+def runs_loops(head: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what runs the loops over what `head` gives.
+
+    `run(body, carried, fixed, final, head, *args, **kwargs)` gets, besides the body, the initial values
+    of the carried variables, those that are only read, for each live variable its place among the
+    carried ones or None, and the head with its arguments.
+    """
+
+    def register(run: Callable[..., Any]) -> Callable[..., Any]:
+        _runners[id(head)] = head, run
+        return run
+
+    return register
+
+
+def outlined(ir: IR, code: CodeType, namespace: dict[str, Any]) -> IR:
+    """The function with its loops over registered heads outlined; itself if there are none."""
+    if not _runners or not any(loop_over_head(ir, block) for block in ir.blocks):
+        return ir
+    ir = ir.copy()
+    while True:
+        ir.blocks = reachable(ir)
+        found = next((loop for block in ir.blocks if (loop := loop_over_head(ir, block))), None)
+        if found is None:
+            return ir
+        Outlining(ir, code, namespace, *found).run()
+
+
+def loop_over_head(ir: IR, header: Block) -> tuple[Block, Call, Call] | None:
+    """If a block is the header of a loop over a registered head: itself, `iter` and the head's call."""
+    if len(header.calls) != 2 or len(header.branches) != 2:
+        return None
+    item, ended = header.calls
+    if item.primitive is not advance or ended.primitive is not operator.is_:
+        return None
+    if header.branches[0].cond is not ended.out or not is_constant(ended.args[1], DONE):
+        return None
+    made = {call.out: call for call in ir.calls()}
+    iterator = made.get(item.args[0])  # type: ignore[arg-type]
+    if iterator is None or iterator.primitive is not iter:
+        return None
+    call = made.get(iterator.args[0])  # type: ignore[arg-type]
+    if call is None or id(resolved(call.fn, made)) not in _runners:
+        return None
+    return header, iterator, call
+
+
+def is_constant(x: Operand, value: Any) -> bool:
+    """Is an operand this constant?"""
+    return type(x) is Const and x.value is value
+
+
+def resolved(x: Operand, made: dict[Var, Call]) -> Any:
+    """The function or module that an operand names, or None."""
+    if type(x) is Const:
+        return x.value
+    call = made.get(x)  # type: ignore[arg-type]
+    if call is None:
+        return None
+    if call.primitive is load_global:
+        namespace, name = [a.value for a in call.args]  # type: ignore[union-attr]
+        return namespace.get(name)
+    if call.primitive in (getattr, import_from):
+        owner, name = resolved(call.args[0], made), call.args[1].value  # type: ignore[union-attr]
+        return vars(owner).get(name) if isinstance(owner, type(sys)) else None
+    if call.primitive is import_name:
+        return sys.modules.get(call.args[1].value)  # type: ignore[union-attr]
+    return None
+
+
+class Outlining:
+    """One loop, and the function that holds it."""
+
+    def __init__(
+        self,
+        ir: IR,
+        code: CodeType,
+        namespace: dict[str, Any],
+        header: Block,
+        iterator: Call,
+        head: Call,
+    ) -> None:
+        self.ir = ir
+        self.code = code
+        self.namespace = namespace
+        self.header = header
+        self.iterator = iterator
+        self.head = head
+        self.item = header.calls[0].out
+        self.parent = dominators(ir)
+        self.loop = self.find_loop()
+        self.home = {
+            v: block
+            for block in ir.blocks
+            if block in self.loop
+            for v in (*block.params, *(c.out for c in block.calls))
+        }
+        self.exits = [
+            (block, branch)
+            for block in ir.blocks
+            if block in self.loop and block is not header
+            for branch in block.branches
+            if branch.block is None or branch.block not in self.loop
+        ]
+
+    def find_loop(self) -> set[Block]:
+        """The header, and the blocks from which control comes back to it."""
+        predecessors = self.ir.predecessors()
+        loop = {self.header}
+        work = [b for b, _ in predecessors[self.header] if dominates(self.parent, self.header, b)]
+        while work:
+            block = work.pop()
+            if block not in loop:
+                loop.add(block)
+                work += [p for p, _ in predecessors[block]]
+        return loop
+
+    def run(self) -> None:
+        """Rewrite the function."""
+        self.check()
+        live, fixed = self.live(), self.fixed()
+        ways = [self.header.branches[0], *[branch for _, branch in self.exits]]
+        targets = [(branch.block, list(branch.args)) for branch in ways]
+        self.put_run(self.body(live, fixed), fixed, live, targets)
+
+    def check(self) -> None:
+        """Can it be outlined?"""
+        uses = [
+            x
+            for block in self.ir.blocks
+            for x in (
+                *(a for call in block.calls for a in call.operands()),
+                *(a for branch in block.branches for a in (*branch.args, branch.cond)),
+            )
+        ]
+        once = [self.head.out, self.iterator.out]
+        if any(uses.count(v) != 1 for v in once) or self.iterator.out in self.home:
+            raise self.refusal("whose iterator is used elsewhere too")
+        inside = [call for block in self.loop for call in block.calls]
+        if any(getattr(c.primitive, "__module__", "") == protected.__name__ for c in inside):
+            raise self.refusal("with try or with inside")
+
+    def refusal(self, what: str) -> errors.UnsupportedError:
+        """The error for a loop that cannot be outlined."""
+        name = errors.qualified_name(_runners[id(resolved(self.head.fn, self.made()))][0])
+        where = f"{self.ir.filename}:{self.head.position.line}, in {self.ir.name}"
+        return errors.unsupported(f"a loop over {name} {what}", where)
+
+    def made(self) -> dict[Var, Call]:
+        """The call of each variable that is made by one."""
+        return {call.out: call for call in self.ir.calls()}
+
+    def live(self) -> list[Var]:
+        """The variables of the loop that are read behind it, or passed on the way out."""
+        found: dict[Var, None] = {}
+        for block in self.ir.blocks:
+            if block not in self.loop:
+                for call in block.calls:
+                    found.update(dict.fromkeys(x for x in call.operands() if x in self.home))
+            for branch in block.branches:
+                if branch.block is None or branch.block not in self.loop:
+                    args = (*branch.args, *((branch.cond,) if block not in self.loop else ()))
+                    found.update(dict.fromkeys(x for x in args if x in self.home))
+        return list(found)
+
+    def fixed(self) -> list[Var]:
+        """The variables from outside that the body reads."""
+        found: dict[Var, None] = {}
+        for block in self.loop:
+            if block is self.header:
+                operands: list[Any] = list(self.header.branches[1].args)
+            else:
+                operands = [x for call in block.calls for x in call.operands()]
+                for branch in block.branches:
+                    operands += [*branch.args, branch.cond]
+            found.update(
+                dict.fromkeys(x for x in operands if type(x) is Var and x not in self.home)
+            )
+        return sorted(found, key=lambda v: v.id)
+
+    def place_of(self, v: Var) -> int | None:
+        """Where a variable stands among those that are carried."""
+        return self.header.params.index(v) if v in self.header.params else None
+
+    # -- the body
+
+    def body(self, live: list[Var], fixed: list[Var]) -> FunctionType:
+        """One iteration as a function; takes the blocks of the loop out of the function."""
+        ir = IR(self.ir.name, self.ir.filename, next_id=self.ir.next_id)
+        entry = ir.block()
+        entry.params = [*self.header.params, *fixed, self.item]
+        first = self.header.branches[1]
+        entry.branches = [Branch(first.block, first.args)]
+        ways = {id(branch): k for k, (_, branch) in enumerate(self.exits, 1)}
+        ir.blocks += [b for b in self.ir.blocks if b in self.loop and b is not self.header]
+        for block in list(ir.blocks):
+            for branch in block.branches:
+                k = ways.get(id(branch))
+                if branch.block is self.header:
+                    self.leave(ir, branch, [Const(0), *branch.args])
+                elif k is not None:
+                    values = [
+                        v if dominates(self.parent, self.home[v], block) else Const(None)
+                        for v in live
+                    ]
+                    self.leave(ir, branch, [Const(k), *values])
+        self.ir.blocks = [b for b in self.ir.blocks if b not in ir.blocks]
+        like = signature(len(entry.params)).replace(
+            co_name=self.code.co_name,
+            co_qualname=self.code.co_qualname,
+            co_filename=self.code.co_filename,
+            co_firstlineno=self.code.co_firstlineno,
+        )
+        return FunctionType(emit(ir.copy(), like, self.namespace), self.namespace)
+
+    def leave(self, ir: IR, branch: Branch, values: list[Operand]) -> None:
+        """Let a branch of the body end the iteration with these values."""
+        end, out = ir.block(), ir.var()
+        end.calls = [Call(out, Const(build_tuple), values, (), self.head.position)]
+        end.branches = [Branch(None, [out])]
+        branch.block, branch.args = end, []
+
+    # -- the function that is left
+
+    def put_run(
+        self,
+        body: FunctionType,
+        fixed: list[Var],
+        live: list[Var],
+        ways: list[tuple[Block | None, list[Operand]]],
+    ) -> None:
+        """A call of what runs the loop in the place of it, then on by the way that it gives."""
+        ir, header, head = self.ir, self.header, self.head
+        final = tuple([self.place_of(v) for v in live])
+        run = _runners[id(resolved(head.fn, self.made()))][1]
+        for block in ir.blocks:
+            block.calls = [c for c in block.calls if c is not head and c is not self.iterator]
+        ends = [self.way_out(target, args) for target, args in ways]
+        after = {v: ir.var(v.name) for v in live}
+        substitute(ir, dict(after))
+        calls: list[Call] = []
+
+        def append(fn: Any, *args: Operand, keywords: tuple[str, ...] = ()) -> Var:
+            out = ir.var()
+            calls.append(Call(out, Const(fn), args, keywords, head.position))
+            return out
+
+        carried, read = append(build_tuple, *header.params), append(build_tuple, *fixed)
+        given = (Const(body), carried, read, Const(final), head.fn, *head.args)
+        out = append(run, *given, keywords=head.keywords)
+        way, values = (
+            append(operator.getitem, out, Const(0)),
+            append(operator.getitem, out, Const(1)),
+        )
+        for i, v in enumerate(after.values()):
+            calls.append(Call(v, Const(operator.getitem), (values, Const(i)), (), head.position))
+        block = header
+        block.calls = calls
+        for k, end in enumerate(ends[1:], 1):
+            test = ir.var()
+            block.calls.append(Call(test, Const(operator.eq), (way, Const(k)), (), head.position))
+            rest = ir.block()
+            block.branches = [Branch(end, (), test), Branch(rest)]
+            block = rest
+        block.branches = [Branch(ends[0])]
+        ir.blocks = reachable(ir)
+
+    def way_out(self, target: Block | None, args: list[Operand]) -> Block:
+        """A block that goes on behind the loop."""
+        block = self.ir.block()
+        block.branches = [Branch(target, args)]
+        return block
+
+
+def signature(n: int) -> CodeType:
+    """The code of a function of n arguments."""
+    names = ", ".join(f"x{i}" for i in range(n))
+    code: CodeType = eval(f"lambda {names}: None").__code__
+    return code

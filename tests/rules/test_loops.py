@@ -1,0 +1,428 @@
+"""Loops in bounded memory."""
+
+import inspect
+import math
+import random
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import morula
+from morula import (
+    DifferentiationError,
+    NoRuleError,
+    UnsupportedError,
+    checkpointed,
+    grad,
+    gradient,
+    isderiving,
+    pullback,
+    withgradient,
+)
+
+pytestmark = pytest.mark.usefixtures("path")
+rng = np.random.default_rng(3)
+
+
+def plainly(f):
+    """The same function with ordinary loops."""
+    namespace = dict(f.__globals__, checkpointed=lambda items, slots=None: items)
+    source = inspect.getsource(f)
+    exec(compile(source, f.__code__.co_filename, "exec"), namespace)
+    return namespace[f.__name__]
+
+
+def carried(x, n):
+    y = 1.0
+    for i in checkpointed(range(n), slots=3):
+        x, y = x * 1.01 + 0.1 * math.sin(y), y - 0.1 * x * i
+    return x * y
+
+
+def with_break_continue_else(x, n):
+    y = 0.0
+    for i in checkpointed(range(n), 2):
+        if x > 5:
+            break
+        x = x * 1.1
+        for j in range(2):
+            y += x * j
+        if i % 3 == 0:
+            continue
+        z = y
+        if z > 1000:
+            return z
+    else:
+        y = y * 2
+    return y + x + i
+
+
+def with_return(x, n):
+    for i in checkpointed(range(n)):
+        x = x * x
+        if x > 50:
+            return x * i
+    return x * 3
+
+
+def over_a_list(x, n):
+    xs = [x * i for i in range(n)]
+    total = x
+    for v in checkpointed(xs):
+        total = total * 0.5 + v * v
+    return total + xs[0]
+
+
+def over_an_array(x, n):
+    total = 0.0
+    for v in checkpointed(np.arange(n) * x):
+        total = total * 0.9 + v * v
+    return total
+
+
+def over_zip_and_enumerate(x, n):
+    total = 0.0
+    for a, b in checkpointed(zip([x] * n, np.linspace(0.0, x, n), strict=True)):
+        total += a * b
+    for i, v in checkpointed(enumerate([x] * n)):
+        total += i * v * total * 0.01
+    for v in checkpointed(reversed([x, 2 * x, 3 * x])):
+        total = total * 0.5 + v
+    return total
+
+
+def nested_loops(x, n):
+    total = x
+    for i in checkpointed(range(n), slots=2):
+        for j in checkpointed(range(3), slots=1):
+            total = total + math.sin(total) * 0.1
+        for k in range(2):
+            total = total * 0.9
+    return total
+
+
+def in_an_ordinary_loop(x, n):
+    total = x
+    for i in range(2):
+        for j in checkpointed(range(n)):
+            total = total * 0.9 + x * i
+    return total
+
+
+def with_closures(x, n):
+    a = x
+
+    def step(v):
+        nonlocal a
+        a = a * 0.9
+        return v + a * x
+
+    v = 0.0
+    for i in checkpointed(range(n)):
+        v = step(v)
+        f = lambda w: w * v + i * a
+    return f(a) * v
+
+
+def with_lists(x, n):
+    xs = [x, 1.0]
+    trajectory = []
+    for i in checkpointed(range(n), slots=2):
+        xs[i % 2] = xs[0] * 0.5 + xs[1] * x
+        trajectory.append([xs[0], i])
+        if i:
+            trajectory[-2][0] = trajectory[-2][0] * 2
+    return sum(t[0] for t in trajectory) + xs[0] * xs[1]
+
+
+class Particle:
+    def __init__(self, x):
+        self.x, self.v, self.log = x, 1.0, {}
+
+    def step(self, k):
+        self.v = self.v - 0.1 * self.x * k
+        self.x = self.x + 0.1 * self.v
+        self.log["energy"] = self.x**2 + self.v**2
+
+
+def with_objects(x, n):
+    p = Particle(x)
+    for i in checkpointed(range(n), slots=3):
+        p.step(x)
+    return p.x * p.log["energy"]
+
+
+def with_new_objects(x, n):
+    p = Particle(x)
+    for i in checkpointed(range(n), slots=2):
+        q = Particle(p.x * 0.9)
+        q.log["before"] = p
+        q.step(p.v)
+        p = q
+    return p.x + p.log["before"].x * p.v
+
+
+def with_a_comprehension_inside(x, n):
+    total = x
+    for i in checkpointed(range(n)):
+        total = sum([total * 0.1 * j for j in range(4)]) + max(total, 0.5)
+    return total
+
+
+PROGRAMS = [
+    carried,
+    with_break_continue_else,
+    with_return,
+    over_a_list,
+    over_an_array,
+    over_zip_and_enumerate,
+    nested_loops,
+    in_an_ordinary_loop,
+    with_closures,
+    with_lists,
+    with_objects,
+    with_new_objects,
+    with_a_comprehension_inside,
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_value_and_gradient_are_those_of_the_ordinary_loop(f):
+    g = plainly(f)
+    for n in (1, 2, 7, 20):
+        value, (slope, _) = withgradient(f, 1.3, n)
+        expected, (expected_slope, _) = withgradient(g, 1.3, n)
+        assert value == expected == f(1.3, n)
+        assert slope == pytest.approx(expected_slope, rel=1e-13)
+        assert grad(f)(1.3, n) == slope
+
+
+def no_steps(x, n):
+    i = 5
+    for i in checkpointed(range(n)):
+        x = x * 2
+    else:
+        x = x * x
+    return x * i
+
+
+def test_no_iterations():
+    assert withgradient(no_steps, 3.0, 0) == (45.0, (30.0, 0.0))
+    assert withgradient(no_steps, 3.0, 1) == (0.0, (0.0, 0.0))
+
+
+def by_module(x):
+    for _ in morula.checkpointed(range(3)):
+        x = x * x
+    return x
+
+
+def by_import(x):
+    from morula import checkpointed as kept
+
+    for _ in kept(range(3), slots=1):
+        x = x * x
+    return x
+
+
+def test_the_names_by_which_it_is_known():
+    assert gradient(by_module, 2.0) == gradient(by_import, 2.0) == (8 * 2.0**7,)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 5, 50])
+def test_any_number_of_slots(slots):
+    def f(x):
+        for i in checkpointed(range(23), slots=slots):
+            x = x + 0.1 * math.sin(x * i)
+        return x
+
+    def g(x):
+        for i in range(23):
+            x = x + 0.1 * math.sin(x * i)
+        return x
+
+    assert gradient(f, 1.0)[0] == pytest.approx(gradient(g, 1.0)[0], rel=1e-13)
+
+
+class Runs:
+    n = 0
+
+
+@pytest.mark.parametrize(
+    ("n", "slots", "most"), [(10, 3, 2), (56, 3, 5), (35, 4, 3), (100, 100, 1)]
+)
+def test_iterations_run_as_often_as_the_binomial_schedule_says(n, slots, most):
+    def f(x):
+        for i in checkpointed(range(n), slots=slots):
+            Runs.n += 1
+            x = x * 1.01
+        return x
+
+    assert math.comb(slots + most, slots) >= n
+    Runs.n = 0
+    gradient(f, 1.0)
+    assert Runs.n <= n * (most + 1) + n
+
+
+def test_random_numbers_come_again():
+    def noisy(x):
+        for i in checkpointed(range(9), slots=2):
+            x = x * (1 + 0.1 * rng.standard_normal() + 0.1 * random.random())
+        return x * random.random()
+
+    def seed():
+        rng.bit_generator.state = np.random.default_rng(7).bit_generator.state
+        random.seed(7)
+
+    seed()
+    expected = noisy(1.0)
+    states = rng.bit_generator.state, random.getstate()
+    seed()
+    assert gradient(noisy, 1.0)[0] == pytest.approx(expected, rel=1e-13)
+    assert (rng.bit_generator.state, random.getstate()) == states
+
+
+def test_what_is_changed_holds_in_the_end_what_it_should():
+    def f(xs, d):
+        for i in checkpointed(range(6), slots=2):
+            xs.append(xs[-1] * 2)
+            d["sum"] = d.get("sum", 0.0) + xs[-1]
+        y = d["sum"] * xs[0]
+        xs[:] = [0.0]
+        return y
+
+    xs, d = [3.0], {}
+    y, back = pullback(f, xs, d)
+    first = back(1.0)
+    assert (xs, d) == ([0.0], {"sum": 378.0})
+    assert first[0] == [756.0]
+    assert back(1.0) == first
+    assert (xs, d) == ([0.0], {"sum": 378.0})
+    assert y == 1134.0
+
+
+def test_all_runs_count_as_differentiated():
+    def f(x):
+        for i in checkpointed(range(4)):
+            x = x * 2 if isderiving() else x
+        return x
+
+    assert withgradient(f, 1.0) == (16.0, (16.0,))
+
+
+def test_second_derivatives():
+    def f(x):
+        for i in checkpointed(range(3), slots=2):
+            x = x * x
+        return x
+
+    assert grad(grad(f))(1.1) == pytest.approx(56 * 1.1**6)
+
+
+def test_second_derivatives_of_a_loop_with_a_list():
+    def f(x):
+        xs = [x]
+        for i in checkpointed(range(2)):
+            xs.append(xs[-1] * xs[0])
+            xs[0] = xs[0] * 2
+        return xs[-1]
+
+    assert gradient(f, 3.0) == (54.0,)
+    assert grad(grad(f))(3.0) == pytest.approx(36.0)
+
+
+def test_memory_is_bounded():
+    def of(n, slots):
+        def f(x):
+            for i in checkpointed(range(n), slots=slots):
+                x = np.sin(x) + 0.1
+            return x.sum()
+
+        x = np.ones(10_000)
+        gradient(f, x)
+        tracemalloc.start()
+        gradient(f, x)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak / x.nbytes
+
+    assert of(100, 5) < 25
+    assert of(20, 100) > 18
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="slots must be an int of at least 1"):
+        checkpointed(range(3), slots=0)
+
+    def passed_on(x):
+        return sum([x * i for i in checked(checkpointed(range(3)))])
+
+    def checked(items):
+        return items
+
+    with pytest.raises(UnsupportedError, match="understood as the head of a loop"):
+        gradient(passed_on, 1.0)
+
+    def over_a_generator(x):
+        for v in checkpointed(x * i for i in range(3)):
+            x = x * v
+        return x
+
+    with pytest.raises(UnsupportedError, match="not a generator"):
+        gradient(over_a_generator, 1.0)
+
+    def in_try(x):
+        try:
+            for i in checkpointed(range(3)):
+                x = x * x
+        finally:
+            pass
+        return x
+
+    with pytest.raises((UnsupportedError, NoRuleError), match="head of a loop"):
+        gradient(in_try, 1.0)
+
+    def with_try(x):
+        for i in checkpointed(range(3)):
+            try:
+                x = x * x
+            finally:
+                pass
+        return x
+
+    with pytest.raises((UnsupportedError, NoRuleError), match="with try or with inside"):
+        gradient(with_try, 1.0)
+
+    def that_differs(x):
+        for i in checkpointed(range(3), slots=1):
+            Runs.n += 1
+            x = [x[0] * Runs.n]
+        return x[0]
+
+    with pytest.raises(DifferentiationError, match="another result"):
+        gradient(that_differs, [1.0])
+
+
+def test_writing_to_an_array_is_refused():
+    def f(x):
+        y = np.zeros(3)
+        for i in checkpointed(range(3)):
+            y[i] = x
+        return y.sum() * x
+
+    with pytest.raises(UnsupportedError, match=r"write|in place"):
+        gradient(f, 2.0)
+
+
+def test_tracebacks_show_the_line_in_the_loop():
+    def f(x):
+        for i in checkpointed(range(3)):
+            x = x / (x - x)
+        return x
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        gradient(f, 2.0)
+    lines = [entry.lineno for entry in caught.traceback if str(entry.path) == __file__]
+    first = f.__code__.co_firstlineno
+    assert lines[-1] == first - 1 + 2
