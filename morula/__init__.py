@@ -21,6 +21,7 @@ from morula.core.errors import (
 from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
+from morula.mixed_mode import jvp, pushforward
 from morula.rules.checkpoints import checkpoint
 from morula.rules.implicit import fixed_point, implicit_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
@@ -54,10 +55,12 @@ __all__ = [
     "ignore_derivatives",
     "implicit_rule",
     "isderiving",
+    "jvp",
     "nestlevel",
     "non_differentiable",
     "project_to",
     "pullback",
+    "pushforward",
     "ravel",
     "rrule",
     "scalar_rule",

@@ -325,11 +325,9 @@ def unary_operator(op: Any) -> Callable[..., Any]:
     return meaning
 
 
-SEQUENCES = (operator.add, operator.iadd)  # structures.py asks whether they are sequences first
 for _op, _methods in operators.METHODS.items():
     _kind = unary_operator if _methods[1] is None else binary_operator
-    if _op not in SEQUENCES:
-        pushes(_op)(_kind(_op))
+    pushes(_op)(_kind(_op))
 for _op in (abs, float, complex, round):
     pushes(_op)(unary_operator(_op))
 

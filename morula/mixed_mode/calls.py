@@ -26,7 +26,6 @@ import numpy as np
 from morula.core import errors
 from morula.core.callables import Calls
 from morula.core.cotangents import ZERO, Tangent, is_zero
-from morula.core.registry import non_differentiable
 from morula.mixed_mode.push import (
     Both,
     opaque,
@@ -35,6 +34,7 @@ from morula.mixed_mode.push import (
     pushes_type,
     python_function,
     split_call,
+    unknown_tangent,
 )
 from morula.mixed_mode.tangents import (
     Pass,
@@ -77,9 +77,7 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
         set_tangents(run, xs, old or [])
     changed = reverse.changes(before)
     if not changed:
-        if carries_nothing(y):
-            return y, ZERO
-        raise errors.no_rule(fn, args)
+        return y, unknown_tangent(run, fn, args, y)
     moved = reverse.moves(before, changed, args, y)
     if moved is None:
         raise errors.no_rule(fn, args, why="which changes a list that has tangents")
@@ -89,11 +87,6 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
     if place is None:
         return y, ZERO
     return y, item_of(old, place) if place >= 0 else tangents[place]
-
-
-def carries_nothing(y: Any) -> bool:
-    """Can this value have no tangent?"""
-    return y is None or isinstance(y, (bool, str))
 
 
 @pushes_type(BuiltinFunctionType)
@@ -337,6 +330,3 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     method, ṁethod = push(run, getattr, ZERO, (args[0], name), (tangents[0], ZERO))
     dots = [part(ḟ, k) for k in (*range(len(given)), *named)]
     return push(run, method, ṁethod, (*given, *named.values()), tuple(dots), tuple(named))
-
-
-non_differentiable(carries_nothing)

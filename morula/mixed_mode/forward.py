@@ -11,7 +11,7 @@ import operator
 from types import CodeType, FunctionType
 from typing import Any
 
-from morula.core.bytecode.lower import lower
+from morula.core.bytecode.lower import as_written, lower
 from morula.core.cotangents import ZERO
 from morula.core.emit import emit
 from morula.core.general import _is_plain
@@ -25,12 +25,15 @@ _binders: dict[int, tuple[CodeType, CodeType]] = {}
 STRUCTURAL_ZERO = Const(ZERO)
 
 
-def forward_of(fn: FunctionType, push: Any) -> FunctionType:
-    """The function of the pass, the parameters and their tangents that gives y and ẏ."""
+def forward_of(fn: FunctionType, push: Any, attempt: Any) -> FunctionType:
+    """The function of the pass, the parameters and their tangents that gives y and ẏ.
+
+    `push` is what calls become; `attempt` is the same for calls in a protected region.
+    """
     key = (id(fn.__code__), id(fn.__globals__))
     found = _codes.get(key)
     if found is None:
-        code = transform(fn.__code__, fn.__globals__, push)
+        code = transform(fn.__code__, fn.__globals__, push, attempt)
         found = _codes[key] = (fn.__code__, code)
     return FunctionType(found[1], fn.__globals__, fn.__name__, None, fn.__closure__)
 
@@ -63,9 +66,9 @@ def binder(code: CodeType) -> CodeType:
     return emit(ir, code.replace(co_freevars=(), co_cellvars=()), {})
 
 
-def transform(code: CodeType, namespace: dict[str, Any], push: Any) -> CodeType:
+def transform(code: CodeType, namespace: dict[str, Any], push: Any, attempt: Any) -> CodeType:
     """Code -> code of (run, *parameters, *tangents) that returns the value and its tangent."""
-    ir = checked("forward", Forward(lower(code, namespace), push).run())
+    ir = checked("forward", Forward(lower(code, namespace), push, attempt).run())
     n = 1 + 2 * count_of_parameters(code)
     like = code.replace(
         co_argcount=n,
@@ -82,9 +85,10 @@ def transform(code: CodeType, namespace: dict[str, Any], push: Any) -> CodeType:
 class Forward:
     """A function under transformation; `dots` are the tangents of its variables."""
 
-    def __init__(self, ir: IR, push: Any) -> None:
+    def __init__(self, ir: IR, push: Any, attempt: Any) -> None:
         self.ir = ir.copy()
         self.push = Const(push)
+        self.attempt = Const(attempt)
         self.pass_ = self.ir.var("run")
         self.dots: dict[Var, Operand] = {}
 
@@ -106,6 +110,7 @@ class Forward:
 
     def is_plain(self, call: Call) -> bool:
         """Can the call have no tangent and no effect on one?"""
+        call = as_written(call)
         return type(call.fn) is Const and (is_constant(call.fn.value) or _is_plain(call))
 
     def dot(self, x: Operand) -> Operand:
@@ -134,6 +139,8 @@ class Forward:
     def pushed(self, call: Call) -> list[Call]:
         """`y, ẏ = push(run, f, ḟ, arguments, tangents)`."""
         where = call.position
+        how = self.push if as_written(call) is call else self.attempt
+        call = as_written(call)
         args, dots, both, items = [self.ir.var() for _ in range(4)]
         operands: list[Operand] = [self.pass_, call.fn, self.dot(call.fn), args, dots]
         if call.keywords:
@@ -143,7 +150,7 @@ class Forward:
         return [
             Call(args, Const(build_tuple), call.args, (), where),
             Call(dots, Const(build_tuple), [self.dot(x) for x in call.args], (), where),
-            Call(both, self.push, operands, (), where),
+            Call(both, how, operands, (), where),
             Call(items, Const(unpack), (both, Const(2)), (), where),
             Call(call.out, Const(operator.getitem), (items, Const(0)), (), where),
             Call(ẏ, Const(operator.getitem), (items, Const(1)), (), where),

@@ -17,8 +17,8 @@ import numpy as np
 
 from morula.core import errors, primitives
 from morula.core.cotangents import ZERO
-from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names
+from morula.mixed_mode.generators import stepped, stepper_of
 from morula.mixed_mode.push import Unknown, carries, push, pushes, python_function, split_call
 from morula.mixed_mode.structures import drain, order_of
 from morula.mixed_mode.tangents import (
@@ -40,29 +40,18 @@ REMEMBERED = 4096  # of the latest values of a function that map or filter calls
 
 
 class Known(reverse.Origin):
-    """An item whose tangent in a pass is known; `inside` is what a pass within that one knows."""
+    """An item whose tangent is known."""
 
-    __slots__ = ("inside", "run", "tangent")
+    __slots__ = ("tangent",)
 
-    def __init__(self, run: Pass, tangent: Any, inside: Any) -> None:
-        self.run = run
+    def __init__(self, tangent: Any) -> None:
         self.tangent = tangent
-        self.inside = inside
-
-
-def known_to(run: Pass, origin: Any) -> Any:
-    """What this pass knows of an item."""
-    while type(origin) is Known and origin.run is not run:
-        origin = origin.inside
-    return origin
-
-
-non_differentiable(known_to)
 
 
 def tangent_at(run: Pass, origin: Any) -> Any:
     """The tangent of the item that came from there."""
-    origin = known_to(run, origin)
+    if type(origin) is reverse.Layered:
+        origin = origin.outer
     kind = type(origin)
     if kind is Known:
         return origin.tangent
@@ -77,8 +66,8 @@ def tangent_at(run: Pass, origin: Any) -> Any:
         return tangents.get(origin.key, ZERO)
     if kind is reverse.Pieces:
         return together([tangent_at(run, part) for part in origin.parts])
-    if kind is reverse.Unknown:
-        return Unknown(errors.no_rule(next, (origin.iterator,)))
+    if kind in (reverse.Unknown, reverse.Value):
+        return Unknown(errors.no_rule(next, (origin,)))
     return ZERO
 
 
@@ -103,12 +92,12 @@ class Pushing(reverse.Recorder):
         tangents = tuple([tangent_at(self.run, origin) for origin in origins])
         tangents += (ZERO,) * (len(items) - len(tangents))
         y, ẏ = push(self.run, self.fn, self.tangent, items, tangents)
-        self.note(y, ẏ, origins)
+        self.keep(y, ẏ, origins)
         return y
 
-    def note(self, y: Any, ẏ: Any, origins: Any) -> None:
+    def keep(self, y: Any, ẏ: Any, origins: Any) -> None:  # type: ignore[override]
         """Remember the tangent of the value."""
-        self.origins.append(Known(self.run, ẏ, latest(self.fn)))
+        self.note(Known(ẏ))
 
 
 class Choosing(Pushing):
@@ -116,18 +105,10 @@ class Choosing(Pushing):
 
     __slots__ = ()
 
-    def note(self, y: Any, ẏ: Any, origins: Any) -> None:
+    def keep(self, y: Any, ẏ: Any, origins: Any) -> None:  # type: ignore[override]
         """Remember where an accepted item came from."""
         if y:
-            self.origins.append(Known(self.run, tangent_at(self.run, origins[0]), latest(self.fn)))
-
-
-def latest(fn: Any) -> Any:
-    """What a function that is pushed within another pass knows of its latest value."""
-    return fn.origins[-1] if isinstance(fn, Pushing) and fn.origins else reverse.CONSTANT
-
-
-non_differentiable(latest)
+            self.note(Known(tangent_at(self.run, origins[0])))
 
 
 class Indexed(reverse.Indexed):
@@ -152,7 +133,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = lookup(cls, "__iter__")
     if type(method) is FunctionType:
         return push(run, method, ZERO, args, tangents)
-    if cls in reverse.ORIGINS:
+    if cls in reverse.ORIGINS or stepper_of(run, xs) is not None:
         return xs, ẋs
     if isinstance(xs, (tuple, np.ndarray)):
         return over(run, iter(xs), ẋs), ZERO
@@ -194,6 +175,9 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if type(method) is FunctionType:
         found = next_or_none(run, method, iterator, tangents[0])
         return (primitives.DONE, ZERO) if found is None else found
+    if stepper_of(run, iterator) is not None:
+        item, ẏ = stepped(run, next, iterator, (primitives.DONE,))
+        return item, ZERO if item is primitives.DONE else ẏ
     item = next(iterator, primitives.DONE)
     if item is primitives.DONE:
         return item, ZERO
@@ -221,6 +205,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return next(*args), ZERO  # raises
     if len(args) == 1 and type(method) is FunctionType:
         return push(run, method, ZERO, args, tangents)
+    if len(args) == 1 and stepper_of(run, args[0]) is not None:
+        return stepped(run, next, args[0], ())
     y, ẏ = push(run, primitives.advance, ZERO, args[:1], tangents[:1])
     if y is not primitives.DONE:
         return y, ẏ
@@ -237,7 +223,8 @@ def sources(run: Pass, xs: Any, ẋs: Any) -> Any:
     found = []
     for x, ẋ in zip(xs, ẋs, strict=True):
         iterator, _ = push(run, iter, ZERO, (x,), (ẋ,))
-        if type(lookup(type(iterator), "__next__")) is FunctionType:
+        by_python = type(lookup(type(iterator), "__next__")) is FunctionType
+        if by_python or stepper_of(run, iterator) is not None:
             iterator = map(Pushing(run, next, ZERO, ()), reverse.Repeated(iterator))
         found.append(iterator)
     return tuple(found)
@@ -381,4 +368,15 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return push(run, functional.elementwise, ZERO, values, dots)
 
 
-del _fn, _name
+del _name
+
+
+def _origins(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return reverse.inner_of(fn(*args)), ZERO
+
+
+for _fn in (reverse.origin, reverse.origins_of):
+    _origins(_fn)
+del _fn

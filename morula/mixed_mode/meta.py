@@ -33,9 +33,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if registry.is_constant(inner):
         y = inner(*rest[:n], **named)
         return (y, partial(general._constant_back, 1 + len(rest))), ZERO
-    resolve = general.RESOLVERS.get(type(inner))
-    if resolve is None:
-        resolve = general.RESOLVERS[type if isinstance(inner, type) else object]
+    resolve = general.resolver_of(inner)
     for name, ẋ in zip(keywords, tangents[1 + n :], strict=True):
         set_value(run, named, name, ẋ)
     dots = (tangents[0], together(tangents[1 : 1 + n]), ZERO)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from morula.core import errors, general
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
+from morula.core.protected import caught
 from morula.core.registry import Entry, Rule, non_differentiable, registry
 from morula.core.traits import has_tangent, makes_container
 from morula.mixed_mode.forward import binder_of, count_of_parameters, forward_of
@@ -24,6 +25,8 @@ from morula.mixed_mode.tangents import (
     any_mutable,
     by_value,
     holds_mutable,
+    reached,
+    set_tangents,
     set_value,
     value_of,
     zeros_like,
@@ -37,19 +40,20 @@ Meaning = Callable[[Pass, tuple[Any, ...], tuple[Any, ...], tuple[str, ...]], An
 TypeMeaning = Callable[[Pass, Any, Any, tuple[Any, ...], tuple[Any, ...], tuple[str, ...]], Both]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_meanings: dict[int, tuple[Any, Meaning]] = {}
+_meanings: dict[int, tuple[Any, list[Meaning]]] = {}
 _types: dict[type, TypeMeaning] = {}
 
 
 def pushes(*callables: Any) -> Callable[[_F], _F]:
     """Register what calling these means: meaning(run, args, tangents, keywords) -> (y, ẏ).
 
-    The last arguments are passed by the keywords. NotImplemented: these arguments are not its own.
+    The last arguments are passed by the keywords. NotImplemented: these arguments are not its own,
+    and what was registered before is asked.
     """
 
     def register(meaning: _F) -> _F:
         for fn in callables:
-            _meanings[id(fn)] = (fn, meaning)
+            _meanings.setdefault(id(fn), (fn, []))[1].insert(0, meaning)
         return meaning
 
     return register
@@ -66,10 +70,10 @@ def pushes_type(*types: type) -> Callable[[_F], _F]:
     return register
 
 
-def meaning_of(fn: Any) -> Meaning | None:
-    """What was registered for a callable."""
+def meanings_of(fn: Any) -> list[Meaning]:
+    """What was registered for a callable, the latest first."""
     found = _meanings.get(id(fn))
-    return None if found is None else found[1]
+    return [] if found is None else found[1]
 
 
 def meaning_of_type(fn: Any) -> TypeMeaning:
@@ -99,7 +103,7 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     return forward, True
 
 
-non_differentiable(meaning_of, meaning_of_type, rules_of)
+non_differentiable(meanings_of, meaning_of_type, rules_of)
 
 
 def push(
@@ -114,11 +118,11 @@ def push(
     rule, is_forward = rules_of(fn, args, keywords)
     if type(rule) is Entry:
         return split_call(fn, args, keywords), ZERO
-    meaning = meaning_of(fn)
-    if meaning is not None and (rule is None or rule.trusted):
-        found = meaning(run, args, tangents, keywords)
-        if found is not NotImplemented:
-            return found
+    if rule is None or rule.trusted:
+        for meaning in meanings_of(fn):
+            found = meaning(run, args, tangents, keywords)
+            if found is not NotImplemented:
+                return found
     if rule is None:
         return meaning_of_type(fn)(run, fn, ḟ, args, tangents, keywords)
     refuse_unknown(tangents)
@@ -129,6 +133,21 @@ def push(
     if all_zero(tangents):
         return value_by(rule, args, keywords), ZERO
     return transposed_rule(rule, args, tangents, keywords)
+
+
+def attempted(
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...] = (),
+) -> Both:
+    """`push`, but an exception is caught: the value is `Raised`."""
+    try:
+        return push(run, fn, ḟ, args, tangents, keywords)
+    except BaseException as error:
+        return caught(error, 1), ZERO
 
 
 def split_call(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
@@ -214,6 +233,7 @@ class Unknown:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refuse
     __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __neg__ = __getitem__ = refuse
     __len__ = __iter__ = __float__ = __complex__ = __array__ = refuse
+    __setitem__ = __contains__ = get = pop = copy = refuse
 
 
 def refuse_unknown(tangents: tuple[Any, ...]) -> None:
@@ -240,22 +260,30 @@ def opaque(
     """A callable that cannot be looked into: its result has no tangent that is known."""
     before = general.held_by((fn, *args))
     entering = not is_zero(ḟ) or not all_zero(tangents)
-    entering = entering or any([not is_zero(by_value(run, x, ZERO)) for x in (fn, *args)])
+    entering = entering or reached(run, (fn, *args))
     y = split_call(fn, args, keywords)
     for x, _ in general.changes(before):
         if not is_by_identity(x):
             raise errors.changed_in_place(fn, x)
-        if entering or not is_zero(by_value(run, x, ZERO)):
+        if entering or reached(run, (x,)):
             raise errors.no_rule(fn, args, reason=reason, why="which changes one of its arguments")
-    if not entering or not carries(y):
-        return y, ZERO
     for x, ẋ in zip(args, tangents, strict=True):
         if y is x:
             return y, ẋ
+    return y, unknown_tangent(run, fn, args, y, reason) if entering else ZERO
+
+
+def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: str = "") -> Any:
+    """The tangent of what a callable gave into which tangents have gone."""
+    if not carries(y):
+        return ZERO
     error = errors.no_rule(fn, args, reason=reason)
-    if type(y) is GeneratorType or holds_mutable(y):
+    if type(y) is GeneratorType or (isinstance(y, tuple) and holds_mutable(y)):
         raise error
-    return y, Unknown(error)
+    if holds_mutable(y):
+        set_tangents(run, y, Unknown(error))
+        return ZERO
+    return Unknown(error)
 
 
 def carries(y: Any) -> bool:
@@ -271,7 +299,7 @@ non_differentiable(carries)
 def try_forward_of(fn: FunctionType) -> tuple[FunctionType | None, str]:
     """The forward program of a function, or why there is none."""
     try:
-        return forward_of(fn, push), ""
+        return forward_of(fn, push, attempted), ""
     except errors.UnsupportedError as error:
         return None, str(error)
 

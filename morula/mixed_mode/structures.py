@@ -8,7 +8,7 @@ Tests: tests/mixed_mode/test_language.py
 
 import operator
 from collections import OrderedDict, defaultdict
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -331,6 +331,8 @@ def update(run: Pass, d: Any, args: Args, tangents: Args, keywords: Names) -> No
 
 def pairs_of(run: Pass, source: Any, ẋ: Any) -> list[tuple[Any, Any]]:
     """Keys and values, and their tangents, of what a dict is made from."""
+    if isinstance(source, MappingProxyType):
+        return [(pair, (ZERO, ZERO)) for pair in source.items()]
     if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
         return [((k, v), (ZERO, value_of(run, source, k))) for k, v in dict.items(source)]
     if hasattr(source, "keys"):
@@ -391,6 +393,31 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
         primitives.dict_merge(d, more, fn)  # raises
     update(run, d, (more,), tangents[1:2], ())
     return None, ZERO
+
+
+# -- sets ------------------------------------------------------------------------------------------
+
+
+def combination(fn: Any) -> Any:
+    """What gives a new set of the elements of others: each has the tangent of the first that has it."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not all(isinstance(x, (set, frozenset)) and type(x) in (set, frozenset) for x in args):
+            return NotImplemented
+        y = fn(*args)
+        held = {id(x): tangents_if_any(run, s) or {} for s in args for x in s}
+        for x in y:
+            set_value(run, y, x, held[id(x)].get(x, ZERO))
+        return y, ZERO
+
+    return meaning
+
+
+for _fn in (operator.or_, operator.and_, operator.sub, operator.xor):
+    pushes(_fn)(combination(_fn))
+    for _cls in (set, frozenset):
+        _name = f"__{_fn.__name__.rstrip('_')}__"
+        pushes(_cls.__dict__[_name])(combination(_fn))
 
 
 # -- calls with * and ** ---------------------------------------------------------------------------
@@ -526,4 +553,4 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return NotImplemented
 
 
-del _cls, _of, _meaning, _fn
+del _cls, _of, _meaning, _fn, _name

@@ -18,7 +18,8 @@ from morula.core import errors
 from morula.core.context import Reached
 from morula.core.cotangents import NONE, ZERO, Tangent, is_zero, project_to, unthunk
 from morula.core.extend import adjoint_object, non_differentiable
-from morula.core.traits import gradient_for, has_tangent, materialise, space_problem
+from morula.core.general import held_by
+from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, space_problem
 from morula.rules.boxes import captured_by
 from morula.rules.calls import entry
 from morula.rules.containers import lengthen, position
@@ -164,6 +165,29 @@ def all_zero(tangents: Any) -> bool:
 
 non_differentiable(holds_mutable, any_mutable, all_zero, is_zero)
 
+
+def reached(run: Pass, values: tuple[Any, ...]) -> bool:
+    """Can a tangent that is not zero be found by way of these values?"""
+    if not run.table:
+        return False
+    for x, _ in held_by(values):
+        tangents = tangents_if_any(run, x)
+        if tangents is not None and not is_empty(tangents):
+            return True
+    return any(not is_empty(tangents_if_any(run, x)) for x in values if isinstance(x, frozenset))
+
+
+def is_empty(tangents: Any) -> bool:
+    """Are the tangents of a mutable value all zero?"""
+    if tangents is None or isinstance(tangents, list):
+        return all_zero(tangents or ())
+    if isinstance(tangents, dict):
+        return all_zero(tangents.values())
+    return is_zero(getattr(tangents, "cotangent", 1.0))
+
+
+non_differentiable(reached)
+
 # -- between tables and values ---------------------------------------------------------------------
 
 
@@ -189,6 +213,7 @@ def by_value(run: Pass, x: Any, ẋ: Any, seen: frozenset[int] = frozenset()) ->
         return Tangent[FunctionType](fields) if fields else ZERO
     parts = x if isinstance(x, dict) else own_fields(x) if has_fields(type(x)) else {}
     fields = {k: by_value(run, v, (tangents or {}).get(k, ZERO), seen) for k, v in parts.items()}
+    fields.update({k: v for k, v in (tangents or {}).items() if k not in parts})
     fields = {k: v for k, v in fields.items() if not is_zero(v)}
     if not fields:
         return ZERO
@@ -301,7 +326,7 @@ class Held(Reached):
 
 def shown_to_user(run: Pass, y: Any, ẏ: Any) -> Any:
     """The tangent of an output as a user gets it: zeros of its own shape where nothing arrived."""
-    return gradient_for(y, ẏ, Held(run))
+    return gradient_for(on_entry(y, {}), ẏ, Held(run))
 
 
 def zeros_like(x: Any) -> Any:

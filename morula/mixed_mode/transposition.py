@@ -20,6 +20,7 @@ from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
     holds_mutable,
+    reached,
     set_tangents,
     tangents_if_any,
     zeros_like,
@@ -101,8 +102,24 @@ def transposed_call(
     after the call; the pullback brings them to the state before. In its transpose, the tangents
     before go in where the pullback left them, and come out, as those after, where it began.
     """
+    if nothing_enters(run, fn, ḟ, args, tangents):
+        return fn(*args[: len(args) - len(keywords)], **by_name(args, keywords)), ZERO
     with np.errstate(all="ignore"), context.isolated():
         return transpose_call(run, fn, ḟ, args, tangents, keywords)
+
+
+def nothing_enters(
+    run: Pass, fn: Any, ḟ: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> bool:
+    """Have the arguments no tangents, and is none of them a function, which may find others?"""
+    if not is_zero(ḟ) or not all_zero(tangents) or any([callable(x) for x in args]):
+        return False
+    return not reached(run, (fn, *args))
+
+
+def by_name(args: tuple[Any, ...], keywords: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments that are passed by keywords."""
+    return dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
 
 
 def transpose_call(
@@ -115,7 +132,7 @@ def transpose_call(
 ) -> tuple[Any, Any]:
     """The same, as differentiated code sees it."""
     n = len(args) - len(keywords)
-    named = dict(zip(keywords, args[n:], strict=True))
+    named = by_name(args, keywords)
     known = mutable((fn, *args))
     # By J of J, for the pullback is to be differentiated in its turn.
     (y, back), _ = general.call(general.call, fn, *args[:n], **named)
