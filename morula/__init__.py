@@ -22,6 +22,7 @@ from morula.core.errors import (
 from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
+from morula.mixed_mode import jvp, pushforward
 from morula.rules.checkpoints import checkpoint
 from morula.rules.diagnosis import debug_nans, why
 from morula.rules.implicit import fixed_point, implicit_rule
@@ -61,11 +62,13 @@ __all__ = [
     "ignore_derivatives",
     "implicit_rule",
     "isderiving",
+    "jvp",
     "nestlevel",
     "non_differentiable",
     "numeric_rule",
     "project_to",
     "pullback",
+    "pushforward",
     "ravel",
     "rrule",
     "scalar_rule",

@@ -35,6 +35,7 @@ from morula.core.extend import (
     ZERO,
     Calls,
     Tangent,
+    UnsupportedError,
     accumulate,
     add,
     adjoint_object,
@@ -89,6 +90,17 @@ def served(fn: Any) -> Resolver | None:
         return None
     expect_nothing()
     return found[1]
+
+
+def once(what: str) -> None:
+    """Stands in a rule that cannot be differentiated itself yet."""
+
+
+@serves(once)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    raise UnsupportedError(
+        f"{args[0]} in a derivative of a derivative cannot be differentiated yet"
+    )
 
 
 MISSING = type("Missing", (), {})()

@@ -23,7 +23,6 @@ from morula.core.extend import (
     ZERO,
     NoTangent,
     Tangent,
-    accumulate,
     adjoint_object,
     adjoint_of,
     call,
@@ -41,13 +40,12 @@ from morula.core.extend import (
 from morula.rules.arrays.flat import give_place
 from morula.rules.arrays.inplace import follow_item
 from morula.rules.arrays.memory import reading
-from morula.rules.boxes import Box, take
 from morula.rules.calls import MISSING, Back, entry, lookup, serves
 from morula.rules.containers import give_at
 from morula.rules.dicts import Key
 from morula.rules.generators import next_of, record_of, steps_of
 from morula.rules.numbers import Anything
-from morula.rules.objects import give
+from morula.rules.objects import give, take
 
 # -- where an item came from -----------------------------------------------------------------------
 
@@ -157,57 +155,99 @@ class Value(Origin):
 
     def deliver(self, c: Any) -> None:
         """Add the cotangent of the item."""
-        box = adjoint_of(self.step.place)
-        box.cotangent = accumulate(box.cotangent, c)
+        give(adjoint_of(self.step), VALUE, c)
+
+
+class Layered(Origin):
+    """An origin that was recorded while the code that records was differentiated in its turn.
+
+    `outer` is what the differentiating code knows of the item, `inner` what the differentiated one
+    does.
+    """
+
+    __slots__ = ("inner", "outer")
+
+    def __init__(self, outer: Origin, inner: Origin) -> None:
+        self.outer = outer
+        self.inner = inner
+
+    def deliver(self, c: Any) -> None:
+        """Add the cotangent of the item."""
+        self.outer.deliver(c)
+
+
+def inner_of(found: Any) -> Any:
+    """What differentiated code sees where the code that differentiates it sees this."""
+    if isinstance(found, list):
+        return [inner_of(o) for o in found]
+    if type(found) is Pieces:
+        return Pieces(inner_of(found.parts))
+    if type(found) is Layered:
+        return found.inner
+    return Unknown(found.step) if type(found) is Value else found
+
+
+def latest(fn: Any) -> Origin | None:
+    """Where a function that records within another got its latest value from."""
+    return fn.origins[-1] if isinstance(fn, Recorder) and fn.origins else None
 
 
 CONSTANT = Origin()
+VALUE = "value"  # in the table of a step: the cotangent of its value
+FUNCTION = "function"  # in the table of a recorder: the cotangent of its function
 
 # -- calls that iterators make ---------------------------------------------------------------------
 
 
 class Recording(threading.local):
-    """The steps recorded for the item that is being fetched in this thread, if any is."""
+    """The steps recorded for the item that is being fetched in this thread, if any is.
+
+    With them stand those of a fetch within which this one happens: the fetch of differentiated code.
+    """
 
     def __init__(self) -> None:
-        self.steps: list[Any] | None = None
+        self.now: Any = None
 
 
 _recording = Recording()
 
 
-def record(steps: list[Any] | None) -> list[Any] | None:
-    """Record steps here from now on; gives where they were recorded before."""
-    before = _recording.steps
-    _recording.steps = steps
+def record(steps: list[Any]) -> Any:
+    """Record steps here from now on; gives what `go_on` needs afterwards."""
+    before = _recording.now
+    _recording.now = steps, before
     return before
 
 
-non_differentiable(record)
+def pause(fn: Any) -> Any:
+    """Record nothing from now on, but for a function that records for the differentiated code."""
+    now = _recording.now
+    _recording.now = now[1] if now is not None and isinstance(fn, Recorder) else None
+    return now
 
 
-class Place:
-    """Where a cotangent comes together; apart from what it belongs to, which has attributes."""
+def go_on(before: Any) -> None:
+    """Record as before."""
+    _recording.now = before
 
-    __slots__ = ()
+
+non_differentiable(record, pause, go_on)
 
 
 class Step:
     """A call that was made to fetch an item."""
 
-    __slots__ = ("back", "origins", "place", "recorder")
+    __slots__ = ("back", "origins", "recorder")
 
     def __init__(self, back: Back, origins: list[Origin], recorder: Any) -> None:
         self.back = back
         self.origins = origins
-        self.place = Place()  # of the cotangent of the value
         self.recorder = recorder
 
     def pull_back(self) -> None:
         """From the cotangent of the value to those of what it was made from."""
-        f̄, *cotangents = self.back(take(adjoint_of(self.place)))
-        box = adjoint_of(self.recorder.place)
-        box.cotangent = accumulate(box.cotangent, f̄)
+        f̄, *cotangents = self.back(take(adjoint_of(self), VALUE))
+        give(adjoint_of(self.recorder), FUNCTION, f̄)
         for i in reversed(range(len(self.origins))):
             self.origins[i].deliver(cotangents[i])
 
@@ -215,29 +255,33 @@ class Step:
 class Recorder:
     """A function as map, filter and their like call it: what it does is recorded."""
 
-    __slots__ = ("fn", "iterators", "origins", "place")
+    __slots__ = ("fn", "iterators", "origins")
 
     def __init__(self, fn: Any, iterators: tuple[Any, ...]) -> None:
         self.fn = fn
         self.iterators = iterators
         self.origins: list[Origin] = []  # of the latest values
-        self.place = Place()  # of the cotangent of the function
 
     def __call__(self, *items: Any) -> Any:
         """The value, recorded unless a compiled function takes it."""
-        steps = record(None)
-        if steps is None:
+        now = pause(self.fn)
+        if now is None:
             return self.fn(*items)
         y, back = call(self.fn, *items)
-        record(steps)
+        go_on(now)
         step = Step(back, origins_of(self.iterators, items), self)
-        steps.append(step)
+        now[0].append(step)
         self.keep(y, items, step)
         return y
 
     def keep(self, y: Any, items: tuple[Any, ...], step: Step) -> None:
         """Remember where the value came from."""
-        self.origins.append(Value(step))
+        self.note(Value(step))
+
+    def note(self, found: Origin) -> None:
+        """Remember an origin, and what a recorder within this one knows."""
+        inner = latest(self.fn)
+        self.origins.append(found if inner is None else Layered(found, inner))
 
 
 class Predicate(Recorder):
@@ -248,7 +292,7 @@ class Predicate(Recorder):
     def keep(self, y: Any, items: tuple[Any, ...], step: Step) -> None:
         """Remember where an accepted item came from."""
         if y:
-            self.origins.append(step.origins[0])
+            self.note(step.origins[0])
 
 
 class Noted:
@@ -273,11 +317,6 @@ class Noted:
         if self.kind == "items":
             return Pieces([of_key, of_value])
         return of_key if self.kind == "keys" else of_value
-
-
-@adjoint_object.register
-def _(x: Place) -> Box:
-    return Box()
 
 
 class Indexed:
@@ -327,7 +366,12 @@ def origins_of(iterators: tuple[Any, ...], items: tuple[Any, ...], skip: int = 0
     return found
 
 
-non_differentiable(origin, origins_of)
+non_differentiable(latest, inner_of)
+
+
+@serves(origin, origins_of)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return inner_of(fn(*args)), lambda ȳ: (NONE,) * (1 + len(args))
 
 
 def originates(*types: type) -> Any:
@@ -462,7 +506,7 @@ for _type in (*{*ORIGINS} - _OF_ARRAYS, type(iter({}.values())), type(reversed({
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(args) == 2:
         recorder = Recorder(args[0], ())
-        return iter(recorder, args[1]), lambda ȳ: (NONE, take(adjoint_of(recorder.place)), NONE)
+        return iter(recorder, args[1]), lambda ȳ: (NONE, take(adjoint_of(recorder), FUNCTION), NONE)
     (xs,) = args
     y, back = iterator_of(xs)
     return y, lambda ȳ: (NONE, back())
@@ -487,7 +531,7 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
         return noted(xs, iter), nothing
     if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
         indexed = Indexed(xs)
-        return iter(indexed), lambda: take(adjoint_of(indexed.recorder.place))
+        return iter(indexed), lambda: take(adjoint_of(indexed.recorder), FUNCTION)
     return iter(xs), nothing
 
 
@@ -572,7 +616,7 @@ def fetch(iterator: Any) -> tuple[Any, list[Any]]:
     steps: list[Any] = []
     before = record(steps)
     item = next(iterator, primitives.DONE)
-    record(before)
+    go_on(before)
     return item, steps
 
 
@@ -687,7 +731,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def map_pullback(ȳ: Any) -> tuple[Any, ...]:
         bars = back()
-        return (NONE, take(adjoint_of(recorder.place)), *bars, *[NONE] * len(kwargs))
+        return (NONE, take(adjoint_of(recorder), FUNCTION), *bars, *[NONE] * len(kwargs))
 
     return y, map_pullback
 
@@ -698,7 +742,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     iterators, back = sources_of((xs,))
     recorder = Predicate(bool if fn is None else fn, iterators)
     y = filter(recorder, *iterators)
-    return y, lambda ȳ: (NONE, take(adjoint_of(recorder.place)), *back())
+    return y, lambda ȳ: (NONE, take(adjoint_of(recorder), FUNCTION), *back())
 
 
 @serves(reversed)
@@ -721,7 +765,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
         indexed = Indexed(xs)
         y = reversed(indexed)
-        return y, lambda ȳ: (NONE, take(adjoint_of(indexed.recorder.place)))
+        return y, lambda ȳ: (NONE, take(adjoint_of(indexed.recorder), FUNCTION))
     return reversed(xs), lambda ȳ: (NONE, ZERO)
 
 

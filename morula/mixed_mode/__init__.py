@@ -1,0 +1,24 @@
+"""Forward mode, and what combines the modes: Jacobians, Hessians, Taylor series."""
+
+from morula.mixed_mode import (
+    attributes,
+    calls,
+    generators,
+    iteration,
+    meta,
+    steering,
+    structures,
+)
+from morula.mixed_mode.pushforward import jvp, pushforward
+
+__all__ = [
+    "attributes",
+    "calls",
+    "generators",
+    "iteration",
+    "jvp",
+    "meta",
+    "pushforward",
+    "steering",
+    "structures",
+]

@@ -1,0 +1,447 @@
+"""Forward mode of attributes, operators of user's classes, copies.
+
+The tangents of an object stand in a table by the names of its attributes; properties, descriptors,
+`__getattr__` and operator methods are calls of Python functions, found as in reverse mode.
+Tests: tests/mixed_mode/test_language.py
+"""
+
+import copy
+import operator
+from collections.abc import Callable
+from enum import Enum
+from functools import cached_property, partial
+from threading import local
+from types import (
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
+from typing import Any
+
+import numpy as np
+
+from morula.core import errors
+from morula.core.cotangents import ZERO, is_zero
+from morula.core.registry import non_differentiable
+from morula.mixed_mode.calls import Args, Names, compiled
+from morula.mixed_mode.push import Both, push, pushes, split_call
+from morula.mixed_mode.tangents import (
+    Pass,
+    all_zero,
+    set_tangents,
+    set_value,
+    tangents_if_any,
+    value_of,
+)
+from morula.mixed_mode.transposition import transposed_attribute
+from morula.rules import builtins as of_builtins
+from morula.rules import objects, operators
+from morula.rules.calls import CONTAINERS, MISSING, entry, lookup, part
+from morula.rules.objects import is_by_identity
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def table_owner(x: Any) -> Any:
+    """By what the tangents of the attributes of an object are found."""
+    return x.__dict__ if isinstance(x, CONTAINERS) else x
+
+
+non_differentiable(table_owner)
+
+
+def own(run: Pass, x: Any, name: str) -> Any:
+    """The tangent of an attribute that an object itself holds."""
+    return value_of(run, table_owner(x), name) if is_by_identity(x) else ZERO
+
+
+@pushes(getattr)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    x, name, *default = args
+    if not default:
+        return attribute(run, x, tangents[0], name)
+    found = attribute_or_none(run, x, tangents[0], name)
+    return (default[0], tangents[2]) if found is None else found
+
+
+def attribute_or_none(run: Pass, x: Any, ẋ: Any, name: str) -> Any:
+    """`x.name` and its tangent, or None."""
+    try:
+        return attribute(run, x, ẋ, name)
+    except AttributeError:
+        return None
+
+
+def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
+    """`x.name` and its tangent."""
+    cls = type(x)
+    rule = objects.attribute_rule(cls, name)
+    if rule is not None:
+        return getattr(x, name), transposed_attribute(rule, x, ẋ)
+    if isinstance(x, type):
+        return class_attribute(run, x, name)
+    if isinstance(x, ModuleType):
+        return getattr(x, name), value_of(run, x, name)
+    if cls is super:
+        return super_attribute(run, x, ẋ, name)
+    if isinstance(x, Enum) and type(lookup(cls, name)) is not FunctionType:
+        return getattr(x, name), ZERO
+    custom = lookup(cls, "__getattribute__")
+    hook = lookup(cls, "__getattr__")
+    if hook is MISSING:
+        return through(run, custom, x, ẋ, name)
+    found = through_or_none(run, custom, x, ẋ, name)
+    return push(run, hook, ZERO, (x, name), (ẋ, ZERO)) if found is None else found
+
+
+def through(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Both:
+    """`x.name` by the `__getattribute__` of the class."""
+    if type(custom) is FunctionType:
+        return push(run, custom, ZERO, (x, name), (ẋ, ZERO))
+    if type(x) is MethodType:
+        return getattr(x, name), ẋ if name == "__self__" else ZERO
+    if type(x) is partial and name in ("func", "args", "keywords"):
+        return getattr(x, name), part(ẋ, name)
+    if type(x) is local:
+        return getattr(x, name), unknown(x, ẋ, name)
+    return plain_attribute(run, x, ẋ, name)
+
+
+def through_or_none(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Any:
+    """The same, or None: then `__getattr__` is asked."""
+    try:
+        return through(run, custom, x, ẋ, name)
+    except AttributeError:
+        return None
+
+
+@pushes(object.__getattribute__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return plain_attribute(run, args[0], tangents[0], args[1])
+
+
+def unknown(x: Any, ẋ: Any, name: str) -> Any:
+    """The tangent of an attribute of a compiled object: an error if there may be one."""
+    if is_zero(ẋ):
+        return ZERO
+    raise errors.no_rule(getattr, (x, name), reason=f"for the attribute {name!r}")
+
+
+def plain_attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
+    """`object.__getattribute__(x, name)`, step by step."""
+    cls = type(x)
+    found = lookup(cls, name)
+    kind = type(found)
+    if found is MISSING:
+        return object.__getattribute__(x, name), own(run, x, name)
+    if kind is property and found.fget is not None:
+        return push(run, found.fget, ZERO, (x,), (ẋ,))
+    if kind is GetSetDescriptorType or kind is MemberDescriptorType:
+        return compiled_attribute(run, x, ẋ, name, kind)
+    if kind is cached_property:
+        return cached_attribute(run, x, ẋ, name, found)
+    if kind is objects._NAMED_FIELD and isinstance(x, tuple):
+        i = found.__reduce__()[1][0]
+        return x[i], entry(ẋ, i)
+    get = lookup(kind, "__get__")
+    if type(get) is FunctionType and (objects.is_data(kind) or not objects.holds(x, name)):
+        return push(run, get, ZERO, (found, x, cls), (ZERO, ẋ, ZERO))
+    y = object.__getattribute__(x, name)
+    if objects.is_bound(y, x):
+        return y, ẋ
+    if (y is found and not objects.holds(x, name)) or kind in (staticmethod, classmethod):
+        return y, class_attribute(run, cls, name)[1]
+    if get is not MISSING and not objects.holds(x, name):
+        return y, unknown(x, ẋ, name)
+    return y, own(run, x, name)
+
+
+def compiled_attribute(run: Pass, x: Any, ẋ: Any, name: str, kind: type) -> Both:
+    """A slot, `__dict__`, or an attribute of a compiled class."""
+    if name == "__dict__":
+        return objects.expose(x), ZERO
+    y = object.__getattribute__(x, name)
+    if name in objects.CONSTANT_ATTRIBUTES:
+        return y, ZERO
+    if kind is MemberDescriptorType or isinstance(x, BaseException):
+        return y, own(run, x, name)
+    return y, unknown(x, ẋ, name)
+
+
+def cached_attribute(run: Pass, x: Any, ẋ: Any, name: str, found: Any) -> Both:
+    """A `functools.cached_property`: computed once, then an attribute of the object."""
+    if objects.holds(x, name):
+        return object.__getattribute__(x, name), own(run, x, name)
+    y, ẏ = push(run, found.func, ZERO, (x,), (ẋ,))
+    x.__dict__[name] = y
+    set_value(run, table_owner(x), name, ẏ)
+    return y, ẏ
+
+
+def class_attribute(run: Pass, cls: type, name: str) -> Both:
+    """An attribute of a class."""
+    if name == "__dict__":
+        return cls.__dict__, ZERO
+    y = getattr(cls, name)
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return y, value_of(run, base, name)
+    return y, ZERO
+
+
+def super_attribute(run: Pass, s: Any, ẋ: Any, name: str) -> Both:
+    """`super().name`; the tangent of a method is that of the object."""
+    obj, cls = s.__self__, s.__self_class__
+    mro = cls.__mro__
+    for base in mro[mro.index(s.__thisclass__) + 1 :]:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            if type(found) is property and not isinstance(obj, type):
+                return push(run, found.fget, ZERO, (obj,), (ẋ,))
+            break
+    return getattr(s, name), ẋ
+
+
+@pushes(super)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return super(*args), tangents[-1] if args else ZERO
+
+
+@pushes(vars)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    (x,) = args
+    return (vars(x) if isinstance(x, (type, ModuleType)) else objects.expose(x)), ZERO
+
+
+# -- setting and deleting --------------------------------------------------------------------------
+
+
+@pushes(setattr)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    custom = lookup(type(args[0]), "__setattr__")
+    if type(custom) is FunctionType:
+        return push(run, custom, ZERO, args, tangents)[0], ZERO
+    return set_attribute(run, args, tangents, setattr)
+
+
+def _setter(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return set_attribute(run, args, tangents, fn)
+
+
+for _fn in (object.__setattr__, type.__setattr__, ModuleType.__setattr__):
+    _setter(_fn)
+
+
+def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
+    """`x.name = value`."""
+    x, name, value = args
+    found = lookup(type(x), name)
+    kind = type(found)
+    if kind is property and found.fset is not None:
+        push(run, found.fset, ZERO, (x, value), (tangents[0], tangents[2]))
+        return None, ZERO
+    method = MISSING if found is MISSING else lookup(kind, "__set__")
+    if type(method) is FunctionType:
+        push(run, method, ZERO, (found, x, value), (ZERO, tangents[0], tangents[2]))
+        return None, ZERO
+    if isinstance(x, np.ndarray):
+        raise errors.changed_in_place(store, x)
+    if isinstance(x, (type, ModuleType)):
+        objects.assign(x, name)
+    store(x, name, value)
+    if is_by_identity(x):
+        set_value(run, table_owner(x), name, tangents[2])
+    elif not is_zero(tangents[2]):
+        raise errors.no_rule(store, args)
+    return None, ZERO
+
+
+@pushes(delattr)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    custom = lookup(type(args[0]), "__delattr__")
+    if type(custom) is FunctionType:
+        return push(run, custom, ZERO, args, tangents)
+    return delete_attribute(run, args[0], args[1], delattr)
+
+
+@pushes(object.__delattr__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return delete_attribute(run, args[0], args[1], object.__delattr__)
+
+
+def delete_attribute(run: Pass, x: Any, name: str, delete: Any) -> Both:
+    """`del x.name`."""
+    found = lookup(type(x), name)
+    if type(found) is property and found.fdel is not None:
+        return push(run, found.fdel, ZERO, (x,), (ZERO,))
+    delete(x, name)
+    if is_by_identity(x):
+        set_value(run, table_owner(x), name, ZERO)
+    return None, ZERO
+
+
+# -- the operators of classes that define them in Python -------------------------------------------
+
+PLAIN = (int, float, complex, np.ndarray, np.generic, str, list, tuple, dict, set, type)
+
+
+def binary_operator(op: Any) -> Callable[..., Any]:
+    """`a op b` where at least one of the classes says in Python what it is."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if type(args[0]) in PLAIN and type(args[1]) in PLAIN:
+            return NotImplemented
+        methods = objects.attempts(op, *args)
+        if not any([objects.is_python(m) for m, _ in methods]):
+            return NotImplemented
+        for method, swapped in methods:
+            values, dots = (args[::-1], tangents[::-1]) if swapped else (args, tangents)
+            y, ẏ = push(run, method, ZERO, values, dots)
+            if objects.is_implemented(y):
+                return y, ẏ
+        kinds = f"{type(args[0]).__name__!r} and {type(args[1]).__name__!r}"
+        raise TypeError(f"unsupported operand type(s) for {objects.SIGNS[op.__name__]}: {kinds}")
+
+    return meaning
+
+
+def unary_operator(op: Any) -> Callable[..., Any]:
+    """`-a` and the like, by the method of the class."""
+    names = operators.METHODS.get(op) or of_builtins.METHODS[op]
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not args or type(args[0]) in PLAIN:
+            return NotImplemented
+        for name in names:
+            if name is not None and objects.is_python(lookup(type(args[0]), name)):
+                return push(run, lookup(type(args[0]), name), ZERO, args, tangents, keywords)
+        return NotImplemented
+
+    return meaning
+
+
+for _op, _methods in operators.METHODS.items():
+    _kind = unary_operator if _methods[1] is None else binary_operator
+    pushes(_op)(_kind(_op))
+for _op in (abs, float, complex, round):
+    pushes(_op)(unary_operator(_op))
+
+
+@pushes(pow)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) == 2 and not keywords:
+        return push(run, operator.pow, ZERO, args, tangents)
+    return NotImplemented
+
+
+@pushes(divmod)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    for method, i, j in (("__divmod__", 0, 1), ("__rdivmod__", 1, 0)):
+        found = lookup(type(args[i]), method)
+        if objects.is_python(found):
+            values, dots = (args[i], args[j]), (tangents[i], tangents[j])
+            y, ẏ = push(run, found, ZERO, values, dots)
+            if objects.is_implemented(y):
+                return y, ẏ
+    return NotImplemented
+
+
+def array_operator(op: Any, swapped: bool) -> Callable[..., Any]:
+    """`np.ndarray.__add__` and the like: the operator."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if keywords or not all(isinstance(a, objects.ARRAY_LIKE) for a in args):
+            return NotImplemented
+        if swapped:
+            args, tangents = args[::-1], tangents[::-1]
+        return push(run, op, ZERO, args, tangents)
+
+    return meaning
+
+
+for _op, _methods in operators.METHODS.items():
+    for _cls in (np.ndarray, np.generic):
+        for _name, _swapped in ((_methods[0], False), (_methods[1], True)):
+            if _name in _cls.__dict__ and not (_swapped and _methods[2]):
+                pushes(_cls.__dict__[_name])(array_operator(_op, _swapped))  # type: ignore[index]
+
+
+@pushes(operator.delitem)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    method = lookup(type(args[0]), "__delitem__")
+    if type(method) is FunctionType:
+        return push(run, method, ZERO, args, tangents)
+    return NotImplemented
+
+
+# -- exceptions, namespaces, copies ----------------------------------------------------------------
+
+
+def _exception(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        split_call(fn, args, keywords)
+        if not all_zero(tangents[1:]):
+            set_value(run, args[0], "args", tuple(tangents[1 : len(args) - len(keywords)]))
+        return None, ZERO
+
+
+_initialisers = {
+    id(cls.__dict__["__init__"]): cls.__dict__["__init__"]
+    for cls in objects.EXCEPTIONS
+    if "__init__" in cls.__dict__
+}
+for _fn in _initialisers.values():
+    _exception(_fn)
+
+
+@pushes(SimpleNamespace)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) > len(keywords):
+        return compiled(run, SimpleNamespace, ZERO, args, tangents, keywords)
+    y = split_call(SimpleNamespace, args, keywords)
+    for name, ẋ in zip(keywords, tangents, strict=True):
+        set_value(run, y, name, ẋ)
+    return y, ZERO
+
+
+@pushes(copy.copy)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    (x,) = args
+    method = lookup(type(x), "__copy__")
+    if type(method) is FunctionType:
+        return push(run, method, ZERO, args, tangents)
+    y = copy.copy(x)
+    if y is not x and is_by_identity(x):
+        copy_tangents(run, x, y)
+        return y, ZERO
+    return y, tangents[0]
+
+
+@pushes(copy.deepcopy)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    x = args[0]
+    method = lookup(type(x), "__deepcopy__")
+    if type(method) is FunctionType:
+        memo = args[1] if len(args) > 1 else {}
+        return push(run, method, ZERO, (x, memo), (tangents[0], ZERO))
+    pairs: list[tuple[Any, Any]] = []
+    y = objects.deep_copy(x, pairs)
+    for old, new in pairs:
+        copy_tangents(run, old, new)
+    return y, tangents[0]
+
+
+def copy_tangents(run: Pass, old: Any, new: Any) -> None:
+    """A copy has the tangents of the original."""
+    tangents = tangents_if_any(run, old)
+    if tangents:
+        set_tangents(run, new, tangents.copy())
+
+
+del _op, _methods, _kind, _cls, _name, _swapped, _fn

@@ -1,0 +1,332 @@
+"""Forward mode of calls: what calling each kind of callable does to tangents.
+
+The kinds are those of morula/rules/calls.py: a bound method is its function with the object first,
+a class makes its object by its `__new__` and `__init__`, a partial adds arguments. The tangent of a
+bound method is that of its object, the tangent of a partial is `Tangent[partial](func=…, args=…)`.
+Tests: tests/mixed_mode/test_language.py
+"""
+
+import functools
+import operator
+from functools import partial
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    GenericAlias,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from morula.core import errors
+from morula.core.callables import Calls
+from morula.core.cotangents import ZERO, Tangent, is_zero
+from morula.mixed_mode.push import (
+    Both,
+    opaque,
+    push,
+    pushes,
+    pushes_type,
+    python_function,
+    split_call,
+    unknown_tangent,
+)
+from morula.mixed_mode.tangents import (
+    Pass,
+    all_zero,
+    holds_mutable,
+    item_of,
+    set_all,
+    set_tangents,
+    set_value,
+    tangents_if_any,
+    together,
+    value_of,
+)
+from morula.mixed_mode.transposition import transposed_call
+from morula.rules import calls as reverse
+from morula.rules.calls import entry, lookup, part, served
+
+_T = TypeVar("_T")
+Args = tuple[Any, ...]
+Names = tuple[str, ...]
+
+# -- compiled callables ----------------------------------------------------------------------------
+
+
+def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    """A callable that cannot be looked into; what only moves the items of a list is followed."""
+    before = [] if keywords else reverse.copies(args)
+    lists = [(x, old) for x, old in before if isinstance(x, list)]
+    if not lists:
+        return opaque(run, fn, ḟ, args, tangents, keywords)
+    (xs, _), *_ = lists
+    old = tangents_if_any(run, xs)
+    reaches = any([not is_zero(ẋ) for ẋ in tangents]) or old
+    if not reaches:
+        return opaque(run, fn, ḟ, args, tangents, keywords)
+    set_tangents(run, xs, [])  # so that `opaque` sees no tangent enter, and none change
+    try:
+        y = fn(*args)
+    finally:
+        set_tangents(run, xs, old or [])
+    changed = reverse.changes(before)
+    if not changed:
+        return y, unknown_tangent(run, fn, args, y)
+    moved = reverse.moves(before, changed, args, y)
+    if moved is None:
+        raise errors.no_rule(fn, args, why="which changes a list that has tangents")
+    _, places, _, place = moved
+    found = [item_of(old, i) if i >= 0 else tangents[i] for i in places]
+    set_all(run, xs, found)
+    if place is None:
+        return y, ZERO
+    return y, item_of(old, place) if place >= 0 else tangents[place]
+
+
+@pushes_type(BuiltinFunctionType)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    if served(fn) is not None:
+        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+    descriptor = reverse.unbound(fn)
+    if descriptor is None:
+        return compiled(run, fn, ḟ, args, tangents, keywords)
+    return push(run, descriptor, ZERO, (fn.__self__, *args), (ḟ, *tangents), keywords)
+
+
+@pushes_type(MethodWrapperType)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    method = vars(fn.__objclass__)[fn.__name__]
+    return push(run, method, ZERO, (fn.__self__, *args), (ḟ, *tangents), keywords)
+
+
+@pushes_type(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    if served(fn) is not None:
+        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+    return compiled(run, fn, ḟ, args, tangents, keywords)
+
+
+@pushes_type(type(np.sum))
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    if served(fn) is not None:
+        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+    body = fn._implementation
+    if type(body) is FunctionType and not any(
+        hasattr(type(a), "__array_function__") and not isinstance(a, np.ndarray) for a in args
+    ):
+        return push(run, body, ZERO, args, tangents, keywords)
+    return compiled(run, fn, ḟ, args, tangents, keywords)
+
+
+# -- Python functions, methods, callable objects ---------------------------------------------------
+
+
+@pushes_type(FunctionType)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    if served(fn) is not None:
+        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+    family = fn.__dict__.get("__morula__")
+    if family is not None:
+        return gradient_function(run, fn, family, args, tangents, keywords)
+    if fn.__code__ is reverse._SINGLE_DISPATCH and args:
+        chosen = reverse.implementation(fn, type(args[0]))
+        return push(run, chosen, ZERO, args, tangents, keywords)
+    return python_function(run, fn, ḟ, args, tangents, keywords)
+
+
+def gradient_function(
+    run: Pass, fn: Any, family: Any, args: Args, tangents: Args, keywords: Names
+) -> Both:
+    """What `grad` or `value_and_grad` gave: by the general path, whatever was compiled for it."""
+    if isinstance(family, Calls):
+        return push(run, family.general, ZERO, args, tangents, keywords)
+    f = fn.__wrapped__
+    n = len(args) - len(keywords)
+    names = f.__code__.co_varnames[n : f.__code__.co_argcount]
+    if {*keywords} != {*names[: len(keywords)]}:
+        return opaque(run, fn, ZERO, args, tangents, keywords)
+    order = [n + keywords.index(name) for name in names[: len(keywords)]]
+    values = (*args[:n], *[args[i] for i in order])
+    dots = (*tangents[:n], *[tangents[i] for i in order])
+    return push(run, family.general, ZERO, (f, values, {}), (ZERO, together(dots), ZERO))
+
+
+@pushes_type(MethodType)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    return push(run, fn.__func__, ZERO, (fn.__self__, *args), (ḟ, *tangents), keywords)
+
+
+@pushes_type(staticmethod)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    return push(run, fn.__func__, ZERO, args, tangents, keywords)
+
+
+@pushes_type(object)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    if served(fn) is not None:
+        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+    method = lookup(type(fn), "__call__")
+    if type(method) is FunctionType:
+        return push(run, method, ZERO, (fn, *args), (ḟ, *tangents), keywords)
+    if type(method) is staticmethod:
+        return push(run, method.__func__, ZERO, args, tangents, keywords)
+    return compiled(run, fn, ḟ, args, tangents, keywords)
+
+
+# -- classes ---------------------------------------------------------------------------------------
+
+
+@pushes_type(type)
+def construct(run: Pass, cls: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    """A class: its metaclass decides, `type` makes an instance."""
+    if served(cls) is not None:
+        return transposed_call(run, cls, ḟ, args, tangents, keywords)
+    of_metaclass = lookup(type(cls), "__call__")
+    if type(of_metaclass) is FunctionType:
+        return push(run, of_metaclass, ZERO, (cls, *args), (ZERO, *tangents), keywords)
+    return instance(run, cls, args, tangents, keywords)
+
+
+@pushes(type.__call__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return instance(run, args[0], args[1:], tangents[1:], keywords)
+
+
+def instance(run: Pass, cls: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    """`type.__call__`: `__new__`, then `__init__` on what it made."""
+    new, initialise = lookup(cls, "__new__"), lookup(cls, "__init__")
+    new = new.__func__ if type(new) is staticmethod else new
+    plain_new, plain_initialise = new is object.__new__, initialise is object.__init__
+    if plain_new and plain_initialise:
+        return split_call(cls, args, keywords), ZERO
+    obj: Any
+    ȯbj: Any = ZERO
+    if plain_new:
+        obj = object.__new__(cls)
+    elif type(new) is FunctionType or cls.__flags__ & reverse.HEAP_TYPE:
+        obj, ȯbj = push(run, new, ZERO, (cls, *args), (ZERO, *tangents), keywords)
+    else:
+        return compiled(run, cls, ZERO, args, tangents, keywords)
+    if isinstance(obj, cls):
+        initialise = lookup(type(obj), "__init__")
+        if initialise is not object.__init__:
+            nothing, _ = push(run, initialise, ZERO, (obj, *args), (ȯbj, *tangents), keywords)
+            if nothing is not None:
+                raise TypeError(f"__init__() should return None, not {type(nothing).__name__!r}")
+    return obj, ȯbj
+
+
+@pushes_type(type(Generic[_T]), GenericAlias)  # type: ignore[index]
+def generic_alias(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    """`Box[float](…)`: an instance of the class."""
+    y, ẏ = push(run, fn.__origin__, ZERO, args, tangents, keywords)
+    reverse.remember_class(y, fn)
+    return y, ẏ
+
+
+@pushes(type(Generic[_T]).__call__)  # type: ignore[index]
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return generic_alias(run, args[0], ZERO, args[1:], tangents[1:], keywords)
+
+
+def _new_number(kind: Any) -> Any:
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+        _, ẏ = push(run, kind, ZERO, args[1:], tangents[1:], keywords)
+        return split_call(kind.__new__, args, keywords), ẏ
+
+    return meaning
+
+
+for _kind in (float, complex):
+    pushes(_kind.__new__)(_new_number(_kind))
+del _kind
+
+# -- functools, operator ---------------------------------------------------------------------------
+
+
+@pushes(partial)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    y = split_call(partial, args, keywords)
+    n = len(args) - len(keywords)
+    inner, ḟ = args[0], tangents[0]
+    given = list(tangents[1:n])
+    for name, ẋ in zip(keywords, tangents[n:], strict=True):
+        set_value(run, y.keywords, name, ẋ)
+    if type(inner) is partial:  # flattened by CPython
+        given = [entry(part(ḟ, "args"), i) for i in range(len(inner.args))] + given
+        for name in inner.keywords:
+            if name not in keywords:
+                set_value(run, y.keywords, name, value_of(run, inner.keywords, name))
+        ḟ = part(ḟ, "func")
+    fields = {}
+    if not is_zero(ḟ):
+        fields["func"] = ḟ
+    if not all_zero(given):
+        fields["args"] = tuple(given)
+    return y, Tangent[partial](fields) if fields else ZERO
+
+
+@pushes_type(partial)
+def _(run: Pass, p: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    n = len(args) - len(keywords)
+    named = {k: (v, value_of(run, p.keywords, k)) for k, v in p.keywords.items()}
+    named.update(zip(keywords, zip(args[n:], tangents[n:], strict=True), strict=True))
+    given = part(ḟ, "args")
+    values = (*p.args, *args[:n], *[v for v, _ in named.values()])
+    dots = (*[entry(given, i) for i in range(len(p.args))], *tangents[:n])
+    dots = (*dots, *[ẋ for _, ẋ in named.values()])
+    return push(run, p.func, part(ḟ, "func"), values, dots, tuple(named))
+
+
+@pushes_type(type(functools.lru_cache(abs)))
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    y = split_call(fn, args, keywords)
+    if all_zero(tangents):
+        return y, ZERO
+    if holds_mutable(y):
+        raise errors.no_rule(fn, args, reason="it keeps a mutable result for later calls")
+    again, ẏ = push(run, fn.__wrapped__, ZERO, args, tangents, keywords)
+    if not reverse.is_same(y, again):
+        raise errors.no_rule(fn, args, reason="it gives another result than the one in its cache")
+    return y, ẏ
+
+
+def getters(run: Pass, get: Any, x: Any, ẋ: Any, keys: Any) -> Both:
+    """One thing got from `x`, or a tuple of several."""
+    pairs = [push(run, get, ZERO, (x, key), (ẋ, ZERO)) for key in keys]
+    if len(pairs) == 1:
+        return pairs[0]
+    return tuple([y for y, _ in pairs]), together([ẏ for _, ẏ in pairs])
+
+
+@pushes_type(operator.itemgetter)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    return getters(run, operator.getitem, args[0], tangents[0], fn.__reduce__()[1])
+
+
+@pushes_type(operator.attrgetter)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    return getters(run, reverse.attribute_path, args[0], tangents[0], fn.__reduce__()[1])
+
+
+@pushes(operator.methodcaller)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    n = len(args) - len(keywords)
+    fields = dict(zip([*range(n - 1), *keywords], tangents[1:], strict=True))
+    fields = {k: ẋ for k, ẋ in fields.items() if not is_zero(ẋ)}
+    y = split_call(operator.methodcaller, args, keywords)
+    return y, Tangent[operator.methodcaller](fields) if fields else ZERO
+
+
+@pushes_type(operator.methodcaller)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    name, given, named = reverse.parts_of(fn)
+    method, ṁethod = push(run, getattr, ZERO, (args[0], name), (tangents[0], ZERO))
+    dots = [part(ḟ, k) for k in (*range(len(given)), *named)]
+    return push(run, method, ṁethod, (*given, *named.values()), tuple(dots), tuple(named))

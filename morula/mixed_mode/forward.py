@@ -1,0 +1,157 @@
+"""The forward transform: a function in SSA form -> the same function with its tangents alongside.
+
+Every call `y = f(x)` becomes `y, ẏ = push(run, f, ḟ, (x,), (ẋ,))`; a parameter of a block gets a
+second one for its tangent. What is known to be constant stays a plain call. `push` decides what a
+call means when it happens; nothing is known here of values.
+"""
+
+from __future__ import annotations
+
+import operator
+from types import CodeType, FunctionType
+from typing import Any
+
+from morula.core.bytecode.lower import as_written, lower
+from morula.core.cotangents import ZERO
+from morula.core.emit import emit
+from morula.core.general import _is_plain
+from morula.core.ir import IR, Branch, Call, Const, Operand, Var
+from morula.core.primitives import build_tuple, unpack
+from morula.core.registry import is_constant
+from morula.core.verify import checked
+
+_codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
+_binders: dict[int, tuple[CodeType, CodeType]] = {}
+STRUCTURAL_ZERO = Const(ZERO)
+
+
+def forward_of(fn: FunctionType, push: Any, attempt: Any) -> FunctionType:
+    """The function of the pass, the parameters and their tangents that gives y and ẏ.
+
+    `push` is what calls become; `attempt` is the same for calls in a protected region.
+    """
+    key = (id(fn.__code__), id(fn.__globals__))
+    found = _codes.get(key)
+    if found is None:
+        code = transform(fn.__code__, fn.__globals__, push, attempt)
+        found = _codes[key] = (fn.__code__, code)
+    return FunctionType(found[1], fn.__globals__, fn.__name__, None, fn.__closure__)
+
+
+def binder_of(fn: FunctionType) -> FunctionType:
+    """The function with the signature of `fn` that gives the tuple of its parameters."""
+    found = _binders.get(id(fn.__code__))
+    if found is None:
+        found = _binders[id(fn.__code__)] = (fn.__code__, binder(fn.__code__))
+    new = FunctionType(found[1], fn.__globals__, fn.__name__, fn.__defaults__, None)
+    new.__kwdefaults__ = fn.__kwdefaults__
+    new.__qualname__ = fn.__qualname__
+    return new
+
+
+def count_of_parameters(code: CodeType) -> int:
+    """All parameters of a function, `*args` and `**kwargs` among them."""
+    stars = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return code.co_argcount + code.co_kwonlyargcount + stars
+
+
+def binder(code: CodeType) -> CodeType:
+    """Code with a signature that returns the tuple of the parameters."""
+    ir = IR(code.co_name, code.co_filename)
+    entry = ir.block()
+    entry.params = [ir.var(name) for name in code.co_varnames[: count_of_parameters(code)]]
+    out = ir.var()
+    entry.calls = [Call(out, Const(build_tuple), entry.params)]
+    entry.branches = [Branch(None, [out])]
+    return emit(ir, code.replace(co_freevars=(), co_cellvars=()), {})
+
+
+def transform(code: CodeType, namespace: dict[str, Any], push: Any, attempt: Any) -> CodeType:
+    """Code -> code of (run, *parameters, *tangents) that returns the value and its tangent."""
+    ir = checked("forward", Forward(lower(code, namespace), push, attempt).run())
+    n = 1 + 2 * count_of_parameters(code)
+    like = code.replace(
+        co_argcount=n,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags & ~0x0C,
+        co_varnames=tuple([f"_{i}" for i in range(n)]),
+        co_nlocals=n,
+        co_cellvars=(),
+    )
+    return emit(ir, like, namespace)
+
+
+class Forward:
+    """A function under transformation; `dots` are the tangents of its variables."""
+
+    def __init__(self, ir: IR, push: Any, attempt: Any) -> None:
+        self.ir = ir.copy()
+        self.push = Const(push)
+        self.attempt = Const(attempt)
+        self.pass_ = self.ir.var("run")
+        self.dots: dict[Var, Operand] = {}
+
+    def run(self) -> IR:
+        """The whole function."""
+        ir = self.ir
+        for block in ir.blocks:
+            for p in block.params:
+                self.dots[p] = ir.var(p.name + "̇")
+            for call in block.calls:
+                self.dots[call.out] = (
+                    STRUCTURAL_ZERO if self.is_plain(call) else ir.var(call.out.name + "̇")
+                )
+        for block in ir.blocks:
+            self.transform_block(block)
+        entry = ir.entry
+        entry.params = [self.pass_, *entry.params]
+        return ir
+
+    def is_plain(self, call: Call) -> bool:
+        """Can the call have no tangent and no effect on one?"""
+        call = as_written(call)
+        return type(call.fn) is Const and (is_constant(call.fn.value) or _is_plain(call))
+
+    def dot(self, x: Operand) -> Operand:
+        """The tangent of an operand."""
+        return self.dots.get(x, STRUCTURAL_ZERO) if type(x) is Var else STRUCTURAL_ZERO
+
+    def transform_block(self, block: Any) -> None:
+        """Calls and branches with the tangents of what they read."""
+        calls: list[Call] = []
+        for call in block.calls:
+            if self.is_plain(call):
+                calls.append(call)
+            else:
+                calls += self.pushed(call)
+        block.calls = calls
+        for branch in block.branches:
+            dots = [self.dot(x) for x in branch.args]
+            if branch.block is not None:
+                branch.args = [*branch.args, *dots]
+                continue
+            both = self.ir.var()
+            block.calls.append(Call(both, Const(build_tuple), [*branch.args, *dots]))
+            branch.args = [both]
+        block.params = [*block.params, *[self.dots[p] for p in block.params]]
+
+    def pushed(self, call: Call) -> list[Call]:
+        """`y, ẏ = push(run, f, ḟ, arguments, tangents)`."""
+        where = call.position
+        how = self.push if as_written(call) is call else self.attempt
+        call = as_written(call)
+        args, dots, both, items = [self.ir.var() for _ in range(4)]
+        operands: list[Operand] = [self.pass_, call.fn, self.dot(call.fn), args, dots]
+        if call.keywords:
+            operands.append(Const(call.keywords))
+        ẏ = self.dots[call.out]
+        assert type(ẏ) is Var
+        return [
+            Call(args, Const(build_tuple), call.args, (), where),
+            Call(dots, Const(build_tuple), [self.dot(x) for x in call.args], (), where),
+            Call(both, how, operands, (), where),
+            Call(items, Const(unpack), (both, Const(2)), (), where),
+            Call(call.out, Const(operator.getitem), (items, Const(0)), (), where),
+            Call(ẏ, Const(operator.getitem), (items, Const(1)), (), where),
+        ]

@@ -1,0 +1,382 @@
+"""Forward mode of iteration and of the functions that run over any iterable.
+
+The iterators stay Python's own. After each step, `origin` says where the item came from, as in
+reverse mode; there its tangent is. The functions of map and filter are wrapped, so that they are
+pushed when a step is taken.
+Tests: tests/mixed_mode/test_language.py
+"""
+
+import functools
+import math
+import operator
+from collections import deque
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from morula.core import errors, primitives
+from morula.core.cotangents import ZERO
+from morula.mixed_mode.calls import Args, Names
+from morula.mixed_mode.generators import stepped, stepper_of
+from morula.mixed_mode.push import Unknown, carries, push, pushes, python_function, split_call
+from morula.mixed_mode.structures import drain, order_of
+from morula.mixed_mode.tangents import (
+    Pass,
+    item_of,
+    set_all,
+    set_value,
+    tangents_if_any,
+    together,
+    value_of,
+)
+from morula.rules import functional
+from morula.rules import iteration as reverse
+from morula.rules.arrays import callbacks
+from morula.rules.calls import MISSING, entry, lookup
+
+REMEMBERED = 4096  # of the latest values of a function that map or filter calls
+
+# -- where the tangent of an item is ---------------------------------------------------------------
+
+
+class Known(reverse.Origin):
+    """An item whose tangent is known."""
+
+    __slots__ = ("tangent",)
+
+    def __init__(self, tangent: Any) -> None:
+        self.tangent = tangent
+
+
+def tangent_at(run: Pass, origin: Any) -> Any:
+    """The tangent of the item that came from there."""
+    if type(origin) is reverse.Layered:
+        origin = origin.outer
+    kind = type(origin)
+    if kind is Known:
+        return origin.tangent
+    if kind is reverse.ListItem:
+        return item_of(tangents_if_any(run, origin.xs), origin.i)
+    if kind is reverse.Entry:
+        tangents = tangents_if_any(run, origin.owner)
+        if tangents is None:
+            return ZERO
+        if SOURCE in tangents:
+            return entry(tangents[SOURCE], origin.key)
+        return tangents.get(origin.key, ZERO)
+    if kind is reverse.Pieces:
+        return together([tangent_at(run, part) for part in origin.parts])
+    if kind in (reverse.Unknown, reverse.Value):
+        return Unknown(errors.no_rule(next, (origin,)))
+    return ZERO
+
+
+SOURCE = "source"  # in the tangents of an iterator: the tangent of what it runs over
+
+
+class Pushing(reverse.Recorder):
+    """A function as map, filter and their like call it: with the tangents of the items."""
+
+    __slots__ = ("run", "tangent")
+
+    def __init__(self, run: Pass, fn: Any, ḟ: Any, iterators: Any) -> None:
+        self.run = run
+        self.fn = fn
+        self.tangent = ḟ
+        self.iterators = iterators
+        self.origins: Any = deque(maxlen=REMEMBERED)
+
+    def __call__(self, *items: Any) -> Any:
+        """The value, whose tangent is kept."""
+        origins = reverse.origins_of(self.iterators, items)
+        tangents = tuple([tangent_at(self.run, origin) for origin in origins])
+        tangents += (ZERO,) * (len(items) - len(tangents))
+        y, ẏ = push(self.run, self.fn, self.tangent, items, tangents)
+        self.keep(y, ẏ, origins)
+        return y
+
+    def keep(self, y: Any, ẏ: Any, origins: Any) -> None:
+        """Remember the tangent of the value."""
+        self.note(Known(ẏ))
+
+
+class Choosing(Pushing):
+    """A function as filter calls it: the items that it accepts come from where they came from."""
+
+    __slots__ = ()
+
+    def keep(self, y: Any, ẏ: Any, origins: Any) -> None:
+        """Remember where an accepted item came from."""
+        if y:
+            self.note(Known(tangent_at(self.run, origins[0])))
+
+
+class Indexed(reverse.Indexed):
+    """A sequence of a user's class as iter and reversed see it."""
+
+    __slots__ = ()
+
+    def __init__(self, run: Pass, xs: Any, ẋs: Any) -> None:
+        self.xs = xs
+        self.recorder = Pushing(run, reverse.get_item(xs), ẋs, ())
+
+
+# -- iter ------------------------------------------------------------------------------------------
+
+
+@pushes(iter)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) == 2:
+        return iter(Pushing(run, args[0], tangents[0], ()), args[1]), ZERO
+    (xs,), (ẋs,) = args, tangents
+    cls = type(xs)
+    method = lookup(cls, "__iter__")
+    if type(method) is FunctionType:
+        return push(run, method, ZERO, args, tangents)
+    if cls in reverse.ORIGINS or stepper_of(run, xs) is not None:
+        return xs, ẋs
+    if isinstance(xs, (tuple, np.ndarray)):
+        return over(run, iter(xs), ẋs), ZERO
+    if cls in reverse.NOTED:
+        return reverse.noted(xs, iter), ZERO
+    if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
+        return iter(Indexed(run, xs, ẋs)), ZERO
+    return iter(xs), ZERO
+
+
+def over(run: Pass, iterator: Any, ẋs: Any) -> Any:
+    """An iterator over an immutable sequence, with the tangent of the sequence."""
+    set_value(run, iterator, SOURCE, ẋs)
+    return iterator
+
+
+@pushes(reversed)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    (xs,), (ẋs,) = args, tangents
+    method = lookup(type(xs), "__reversed__")
+    if type(method) is FunctionType:
+        return push(run, method, ZERO, args, tangents)
+    if isinstance(xs, (tuple, np.ndarray)):
+        return over(run, reversed(xs), ẋs), ZERO
+    if type(xs) in reverse.NOTED:
+        return reverse.noted(xs, reversed), ZERO
+    if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
+        return reversed(Indexed(run, xs, ẋs)), ZERO
+    return reversed(xs), ZERO
+
+
+# -- the next item ---------------------------------------------------------------------------------
+
+
+@pushes(primitives.advance)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    (iterator,) = args
+    method = lookup(type(iterator), "__next__")
+    if type(method) is FunctionType:
+        found = next_or_none(run, method, iterator, tangents[0])
+        return (primitives.DONE, ZERO) if found is None else found
+    if stepper_of(run, iterator) is not None:
+        item, ẏ = stepped(run, next, iterator, (primitives.DONE,))
+        return item, ZERO if item is primitives.DONE else ẏ
+    item = next(iterator, primitives.DONE)
+    if item is primitives.DONE:
+        return item, ZERO
+    ẏ = tangent_at(run, reverse.origin(iterator, item))
+    return item, ẏ if carries(item) else ZERO
+
+
+def next_or_none(run: Pass, method: Any, iterator: Any, ẋ: Any) -> Any:
+    """The value and the tangent of `__next__`, or None at the end."""
+    try:
+        return push(run, method, ZERO, (iterator,), (ẋ,))
+    except StopIteration:
+        return None
+
+
+@pushes(primitives.pull)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, primitives.advance, ZERO, args, tangents)
+
+
+@pushes(next)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    method = lookup(type(args[0]), "__next__")
+    if method is MISSING:
+        return next(*args), ZERO  # raises
+    if len(args) == 1 and type(method) is FunctionType:
+        return push(run, method, ZERO, args, tangents)
+    if len(args) == 1 and stepper_of(run, args[0]) is not None:
+        return stepped(run, next, args[0], ())
+    y, ẏ = push(run, primitives.advance, ZERO, args[:1], tangents[:1])
+    if y is not primitives.DONE:
+        return y, ẏ
+    if len(args) == 1:
+        raise StopIteration
+    return args[1], tangents[1]
+
+
+# -- iterators made of others ----------------------------------------------------------------------
+
+
+def sources(run: Pass, xs: Any, ẋs: Any) -> Any:
+    """Iterators over several sources."""
+    found = []
+    for x, ẋ in zip(xs, ẋs, strict=True):
+        iterator, _ = push(run, iter, ZERO, (x,), (ẋ,))
+        by_python = type(lookup(type(iterator), "__next__")) is FunctionType
+        if by_python or stepper_of(run, iterator) is not None:
+            iterator = map(Pushing(run, next, ZERO, ()), reverse.Repeated(iterator))
+        found.append(iterator)
+    return tuple(found)
+
+
+@pushes(zip)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    n = len(args) - len(keywords)
+    iterators = sources(run, args[:n], tangents[:n])
+    return split_call(zip, (*iterators, *args[n:]), keywords), ZERO
+
+
+@pushes(enumerate)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    n = len(args) - len(keywords)
+    k = 0 if n else n + keywords.index("iterable")
+    (iterator,) = sources(run, args[k : k + 1], tangents[k : k + 1])
+    return split_call(enumerate, (*args[:k], iterator, *args[k + 1 :]), keywords), ZERO
+
+
+@pushes(map)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    n = len(args) - len(keywords)
+    iterators = sources(run, args[1:n], tangents[1:n])
+    fn = Pushing(run, args[0], tangents[0], iterators)
+    return split_call(map, (fn, *iterators, *args[n:]), keywords), ZERO
+
+
+@pushes(filter)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    fn, _ = args
+    iterators = sources(run, args[1:], tangents[1:])
+    return filter(
+        Choosing(run, bool if fn is None else fn, tangents[0], iterators), *iterators
+    ), ZERO
+
+
+# -- functions of iterables ------------------------------------------------------------------------
+
+
+@pushes(sum)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    start, ṡtart = (args[1], tangents[1]) if len(args) > 1 else (0, ZERO)
+    if isinstance(start, (str, bytes, bytearray)):
+        return sum([], start), ZERO  # raises
+    items, dots = drain(run, args[0], tangents[0])
+    n = 0
+    if type(start) in functional.NUMBERS:
+        while n < len(items) and type(items[n]) in functional.NUMBERS:
+            n += 1
+    total = sum(items[:n], start)  # Python's own numbers, which sum adds in a way of its own
+    ṫotal = ṡtart
+    for ẋ in dots[:n]:
+        ṫotal = ṫotal + ẋ
+    for item, ẋ in zip(items[n:], dots[n:], strict=True):
+        total, ṫotal = push(run, operator.add, ZERO, (total, item), (ṫotal, ẋ))
+    return total, ṫotal
+
+
+def extreme(fn: Any) -> Any:
+    """`max` or `min` of an iterable, or with a key."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        n = len(args) - len(keywords)
+        named = dict(zip(keywords, zip(args[n:], tangents[n:], strict=True), strict=True))
+        if n > 1:
+            items, dots = list(args[:n]), list(tangents[:n])
+        else:
+            items, dots = drain(run, args[0], tangents[0])
+        if not items and "default" in named and n == 1:
+            return named["default"]
+        if not items or (n > 1 and "default" in named):
+            return split_call(fn, (*([items] if n == 1 else args[:n]), *args[n:]), keywords), ZERO
+        keys = items
+        key, k̇ey = named.get("key", (None, ZERO))
+        if key is not None:
+            keys = [push(run, key, k̇ey, (x,), (ẋ,))[0] for x, ẋ in zip(items, dots, strict=True)]
+        place = fn(range(len(items)), key=keys.__getitem__)
+        return items[place], dots[place]
+
+    return meaning
+
+
+for _fn in (max, min):
+    pushes(_fn)(extreme(_fn))
+
+
+@pushes(sorted)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    items, dots = drain(run, args[0], tangents[0])
+    named = dict(zip(keywords, args[1:], strict=True))
+    order = order_of(run, items, dots, named, dict(zip(keywords, tangents[1:], strict=True)))
+    y = [items[i] for i in order]
+    set_all(run, y, [dots[i] for i in order])
+    return y, ZERO
+
+
+@pushes(functools.reduce)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    items, dots = drain(run, args[1], tangents[1])
+    items, dots = [*args[2:], *items], [*tangents[2:], *dots]
+    if not items:
+        return functools.reduce(args[0], items), ZERO  # raises
+    y, ẏ = items[0], dots[0]
+    for x, ẋ in zip(items[1:], dots[1:], strict=True):
+        y, ẏ = push(run, args[0], tangents[0], (y, x), (ẏ, ẋ))
+    return y, ẏ
+
+
+def of_iterables(fn: Any) -> Any:
+    """Functions of math that take iterables: their rules are for tuples."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not any([functional.is_iterable(x) for x in args]):
+            return NotImplemented
+        values, found = [], []
+        for x, ẋ in zip(args, tangents, strict=True):
+            if functional.is_iterable(x):
+                items, dots = drain(run, x, ẋ)
+                x, ẋ = tuple(items), together(dots)
+            values.append(x)
+            found.append(ẋ)
+        return push(run, fn, ZERO, tuple(values), tuple(found), keywords)
+
+    return meaning
+
+
+for _name in ("prod", "fsum", "dist", "sumprod"):
+    if hasattr(math, _name):
+        pushes(getattr(math, _name))(of_iterables(getattr(math, _name)))
+
+
+@pushes(np.vectorize.__call__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    self, *rest = args
+    if keywords or self.signature or self.excluded or self.cache or not rest:
+        return python_function(run, np.vectorize.__call__, ZERO, args, tangents, keywords)
+    settings = (self.otypes and list(self.otypes), None, self.excluded, self.cache)
+    dots = (value_of(run, self, "pyfunc"), ZERO, *tangents[1:])
+    return push(run, callbacks.vectorized, ZERO, (self.pyfunc, settings, *rest), dots)
+
+
+del _name
+
+
+def _origins(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return reverse.inner_of(fn(*args)), ZERO
+
+
+for _fn in (reverse.origin, reverse.origins_of):
+    _origins(_fn)
+del _fn

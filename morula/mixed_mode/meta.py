@@ -1,0 +1,162 @@
+"""Forward mode of differentiation itself: pushforwards of gradients, to any order.
+
+Rules, pullbacks and the programs of both modes are ordinary Python, so they are pushed as all of it is.
+Said here is what stands in for the look-up of rules: the rule's own code is pushed, as in reverse mode.
+Tests: tests/mixed_mode/test_nesting.py
+"""
+
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from morula.core import general, interface, memory, registry, traits
+from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
+from morula.core.registry import non_differentiable
+from morula.mixed_mode import transposition
+from morula.mixed_mode.calls import Args, Names
+from morula.mixed_mode.push import push, pushes, split_call
+from morula.mixed_mode.tangents import Pass, set_value, together, value_of
+from morula.rules import meta
+from morula.rules.calls import entry, serves
+
+# -- reverse mode inside ---------------------------------------------------------------------------
+
+
+@pushes(general.call)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    inner, *rest = args
+    n = len(rest) - len(keywords)
+    named = dict(zip(keywords, rest[n:], strict=True))
+    rule = registry.find_rrule(inner, tuple(rest[:n]), named)
+    if rule is not None:
+        return pair_of_rule(run, rule, args[1:], tangents[1:], keywords, True)
+    if registry.is_constant(inner):
+        y = inner(*rest[:n], **named)
+        return (y, partial(general._constant_back, 1 + len(rest))), ZERO
+    resolve = general.resolver_of(inner)
+    for name, ẋ in zip(keywords, tangents[1 + n :], strict=True):
+        set_value(run, named, name, ẋ)
+    dots = (tangents[0], together(tangents[1 : 1 + n]), ZERO)
+    return push(run, resolve, ZERO, (inner, tuple(rest[:n]), named), dots)
+
+
+@pushes(registry.apply_rule)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    rule, given, named = args
+    dots = [entry(tangents[1], i) for i in range(len(given))]
+    dots += [value_of(run, named, k) for k in named]
+    return pair_of_rule(run, rule, (*given, *named.values()), tuple(dots), tuple(named), False)
+
+
+def pair_of_rule(
+    run: Pass, rule: Any, args: Args, tangents: Args, keywords: Names, callee: bool
+) -> Any:
+    """The value and the pullback that a rule gives, with their tangents."""
+    n = len(args) - len(keywords)
+    pair, ṗair = push(run, rule.function, ZERO, args, tangents, keywords)
+    y, pullback = pair
+    positions = [*range(n), *[rule.position_of(k) for k in keywords]]
+    if rule.by_identity:
+        projections: list[Any] = [None] * len(args)
+    else:
+        projections = [project_to(x) for x in args]
+    collect = registry.collector_of(rule, y, args)
+    kept = (rule, n, positions, projections, callee, collect, y, args)
+    back, ḃack = push(
+        run,
+        partial,
+        ZERO,
+        (meta.pull_back, pullback, kept),
+        (ZERO, entry(ṗair, 1), ZERO),
+    )
+    return (y, back), together([entry(ṗair, 0), ḃack])
+
+
+def pull_back(pullback: Any, kept: Any, ȳ: Any) -> Any:
+    """One call of the pullback of a rule, as forward mode sees it."""
+    rule, n_args, positions, projections, callee, collect, y, values = kept
+    first = [NONE] if callee else []
+    if collect is not None:
+        ȳ = accumulate(ȳ, collect())
+    ȳ = unthunk(ȳ)
+    if memory.in_memory() and not rule.by_identity:
+        ȳ = registry.with_memory(rule, y, values, ȳ)
+        given = traits.at_once(rule.primal, values, ȳ)
+        if given is not None:
+            return (*first, *given)
+    if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
+        return (*first, *[ZERO for _ in positions])
+    cotangents = pullback(ȳ)
+    n = count_of(rule, cotangents, n_args)
+    found = [
+        projected(project, cotangents[i]) if i is not None and i < n else NONE
+        for i, project in zip(positions, projections, strict=True)
+    ]
+    return (*first, *found)
+
+
+def projected(project: Any, c: Any) -> Any:
+    """A cotangent in its space."""
+    return c if project is None or c is ZERO or c is NONE else project(c)
+
+
+def count_of(rule: Any, cotangents: Any, n_args: int) -> int:
+    """How many cotangents a pullback returned, which it may."""
+    return len(rule.checked(cotangents, n_args))
+
+
+non_differentiable(count_of, is_zero)
+
+
+@pushes(meta.pull_back)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, pull_back, ZERO, args, tangents)
+
+
+def instead(fn: Any, other: Any) -> None:
+    """Pushing `fn` is pushing `other`."""
+
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return push(run, other, ZERO, args, tangents, keywords)
+
+
+instead(interface.J, interface.differentiate)
+instead(interface.pull, interface.straight_pull)
+instead(interface.gradient, meta.general_gradient)
+instead(interface.withgradient, meta.general_withgradient)
+
+
+@pushes(accumulate)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    a, b = args
+    if a is ZERO or a is NONE or b is ZERO or b is NONE:
+        first = b if a is NONE or (a is ZERO and b is not NONE) else a
+        return first, tangents[1] if first is b else tangents[0]
+    return NotImplemented
+
+
+def transforms(fn: Any, general_form: Any) -> None:
+    """What `grad` and `value_and_grad` give for a function is differentiated by the general path."""
+
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if args and type(args[0]) is FunctionType:
+            return split_call(fn, args, keywords), ZERO
+        return push(run, general_form, ZERO, args, tangents, keywords)
+
+
+transforms(interface.grad, meta.general_grad)
+transforms(interface.value_and_grad, meta.general_value_and_grad)
+
+# -- transposition inside --------------------------------------------------------------------------
+
+
+@pushes(transposition.transposed)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, transposition.transpose, ZERO, args, tangents)
+
+
+@serves(transposition.transposed)
+def _(fn: Any, args: Args, kwargs: Any) -> Any:
+    return general.call(transposition.transpose, *args)

@@ -1,0 +1,362 @@
+"""What a call means in forward mode: `push(run, f, ḟ, args, tangents)` gives the value and its tangent.
+
+A rule comes first, as in reverse mode: a forward rule as it stands, a reverse rule by transposition.
+`pushes(f)` says what calling one callable means for structures, whose tangents are moved about;
+`pushes_type(T)` what calling an object of a type means. Python functions are transformed, once per
+code object. What cannot be looked into is called as it is; its result has a tangent that raises
+NoRuleError when it is used, if a tangent went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType, FunctionType, GeneratorType
+from typing import Any, TypeVar
+
+from morula.core import errors, general
+from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
+from morula.core.protected import caught
+from morula.core.registry import Entry, Rule, non_differentiable, registry
+from morula.core.traits import has_tangent, makes_container
+from morula.mixed_mode.forward import binder_of, count_of_parameters, forward_of
+from morula.mixed_mode.tangents import (
+    Pass,
+    all_zero,
+    any_mutable,
+    by_value,
+    holds_mutable,
+    reached,
+    set_tangents,
+    set_value,
+    value_of,
+    zeros_like,
+)
+from morula.mixed_mode.transposition import transposed_call, transposed_rule
+from morula.rules.boxes import missing_arguments
+from morula.rules.objects import is_by_identity
+
+Both = tuple[Any, Any]
+Meaning = Callable[[Pass, tuple[Any, ...], tuple[Any, ...], tuple[str, ...]], Any]
+TypeMeaning = Callable[[Pass, Any, Any, tuple[Any, ...], tuple[Any, ...], tuple[str, ...]], Both]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_meanings: dict[int, tuple[Any, list[Meaning]]] = {}
+_types: dict[type, TypeMeaning] = {}
+
+
+def pushes(*callables: Any) -> Callable[[_F], _F]:
+    """Register what calling these means: meaning(run, args, tangents, keywords) -> (y, ẏ).
+
+    The last arguments are passed by the keywords. NotImplemented: these arguments are not its own,
+    and what was registered before is asked.
+    """
+
+    def register(meaning: _F) -> _F:
+        for fn in callables:
+            _meanings.setdefault(id(fn), (fn, []))[1].insert(0, meaning)
+        return meaning
+
+    return register
+
+
+def pushes_type(*types: type) -> Callable[[_F], _F]:
+    """Register what calling an object means: meaning(run, f, ḟ, args, tangents, keywords)."""
+
+    def register(meaning: _F) -> _F:
+        for t in types:
+            _types[t] = meaning
+        return meaning
+
+    return register
+
+
+def meanings_of(fn: Any) -> list[Meaning]:
+    """What was registered for a callable, the latest first."""
+    found = _meanings.get(id(fn))
+    return [] if found is None else found[1]
+
+
+def meaning_of_type(fn: Any) -> TypeMeaning:
+    """What calling an object means, by its type."""
+    found = _types.get(type(fn))
+    if found is None:
+        found = _types[type if isinstance(fn, type) else object]
+    return found
+
+
+def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
+    """The rule that serves a call in forward mode, and if it is a forward rule."""
+    entry: Entry | None = registry.get(fn)
+    if entry is None:
+        return None, False
+    if entry.constant:
+        return entry, False
+    positional = args[: len(args) - len(keywords)]
+    forward = None if entry.forward is None else entry.find("forward", positional)
+    reverse = None if entry.reverse is None else entry.find("reverse", positional)
+    if forward is not None and not forward.accepts(keywords):
+        forward = None
+    if reverse is not None and not reverse.accepts(keywords):
+        reverse = None
+    if forward is None or (reverse is not None and forward.trusted and not reverse.trusted):
+        return reverse, False
+    return forward, True
+
+
+non_differentiable(meanings_of, meaning_of_type, rules_of)
+
+
+def push(
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...] = (),
+) -> Both:
+    """The value of a call and its tangent."""
+    rule, is_forward = rules_of(fn, args, keywords)
+    if type(rule) is Entry:
+        return split_call(fn, args, keywords), ZERO
+    if rule is None or rule.trusted:
+        for meaning in meanings_of(fn):
+            found = meaning(run, args, tangents, keywords)
+            if found is not NotImplemented:
+                return found
+    if rule is None:
+        return meaning_of_type(fn)(run, fn, ḟ, args, tangents, keywords)
+    refuse_unknown(tangents)
+    if is_forward:
+        return by_forward_rule(run, rule, args, tangents, keywords)
+    if rule.by_identity or any_mutable(args) or makes_container(fn):
+        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+    if all_zero(tangents):
+        return value_by(rule, args, keywords), ZERO
+    return transposed_rule(rule, args, tangents, keywords)
+
+
+def attempted(
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...] = (),
+) -> Both:
+    """`push`, but an exception is caught: the value is `Raised`."""
+    try:
+        return push(run, fn, ḟ, args, tangents, keywords)
+    except BaseException as error:
+        return caught(error, 1), ZERO
+
+
+def split_call(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
+    """The plain call, with the last arguments by these keywords."""
+    if not keywords:
+        return fn(*args)
+    n = len(args) - len(keywords)
+    return fn(*args[:n], **dict(zip(keywords, args[n:], strict=True)))
+
+
+def value_by(rule: Rule, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
+    """The value of a call that a rule serves, where no tangent arrives."""
+    return split_call(rule.function, args, keywords)[0]
+
+
+# -- forward rules ---------------------------------------------------------------------------------
+
+
+def by_forward_rule(
+    run: Pass,
+    rule: Rule,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...],
+) -> Both:
+    """A forward rule: one tangent per positional parameter."""
+    if any_mutable(args):
+        tangents = tuple([by_value(run, x, ẋ) for x, ẋ in zip(args, tangents, strict=True)])
+    if all_zero(tangents):
+        return value_by(rule, args, keywords), ZERO
+    y, pushforward = split_call(rule.function, args, keywords)
+    if keywords:
+        tangents = by_position(rule, tangents, keywords)
+    if not rule.trusted:
+        tangents = tuple(
+            [zeros_like(x) if is_zero(ẋ) else ẋ for x, ẋ in zip(args, tangents, strict=False)]
+        )
+        return y, in_space_of(y, pushforward(*tangents))
+    return y, unthunk(pushforward(*tangents))
+
+
+def by_position(
+    rule: Rule, tangents: tuple[Any, ...], keywords: tuple[str, ...]
+) -> tuple[Any, ...]:
+    """The tangents in the order of the parameters of the rule."""
+    n = len(tangents) - len(keywords)
+    ordered = list(tangents[:n])
+    for name, ẋ in zip(keywords, tangents[n:], strict=True):
+        i = rule.position_of(name)
+        if i is None or i >= len(rule.positional):
+            if not is_zero(ẋ):
+                raise errors.no_rule(
+                    rule.primal, (), why=f"by its keyword argument {name!r}, in forward mode"
+                )
+            continue
+        ordered += [ZERO] * (i + 1 - len(ordered))
+        ordered[i] = ẋ
+    return tuple(ordered)
+
+
+def in_space_of(y: Any, ẏ: Any) -> Any:
+    """A tangent in the space of the value."""
+    ẏ = unthunk(project_to(y)(unthunk(ẏ)))
+    return ZERO if ẏ is NONE else ẏ
+
+
+# -- callables that cannot be looked into ----------------------------------------------------------
+
+
+class Unknown:
+    """The tangent of what a callable without rule gave: an error, as soon as it is used."""
+
+    __slots__ = ("error",)
+    __array_ufunc__ = None
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def refuse(self, *args: Any) -> Any:
+        """Raise the error."""
+        raise self.error
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refuse
+    __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __neg__ = __getitem__ = refuse
+    __len__ = __iter__ = __float__ = __complex__ = __array__ = refuse
+    __setitem__ = __contains__ = get = pop = copy = refuse
+
+
+def refuse_unknown(tangents: tuple[Any, ...]) -> None:
+    """An error if a tangent is not known."""
+    for ẋ in tangents:
+        if type(ẋ) is Unknown:
+            ẋ.refuse()
+        if type(ẋ) is tuple:
+            refuse_unknown(ẋ)
+
+
+non_differentiable(refuse_unknown)
+
+
+def opaque(
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...],
+    reason: str = "",
+) -> Both:
+    """A callable that cannot be looked into: its result has no tangent that is known."""
+    before = general.held_by((fn, *args))
+    entering = not is_zero(ḟ) or not all_zero(tangents)
+    entering = entering or reached(run, (fn, *args))
+    y = split_call(fn, args, keywords)
+    for x, _ in general.changes(before):
+        if not is_by_identity(x):
+            raise errors.changed_in_place(fn, x)
+        if entering or reached(run, (x,)):
+            raise errors.no_rule(fn, args, reason=reason, why="which changes one of its arguments")
+    for x, ẋ in zip(args, tangents, strict=True):
+        if y is x:
+            return y, ẋ
+    return y, unknown_tangent(run, fn, args, y, reason) if entering else ZERO
+
+
+def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: str = "") -> Any:
+    """The tangent of what a callable gave into which tangents have gone."""
+    if not carries(y):
+        return ZERO
+    error = errors.no_rule(fn, args, reason=reason)
+    if type(y) is GeneratorType or (isinstance(y, tuple) and holds_mutable(y)):
+        raise error
+    if holds_mutable(y):
+        set_tangents(run, y, Unknown(error))
+        return ZERO
+    return Unknown(error)
+
+
+def carries(y: Any) -> bool:
+    """May this value have a tangent?"""
+    return has_tangent(type(y)) and y is not NotImplemented
+
+
+non_differentiable(carries)
+
+# -- Python functions ------------------------------------------------------------------------------
+
+
+def try_forward_of(fn: FunctionType) -> tuple[FunctionType | None, str]:
+    """The forward program of a function, or why there is none."""
+    try:
+        return forward_of(fn, push, attempted), ""
+    except errors.UnsupportedError as error:
+        return None, str(error)
+
+
+non_differentiable(try_forward_of, binder_of, count_of_parameters)
+
+
+def python_function(
+    run: Pass,
+    fn: FunctionType,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...] = (),
+) -> Both:
+    """A Python function: through its own code."""
+    forward, reason = try_forward_of(fn)
+    if forward is None:
+        return opaque(run, fn, ḟ, args, tangents, keywords, reason)
+    code = fn.__code__
+    if not keywords and is_simple(code) and len(args) == code.co_argcount:
+        return forward(run, *args, *tangents)
+    values = split_call(binder_of(fn), args, keywords)
+    return forward(run, *values, *bound(run, fn, values, tangents, keywords))
+
+
+def is_simple(code: CodeType) -> bool:
+    """Has a function no parameters but positional ones?"""
+    return not (code.co_flags & 0x0C or code.co_kwonlyargcount)
+
+
+def bound(
+    run: Pass,
+    fn: FunctionType,
+    values: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...],
+) -> list[Any]:
+    """The tangents of the parameters from those of the arguments of a call."""
+    code = fn.__code__
+    found: list[Any] = [ZERO] * len(values)
+    star = code.co_argcount + code.co_kwonlyargcount
+    rest: list[Any] = []
+    n = len(tangents) - len(keywords)
+    for where, ẋ in zip(general._binding(code, n, keywords), tangents, strict=True):
+        if type(where) is int:
+            found[where] = ẋ
+        elif where[0] == star and code.co_flags & 0x04:
+            rest.append(ẋ)
+        else:
+            set_value(run, values[where[0]], where[1], ẋ)
+    if not all_zero(rest):
+        found[star] = tuple(rest)
+    names = code.co_varnames
+    for name, key in missing_arguments(fn, n, keywords).items():
+        found[names.index(name)] = value_of(run, fn, ("default", key))
+    return found
+
+
+non_differentiable(is_simple)

@@ -1,0 +1,83 @@
+"""What users call of forward mode: pushforward and jvp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from morula.core import errors
+from morula.core.cotangents import ZERO
+from morula.mixed_mode.push import push, refuse_unknown
+from morula.mixed_mode.tangents import Pass, absorb, shown_to_user
+
+
+def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value `f(*args)` and its derivative along `tangents`, in one run of `f`.
+
+    Args:
+        f: any function; it runs once, with its side effects.
+        args: tuple or list of its arguments.
+        tangents: one per argument, each of the structure and shape of its argument; an `int` takes a
+            `float`, None is a zero.
+    Returns:
+        `(y, ẏ)`; ẏ mirrors y.
+    Raises:
+        TypeError: `args` and `tangents` are no tuples or lists of one length.
+        ValueError: a tangent is not of the structure, shape or kind of its argument.
+
+    >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 10.0))
+    (6.0, 23.0)
+    """
+    check_sequences(args, tangents)
+    return pushed(f, tuple(args), tuple(tangents))
+
+
+def check_sequences(args: Any, tangents: Any) -> None:
+    """Are these two tuples or lists of one length?"""
+    for name, xs in (("args", args), ("tangents", tangents)):
+        if not isinstance(xs, (tuple, list)):
+            raise errors.ArgumentError(
+                f"jvp(f, args, tangents) takes a tuple or a list as {name}, got a {type(xs).__name__}"
+            )
+    check_count(args, tangents)
+
+
+def check_count(args: Any, tangents: Any) -> None:
+    """Is there one tangent per argument?"""
+    if len(args) != len(tangents):
+        raise errors.ArgumentError(
+            f"{len(tangents)} tangents were given for {len(args)} arguments: one is needed for each, "
+            "None for a zero"
+        )
+
+
+def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """One forward pass."""
+    run = Pass()
+    names = [f"argument {i}" for i in range(len(args))]
+    dots = tuple([absorb(run, x, ẋ, n) for x, ẋ, n in zip(args, tangents, names, strict=True)])
+    y, ẏ = push(run, f, ZERO, args, dots)
+    refuse_unknown((ẏ,))
+    return y, shown_to_user(run, y, ẏ)
+
+
+def pushforward(f: Callable[..., Any], /, *args: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value `f(*args)` and `push`: tangents -> ẏ, one tangent per argument.
+
+    `push` may be called any number of times; each call runs `f` again.
+
+    >>> y, push = pushforward(lambda x, y: x * y, 2.0, 3.0)
+    >>> push(1.0, 0.0)
+    3.0
+    """
+    return f(*args), partial(push_along, f, args)
+
+
+def push_along(f: Any, args: tuple[Any, ...], *tangents: Any) -> Any:
+    """The derivative along tangents."""
+    check_count(args, tangents)
+    return pushed(f, args, tangents)[1]
+
+
+__all__ = ["jvp", "pushforward"]

@@ -1,0 +1,68 @@
+"""Forward mode of classes, of what steers the gradient, and of questions about the run.
+
+Tests: tests/mixed_mode/test_language.py
+"""
+
+import builtins
+import dataclasses
+from types import FunctionType
+from typing import Any
+
+from morula.core import context, protected
+from morula.core.cotangents import ZERO
+from morula.mixed_mode.calls import Args, Names
+from morula.mixed_mode.meta import instead
+from morula.mixed_mode.push import push, pushes, split_call
+from morula.mixed_mode.tangents import Pass, set_value, value_of
+from morula.rules import classes, steering
+from morula.rules.boxes import missing_arguments, remember
+from morula.rules.checkpoints import checkpoint
+
+instead(builtins.__build_class__, classes.build_class)
+
+
+@pushes(type.__new__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    cls = split_call(type.__new__, args, keywords)
+    for name in args[3]:
+        set_value(run, cls, name, value_of(run, args[3], name))
+    return cls, ZERO
+
+
+@pushes(dataclasses._process_class)  # type: ignore[attr-defined]
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    y: Any = split_call(dataclasses._process_class, args, keywords)  # type: ignore[attr-defined]
+    if type(y.__init__) is FunctionType:
+        remember(y.__init__)
+        for name, key in missing_arguments(y.__init__, 1, {}).items():
+            set_value(run, y.__init__, ("default", key), value_of(run, args[0], name))
+    return y, ZERO
+
+
+@pushes(protected.special_method)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    protected.special_method(*args)  # raises where there is none
+    return push(run, getattr, ZERO, args, tangents)
+
+
+@pushes(steering.hook)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return args[1], tangents[1]
+
+
+@pushes(steering.nestlevel)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return 1 + steering.nestlevel(), ZERO
+
+
+@pushes(steering.ignore_derivatives)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    y, changed = steering.ignored(*args)
+    for x, _ in changed:
+        raise steering.cannot_ignore(x)
+    return y, ZERO
+
+
+@pushes(checkpoint, context.call_plainly)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, args[0], tangents[0], args[1:], tangents[1:], keywords)

@@ -1,0 +1,556 @@
+"""Forward mode of displays, items, closure variables and global variables, lists and dicts.
+
+An operation that moves values about does the same to their tangents: what is appended to a list is
+appended to its tangents, what is read at a place has the tangent at that place. The tangents of a
+list may be fewer than its items; what is not there is zero.
+Tests: tests/mixed_mode/test_language.py
+"""
+
+import operator
+from collections import OrderedDict, defaultdict
+from types import FunctionType, MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from morula.core import primitives
+from morula.core.cotangents import ZERO
+from morula.mixed_mode.push import Both, push, pushes, split_call
+from morula.mixed_mode.tangents import (
+    Pass,
+    all_zero,
+    box_of,
+    item_of,
+    set_all,
+    set_box,
+    set_item,
+    set_value,
+    tangents_if_any,
+    tangents_of,
+    together,
+    value_of,
+)
+from morula.rules import boxes, containers, dicts
+from morula.rules.calls import entry, lookup
+from morula.rules.containers import is_native, lengthen
+from morula.rules.dicts import Key
+
+Args = tuple[Any, ...]
+Names = tuple[str, ...]
+
+
+def by_class(run: Pass, method: str, args: Args, tangents: Args) -> Both:
+    """The method that a class defines in Python."""
+    return push(run, lookup(type(args[0]), method), ZERO, args, tangents)
+
+
+# -- all items of an iterable ----------------------------------------------------------------------
+
+
+def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
+    """The lists of all items of an iterable, and of their tangents."""
+    if type(xs) is tuple:
+        return list(xs), [entry(ẋs, i) for i in range(len(xs))]
+    if type(xs) is list:
+        tangents = tangents_if_any(run, xs)
+        return xs[:], [item_of(tangents, i) for i in range(len(xs))]
+    iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))
+    items, dots = [], []
+    item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
+    while item is not primitives.DONE:
+        items.append(item)
+        dots.append(dot)
+        item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
+    return items, dots
+
+
+# -- tuples ----------------------------------------------------------------------------------------
+
+
+@pushes(primitives.build_tuple)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return args, together(tangents)
+
+
+@pushes(tuple)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) != 1 or keywords or type(args[0]) is tuple:
+        return args[0] if args else (), tangents[0] if args else ZERO
+    items, dots = drain(run, args[0], tangents[0])
+    return tuple(items), together(dots)
+
+
+@pushes(tuple.__new__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) != 2 or keywords:
+        return tuple.__new__(*args), ZERO
+    items, dots = drain(run, args[1], tangents[1])
+    return tuple.__new__(args[0], items), together(dots)
+
+
+@pushes(primitives.as_tuple)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    if len(args) == 2 and args[1] is not primitives.NULL:
+        primitives.check_iterable(*args)
+    return push(run, tuple, ZERO, args[:1], tangents[:1])
+
+
+@pushes(primitives.unpack)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    xs, n = args
+    if type(xs) in (tuple, list):
+        if len(xs) != n:
+            primitives.unpack(xs, n)  # raises
+        items, dots = drain(run, xs, tangents[0])
+        return tuple(items), together(dots)
+    iterator, ȯf = push(run, iter, ZERO, (xs,), tangents[:1])
+    items, dots = [], []
+    for i in range(n + 1):
+        item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
+        if item is primitives.DONE:
+            break
+        if i == n:
+            raise ValueError(f"too many values to unpack (expected {n})")
+        items.append(item)
+        dots.append(dot)
+    if len(items) < n:
+        raise ValueError(f"not enough values to unpack (expected {n}, got {len(items)})")
+    return tuple(items), together(dots)
+
+
+@pushes(primitives.unpack_rest)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    xs, before, after = args
+    if not hasattr(type(xs), "__iter__") and not hasattr(type(xs), "__getitem__"):
+        primitives.unpack_rest(xs, before, after)  # raises
+    items, dots = drain(run, xs, tangents[0])
+    if len(items) < before + after:
+        primitives.unpack_rest(items, before, after)  # raises
+    end = len(items) - after
+    rest = items[before:end]
+    set_all(run, rest, dots[before:end])
+    return (*items[:before], rest, *items[end:]), together([*dots[:before], ZERO, *dots[end:]])
+
+
+def of_tuple(xs: Any, ẋs: Any, i: Any) -> Both:
+    """`xs[i]` of a tuple."""
+    y = tuple.__getitem__(xs, i)
+    places: Any = range(len(xs))[i]
+    if isinstance(places, int):
+        return y, entry(ẋs, places)
+    return y, together([entry(ẋs, k) for k in places])
+
+
+# -- items of lists and dicts ----------------------------------------------------------------------
+
+
+@pushes(operator.getitem)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    xs, i = args
+    kind = type(xs)
+    if kind is list:
+        return of_list(run, xs, i)
+    if kind is tuple:
+        return of_tuple(xs, tangents[0], i)
+    if kind is dict:
+        return xs[i], value_of(run, xs, i)
+    if isinstance(xs, (list, tuple, dict)):
+        if not is_native(xs, "__getitem__"):
+            return by_class(run, "__getitem__", args, tangents)
+        if isinstance(xs, dict):
+            return of_dict(run, xs, i)
+        return of_list(run, xs, i) if isinstance(xs, list) else of_tuple(xs, tangents[0], i)
+    if isinstance(xs, type):  # list[int]
+        return operator.getitem(xs, i), ZERO
+    method = lookup(kind, "__getitem__")
+    if type(method) is FunctionType:
+        return push(run, method, ZERO, args, tangents)
+    return NotImplemented
+
+
+def of_list(run: Pass, xs: Any, i: Any) -> Both:
+    """`xs[i]` of a list."""
+    y = list.__getitem__(xs, i)
+    tangents = tangents_if_any(run, xs)
+    if not tangents:
+        return y, ZERO
+    places: Any = range(len(xs))[i]
+    if isinstance(places, int):
+        return y, item_of(tangents, places)
+    set_all(run, y, [item_of(tangents, k) for k in places])
+    return y, ZERO
+
+
+def of_dict(run: Pass, d: Any, key: Any) -> Both:
+    """`d[key]` of a dict of any kind."""
+    if key in d:
+        return dict.__getitem__(d, key), value_of(run, d, key)
+    missing = lookup(type(d), "__missing__")
+    if type(missing) is FunctionType:
+        return by_class(run, "__missing__", (d, key), (ZERO, ZERO))
+    factory = getattr(d, "default_factory", None)
+    if factory is None:
+        return operator.getitem(d, key), ZERO
+    y, ẏ = push(run, factory, ZERO, (), ())
+    dict.__setitem__(d, key, y)
+    set_value(run, d, key, ẏ)
+    return y, ẏ
+
+
+for _cls, _of in ((list, of_list), (dict, of_dict)):
+
+    def _meaning(run: Any, args: Any, tangents: Any, keywords: Any, of: Any = _of) -> Any:
+        return of(run, *args)
+
+    pushes(_cls.__getitem__)(_meaning)
+
+
+@pushes(tuple.__getitem__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return of_tuple(args[0], tangents[0], args[1])
+
+
+@pushes(operator.setitem)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    xs = args[0]
+    if isinstance(xs, (list, dict)):
+        if not is_native(xs, "__setitem__"):
+            return by_class(run, "__setitem__", args, tangents)
+        if isinstance(xs, dict):
+            return put_in_dict(run, args, tangents, ())
+        return put_in_list(run, args, tangents, ())
+    method = lookup(type(xs), "__setitem__")
+    if type(method) is FunctionType:
+        return push(run, method, ZERO, args, tangents)
+    return NotImplemented
+
+
+@pushes(list.__setitem__)
+def put_in_list(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """`xs[i] = value`."""
+    xs, i, value = args
+    if not isinstance(i, slice):
+        list.__setitem__(xs, i, value)
+        set_item(run, xs, range(len(xs))[i], tangents[2])
+        return None, ZERO
+    items, dots = drain(run, value, tangents[2])
+    n = len(xs)
+    list.__setitem__(xs, i, items)
+    if tangents_if_any(run, xs) is not None or not all_zero(dots):
+        held = tangents_of(run, xs)
+        lengthen(held, n)
+        held[i] = dots
+    return None, ZERO
+
+
+@pushes(dict.__setitem__, primitives.map_add)
+def put_in_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """`d[key] = value`."""
+    d, key, value = args
+    if key not in d:
+        set_value(run, d, Key(key), tangents[1])
+    dicts.store_of(d)(d, key, value)
+    set_value(run, d, key, tangents[2])
+    return None, ZERO
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+@pushes(primitives.build_list)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    y = [*args]
+    set_all(run, y, tangents)
+    return y, ZERO
+
+
+@pushes(list)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) != 1 or keywords:
+        return split_call(list, args, keywords), ZERO
+    y, dots = drain(run, args[0], tangents[0])
+    set_all(run, y, dots)
+    return y, ZERO
+
+
+@pushes(primitives.list_append, list.append)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    xs, value = args
+    list.append(xs, value)
+    set_item(run, xs, len(xs) - 1, tangents[1])
+    return None, ZERO
+
+
+@pushes(primitives.list_extend, list.extend)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    xs, more = args
+    items, dots = drain(run, more, tangents[1])
+    n = len(xs)
+    list.extend(xs, items)
+    for i, ẋ in enumerate(dots, n):
+        set_item(run, xs, i, ẋ)
+    return None, ZERO
+
+
+@pushes(list.pop)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    xs, *place = args
+    k = range(len(xs))[place[0] if place else -1] if xs else 0
+    y = list.pop(*args)
+    held = tangents_if_any(run, xs)
+    if held is None or k >= len(held):
+        return y, ZERO
+    return y, held.pop(k)
+
+
+@pushes(dict.get)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    d, key, *default = args
+    if key in d:
+        return dict.__getitem__(d, key), value_of(run, d, key)
+    return dict.get(*args), tangents[2] if default else ZERO
+
+
+@pushes(primitives.build_map)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    y: dict[Any, Any] = {}
+    for i in range(0, len(args), 2):
+        put_in_dict(run, (y, args[i], args[i + 1]), (ZERO, tangents[i], tangents[i + 1]), ())
+    return y, ZERO
+
+
+def update(run: Pass, d: Any, args: Args, tangents: Args, keywords: Names) -> None:
+    """`d.update(*args, **kwargs)`, item by item."""
+    n = len(args) - len(keywords)
+    for source, ẋ in zip(args[:n], tangents[:n], strict=True):
+        for pair, dots in pairs_of(run, source, ẋ):
+            put_in_dict(run, (d, *pair), (ZERO, *dots), ())
+    for name, value, ẋ in zip(keywords, args[n:], tangents[n:], strict=True):
+        put_in_dict(run, (d, name, value), (ZERO, ZERO, ẋ), ())
+
+
+def pairs_of(run: Pass, source: Any, ẋ: Any) -> list[tuple[Any, Any]]:
+    """Keys and values, and their tangents, of what a dict is made from."""
+    if isinstance(source, MappingProxyType):
+        return [(pair, (ZERO, ZERO)) for pair in source.items()]
+    if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
+        return [((k, v), (ZERO, value_of(run, source, k))) for k, v in dict.items(source)]
+    if hasattr(source, "keys"):
+        keys = list(source.keys())
+        pairs = [push(run, operator.getitem, ZERO, (source, k), (ẋ, ZERO)) for k in keys]
+        return [((k, y), (ZERO, ẏ)) for k, (y, ẏ) in zip(keys, pairs, strict=True)]
+    found = []
+    for item, dot in zip(*drain(run, source, ẋ), strict=True):
+        pair, dots = push(run, primitives.unpack, ZERO, (item, 2), (dot, ZERO))
+        found.append((pair, (entry(dots, 0), entry(dots, 1))))
+    return found
+
+
+def _updates(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        d, *rest = args
+        skip = 0
+        if fn is defaultdict.__init__:
+            skip = len(rest) - len(keywords) and 1
+            defaultdict.__init__(d, *rest[:skip])
+        update(run, d, tuple(rest[skip:]), tangents[1 + skip :], keywords)
+        return (d if fn is dict.__ior__ else None), ZERO
+
+
+for _fn in (
+    dict.update, OrderedDict.update, dict.__init__, OrderedDict.__init__, dict.__ior__,
+    defaultdict.__init__,
+):  # fmt: skip
+    _updates(_fn)
+
+
+def _makes(cls: Any) -> None:
+    @pushes(cls)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        skip = 1 if cls is defaultdict and len(args) > len(keywords) else 0
+        d = cls(*args[:skip])
+        update(run, d, args[skip:], tangents[skip:], keywords)
+        return d, ZERO
+
+
+for _cls in (dict, OrderedDict, defaultdict):
+    _makes(_cls)
+
+
+@pushes(primitives.dict_update)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    if not hasattr(args[1], "keys"):
+        raise TypeError(f"'{type(args[1]).__name__}' object is not a mapping")
+    update(run, args[0], args[1:], tangents[1:], ())
+    return None, ZERO
+
+
+@pushes(primitives.dict_merge)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    d, more, fn = args
+    if not hasattr(more, "keys") or any([key in d for key in more]):
+        primitives.dict_merge(d, more, fn)  # raises
+    update(run, d, (more,), tangents[1:2], ())
+    return None, ZERO
+
+
+# -- sets ------------------------------------------------------------------------------------------
+
+
+def combination(fn: Any) -> Any:
+    """What gives a new set of the elements of others: each has the tangent of the first that has it."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not all(isinstance(x, (set, frozenset)) and type(x) in (set, frozenset) for x in args):
+            return NotImplemented
+        y = fn(*args)
+        held = {id(x): tangents_if_any(run, s) or {} for s in args for x in s}
+        for x in y:
+            set_value(run, y, x, held[id(x)].get(x, ZERO))
+        return y, ZERO
+
+    return meaning
+
+
+for _fn in (operator.or_, operator.and_, operator.sub, operator.xor):
+    pushes(_fn)(combination(_fn))
+    for _cls in (set, frozenset):
+        _name = f"__{_fn.__name__.rstrip('_')}__"
+        pushes(_cls.__dict__[_name])(combination(_fn))
+
+
+# -- calls with * and ** ---------------------------------------------------------------------------
+
+
+@pushes(primitives.apply)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    fn, given, named = args
+    dots = [entry(tangents[1], i) for i in range(len(given))]
+    dots += [value_of(run, named, k) for k in named]
+    return push(run, fn, tangents[0], (*given, *named.values()), tuple(dots), tuple(named))
+
+
+@pushes(primitives.own_keywords, primitives.check_bound)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    if len(args) > 1:
+        primitives.check_bound(*args)
+    return args[0], tangents[0]
+
+
+# -- cells, functions, global variables ------------------------------------------------------------
+
+
+@pushes(primitives.make_cell)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    cell = primitives.make_cell(*args)
+    set_box(run, cell, tangents[0])
+    return cell, ZERO
+
+
+@pushes(primitives.get_cell)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return primitives.get_cell(*args), box_of(run, args[0])
+
+
+@pushes(primitives.set_cell)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    primitives.set_cell(*args)
+    set_box(run, args[0], tangents[1])
+    return None, ZERO
+
+
+@pushes(primitives.delete_cell)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    primitives.delete_cell(*args)
+    set_box(run, args[0], ZERO)
+    return None, ZERO
+
+
+@pushes(primitives.make_function)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    fn = primitives.make_function(*args)
+    boxes.remember(fn)
+    for i in range(len(args[2] or ())):
+        set_value(run, fn, ("default", i), entry(tangents[2], i))
+    for name in args[3] or ():
+        set_value(run, fn, ("default", name), value_of(run, args[3], name))
+    return fn, ZERO
+
+
+@pushes(primitives.load_global)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    namespace, name = args
+    y = primitives.load_global(namespace, name)
+    return y, value_of(run, namespace, name) if run.table else ZERO
+
+
+@pushes(primitives.store_global)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    namespace, name, value = args
+    primitives.store_global(namespace, name, value)
+    boxes.assign_global(namespace, name)
+    set_value(run, namespace, name, tangents[2])
+    return None, ZERO
+
+
+@pushes(list.sort)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    (xs, *values), dots = args, tangents
+    named = dict(zip(keywords, values, strict=True))
+    order = order_of(
+        run, xs[:], drain(run, xs, ZERO)[1], named, dict(zip(keywords, dots[1:], strict=True))
+    )
+    held = drain(run, xs, ZERO)[1]
+    xs[:] = [xs[i] for i in order]
+    if tangents_if_any(run, xs) is not None:
+        tangents_of(run, xs)[:] = [held[i] for i in order]
+    return None, ZERO
+
+
+def order_of(
+    run: Pass, items: list[Any], dots: list[Any], named: dict[str, Any], named_dots: dict[str, Any]
+) -> list[int]:
+    """The places of the items in their order, by `key` and `reverse`."""
+    key = named.get("key")
+    keys = items
+    if key is not None:
+        ḟ = named_dots["key"]
+        keys = [push(run, key, ḟ, (x,), (ẋ,))[0] for x, ẋ in zip(items, dots, strict=True)]
+    return containers.stable_order(keys, named.get("reverse", False))
+
+
+@pushes(operator.concat)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return push(run, operator.add, ZERO, args, tangents)
+
+
+@pushes(operator.iconcat)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return push(run, operator.iadd, ZERO, args, tangents)
+
+
+@pushes(operator.add)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    a, b = args
+    if type(a) is tuple and type(b) is tuple:
+        return a + b, together([*drain(run, a, tangents[0])[1], *drain(run, b, tangents[1])[1]])
+    if type(a) is list and type(b) is list:
+        y = a + b
+        set_all(run, y, [*drain(run, a, ZERO)[1], *drain(run, b, ZERO)[1]])
+        return y, ZERO
+    return NotImplemented
+
+
+@pushes(operator.iadd)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    a, b = args
+    if type(a) is list and not isinstance(b, np.ndarray):
+        push(run, list.extend, ZERO, args, tangents)
+        return a, ZERO
+    if type(a) is tuple and type(b) is tuple:
+        return push(run, operator.add, ZERO, args, tangents)
+    return NotImplemented
+
+
+del _cls, _of, _meaning, _fn, _name

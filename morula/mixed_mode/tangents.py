@@ -1,0 +1,342 @@
+"""What one forward pass carries: the tangents of mutable values, found by identity.
+
+Numbers, arrays and tuples have their tangents by value, and functions that are differentiated pass
+them along. What the tangents of a list, a dict, an object or a cell are stands in a table: it has
+the form of the adjoint object of that value, with tangents in the place of cotangents. A pass is
+handed down explicitly, so that two passes, one within the other, never see each other's tangents.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from morula.core import errors
+from morula.core.context import Reached
+from morula.core.cotangents import NONE, ZERO, Tangent, is_zero, project_to, unthunk
+from morula.core.extend import adjoint_object, non_differentiable
+from morula.core.general import held_by
+from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, space_problem
+from morula.rules.boxes import captured_by
+from morula.rules.calls import entry
+from morula.rules.containers import lengthen, position
+from morula.rules.objects import has_fields, is_by_identity, own_fields, owner_of
+
+FEW = 256  # entries of a table that are not worth looking for values that have died
+
+
+class Pass:
+    """One forward pass: the tangents of mutable values, by identity."""
+
+    __slots__ = ("limit", "table")
+
+    def __init__(self) -> None:
+        self.table: dict[int, tuple[Any, Any]] = {}
+        self.limit = FEW
+
+    def forget_the_dead(self) -> None:
+        """Drop the entries of values that nothing else refers to."""
+        alive: int = 0
+        while len(self.table) != alive:
+            alive = len(self.table)
+            for key in list(self.table):
+                if sys.getrefcount(self.table[key][0]) <= HELD_BY_TABLE:
+                    del self.table[key]
+        self.limit = max(FEW, 2 * alive)
+
+
+def _references() -> int:
+    """The count of references to a value that a table alone holds."""
+    table = {0: (Pass(), None)}
+    return sys.getrefcount(table[0][0])
+
+
+HELD_BY_TABLE = _references()
+
+
+def tangents_of(run: Pass, x: Any) -> Any:
+    """The tangents of a mutable value, to be written to; an object and its `__dict__` share them."""
+    x = owner_of(x) or x if type(x) is dict else x
+    found = run.table.get(id(x))
+    if found is None:
+        if len(run.table) >= run.limit:
+            run.forget_the_dead()
+        found = run.table[id(x)] = (x, adjoint_object(x))
+    return found[1]
+
+
+def tangents_if_any(run: Pass, x: Any) -> Any:
+    """The tangents of a mutable value if it has any, else None."""
+    x = owner_of(x) or x if type(x) is dict else x
+    found = run.table.get(id(x))
+    return None if found is None else found[1]
+
+
+def set_tangents(run: Pass, x: Any, tangents: Any) -> None:
+    """Let these be the tangents of a mutable value."""
+    tangents_of(run, x)
+    x = owner_of(x) or x if type(x) is dict else x
+    run.table[id(x)] = (x, tangents)
+
+
+non_differentiable(tangents_of, tangents_if_any, set_tangents)
+
+# -- items of tangents -----------------------------------------------------------------------------
+
+
+def item_of(tangents: Any, i: int) -> Any:
+    """An entry of the tangents of a list."""
+    return ZERO if tangents is None or i >= len(tangents) else tangents[i]
+
+
+def set_item(run: Pass, xs: list[Any], i: int, ẋ: Any) -> None:
+    """The tangent of an item of a list."""
+    if is_zero(ẋ) and tangents_if_any(run, xs) is None:
+        return
+    tangents = tangents_of(run, xs)
+    lengthen(tangents, i + 1)
+    tangents[i] = ẋ
+
+
+def set_all(run: Pass, xs: list[Any], tangents: Any) -> None:
+    """The tangents of all items of a list that is new."""
+    if not all_zero(tangents):
+        tangents_of(run, xs)[:] = tangents
+
+
+def value_of(run: Pass, x: Any, key: Any) -> Any:
+    """The tangent of an attribute of an object, of a value in a dict."""
+    tangents = tangents_if_any(run, x)
+    return ZERO if tangents is None else tangents.get(key, ZERO)
+
+
+def set_value(run: Pass, x: Any, key: Any, ẋ: Any) -> None:
+    """The tangent of an attribute of an object, of a value in a dict."""
+    if not is_zero(ẋ):
+        tangents_of(run, x)[key] = ẋ
+        return
+    tangents = tangents_if_any(run, x)
+    if tangents is not None:
+        tangents.pop(key, None)
+
+
+def box_of(run: Pass, cell: Any) -> Any:
+    """The tangent of what a cell holds."""
+    box = tangents_if_any(run, cell)
+    return ZERO if box is None else box.cotangent
+
+
+def set_box(run: Pass, cell: Any, ẋ: Any) -> None:
+    """The tangent of what a cell holds."""
+    if not is_zero(ẋ) or tangents_if_any(run, cell) is not None:
+        tangents_of(run, cell).cotangent = ẋ
+
+
+# -- which values have tangents by identity --------------------------------------------------------
+
+BY_VALUE: tuple[type, ...] = (  # their tangents are passed along
+    int, float, complex, bool, str, bytes, type(None), np.ndarray, np.generic, type, range, slice,
+)  # fmt: skip
+
+
+def holds_mutable(x: Any) -> bool:
+    """Are there tangents of `x`, or of parts of it, that are found by identity?"""
+    if isinstance(x, BY_VALUE):
+        return False
+    if isinstance(x, tuple):
+        return any(map(holds_mutable, x)) or type(x).__dictoffset__ != 0
+    if isinstance(x, MethodType):
+        return holds_mutable(x.__self__)
+    return is_by_identity(x)
+
+
+def any_mutable(values: Any) -> bool:
+    """Does `holds_mutable` say so of one of these?"""
+    return any(map(holds_mutable, values))
+
+
+def all_zero(tangents: Any) -> bool:
+    """Are all of these structurally zero?"""
+    return all(map(is_zero, tangents))
+
+
+non_differentiable(holds_mutable, any_mutable, all_zero, is_zero)
+
+
+def reached(run: Pass, values: tuple[Any, ...]) -> bool:
+    """Can a tangent that is not zero be found by way of these values?"""
+    if not run.table:
+        return False
+    for x, _ in held_by(values):
+        tangents = tangents_if_any(run, x)
+        if tangents is not None and not is_empty(tangents):
+            return True
+    return any(not is_empty(tangents_if_any(run, x)) for x in values if isinstance(x, frozenset))
+
+
+def is_empty(tangents: Any) -> bool:
+    """Are the tangents of a mutable value all zero?"""
+    if tangents is None or isinstance(tangents, list):
+        return all_zero(tangents or ())
+    if isinstance(tangents, dict):
+        return all_zero(tangents.values())
+    return is_zero(getattr(tangents, "cotangent", 1.0))
+
+
+non_differentiable(reached)
+
+# -- between tables and values ---------------------------------------------------------------------
+
+
+def by_value(run: Pass, x: Any, ẋ: Any, seen: frozenset[int] = frozenset()) -> Any:
+    """The tangent of a value and of all that it holds, in one structure that mirrors it."""
+    if id(x) in seen:
+        return ZERO
+    if isinstance(x, tuple):
+        return together([by_value(run, v, entry(ẋ, i), seen) for i, v in enumerate(x)])
+    if isinstance(x, BY_VALUE) or not is_by_identity(x):
+        return unthunk(ẋ)
+    tangents = tangents_if_any(run, x)
+    seen |= {id(x)}
+    if isinstance(x, list):
+        found = [by_value(run, v, item_of(tangents, i), seen) for i, v in enumerate(x)]
+        return ZERO if all_zero(found) else found
+    if isinstance(x, (FunctionType, CellType)):
+        cells = captured_by(x) if isinstance(x, FunctionType) else []
+        fields = {
+            name: by_value(run, cell.cell_contents, box_of(run, cell), seen) for name, cell in cells
+        }
+        fields = {name: v for name, v in fields.items() if not is_zero(v)}
+        return Tangent[FunctionType](fields) if fields else ZERO
+    parts = x if isinstance(x, dict) else own_fields(x) if has_fields(type(x)) else {}
+    fields = {k: by_value(run, v, (tangents or {}).get(k, ZERO), seen) for k, v in parts.items()}
+    fields.update({k: v for k, v in (tangents or {}).items() if k not in parts})
+    fields = {k: v for k, v in fields.items() if not is_zero(v)}
+    if not fields:
+        return ZERO
+    return fields if isinstance(x, dict) else Tangent[type(x)](fields)
+
+
+def together(tangents: Any) -> Any:
+    """The tangent of a tuple from those of its items."""
+    return ZERO if all_zero(tangents) else tuple(tangents)
+
+
+def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
+    """The tangent by value of `x` that a user has given; that of what is mutable goes to the table.
+
+    It mirrors the value; None is a zero. `name` says in messages what it is the tangent of.
+    """
+    given = unthunk(given)
+    if given is None or is_zero(given):
+        return ZERO
+    if not has_tangent(type(x)):
+        if isinstance(given, (int, float)) and given == 0:
+            return ZERO
+        raise errors.wrong_space(
+            f"the tangent of {name}", f"None: a {type(x).__name__} has none", _shown(given)
+        )
+    if isinstance(x, tuple):
+        parts = _parts(given, x, name)
+        return together([absorb(run, v, parts.get(i), f"{name}[{i}]") for i, v in enumerate(x)])
+    if isinstance(x, list):
+        parts = _parts(given, x, name)
+        found = [absorb(run, v, parts.get(i), f"{name}[{i}]") for i, v in enumerate(x)]
+        set_all(run, x, found)
+        return ZERO
+    if isinstance(x, dict):
+        if not isinstance(given, (dict, Tangent)) or not {*given.keys()} <= {*x}:
+            raise errors.wrong_space(
+                f"the tangent of {name}", "a dict of the same keys", _shown(given)
+            )
+        for k, c in given.items():
+            set_value(run, x, k, absorb(run, x[k], c, f"{name}[{k!r}]"))
+        return ZERO
+    if isinstance(x, FunctionType):
+        cells = dict(captured_by(x))
+        for k, c in _fields(given, x, name).items():
+            set_box(run, cells[k], absorb(run, cells[k].cell_contents, c, f"{name}.{k}"))
+        return ZERO
+    if not isinstance(x, BY_VALUE) and is_by_identity(x):
+        fields = own_fields(x)
+        for k, c in _fields(given, x, name).items():
+            set_value(run, x, k, absorb(run, fields[k], c, f"{name}.{k}"))
+        return ZERO
+    return number_or_array(x, given, name)
+
+
+def number_or_array(x: Any, given: Any, name: str) -> Any:
+    """The tangent of a number or an array, in its space."""
+    if isinstance(given, (Tangent, dict, str)) or (isinstance(given, list) and np.shape(x) == ()):
+        raise errors.wrong_space(
+            f"the tangent of {name}", f"like a {type(x).__name__}", _shown(given)
+        )
+    if isinstance(given, (list, tuple)):
+        given = np.asarray(given)
+    problem = space_problem(x, given)
+    if problem is not None:
+        raise errors.wrong_space(f"the tangent of {name}", *problem)
+    if np.iscomplexobj(given) and not np.iscomplexobj(x):
+        raise errors.wrong_space(f"the tangent of {name}", "real", "complex")
+    ẋ = project_to(x)(given)
+    return ZERO if ẋ is NONE else ẋ
+
+
+def _shown(given: Any) -> str:
+    return f"a {type(given).__name__}"
+
+
+def _parts(given: Any, x: Any, name: str) -> dict[int, Any]:
+    """The items of the tangent of a sequence, by position."""
+    if isinstance(given, Tangent):
+        return {position(x, k): c for k, c in given.items()}
+    if isinstance(given, (tuple, list, np.ndarray)) and len(given) == len(x):
+        return dict(enumerate(given))
+    shown = _shown(given) + (f" of length {len(given)}" if hasattr(given, "__len__") else "")
+    raise errors.wrong_space(
+        f"the tangent of {name}", f"a {type(x).__name__} of length {len(x)}", shown
+    )
+
+
+def _fields(given: Any, x: Any, name: str) -> dict[str, Any]:
+    """The fields of the tangent of an object, by name."""
+    known = {*(dict(captured_by(x)) if isinstance(x, FunctionType) else own_fields(x))}
+    if not isinstance(given, (Tangent, dict)) or not {*given.keys()} <= known:
+        kind = type(x).__name__
+        raise errors.wrong_space(
+            f"the tangent of {name}", f"Tangent[{kind}] of its attributes", _shown(given)
+        )
+    return dict(given.items())
+
+
+class Held(Reached):
+    """`of` for `materialise`: the tangents of mutable values in a pass."""
+
+    def __init__(self, run: Pass) -> None:
+        super().__init__()
+        self.run = run
+
+    def __call__(self, x: Any) -> Any:
+        """The tangents of `x`, or None."""
+        return tangents_if_any(self.run, x)
+
+
+def shown_to_user(run: Pass, y: Any, ẏ: Any) -> Any:
+    """The tangent of an output as a user gets it: zeros of its own shape where nothing arrived."""
+    return gradient_for(on_entry(y, {}), ẏ, Held(run))
+
+
+def zeros_like(x: Any) -> Any:
+    """A tangent of zeros, of the shape and kind of a number, an array or a tuple of such."""
+    if isinstance(x, tuple):
+        return tuple([zeros_like(v) for v in x])
+    if not has_tangent(type(x)) or holds_mutable(x):
+        return ZERO
+    zero = materialise(x, ZERO, Reached())
+    return ZERO if zero is None or zero is NONE else zero
+
+
+non_differentiable(zeros_like)

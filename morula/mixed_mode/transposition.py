@@ -1,0 +1,235 @@
+"""The forward rule that a reverse rule gives: a pullback is linear, its own pullback is the transpose.
+
+For y = f(x) the pullback is ȳ ↦ J* ȳ. Its derivative by ȳ does not depend on ȳ; the pullback of
+that is ẋ ↦ J** ẋ = J ẋ, the pushforward. The pullback runs once, on zeros of the shape of y, and
+is differentiated in reverse by Morula itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from morula.core import context, errors, general, traits
+from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
+from morula.core.registry import Rule, non_differentiable
+from morula.core.traits import adjoint_object
+from morula.mixed_mode.tangents import (
+    BY_VALUE,
+    Pass,
+    all_zero,
+    holds_mutable,
+    reached,
+    set_tangents,
+    tangents_if_any,
+    zeros_like,
+)
+from morula.rules import meta
+from morula.rules.boxes import Box
+from morula.rules.objects import is_by_identity, owner_of
+
+
+def transposed_rule(
+    rule: Rule, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: tuple[str, ...]
+) -> tuple[Any, Any]:
+    """The value and its tangent by a reverse rule for arguments whose tangents go by value."""
+    n = len(args) - len(keywords)
+    named = dict(zip(keywords, args[n:], strict=True))
+    y, pullback = rule.function(*args[:n], **named)
+    seed = zeros_like(y)
+    if seed is ZERO:
+        return y, ZERO
+    positions = [*range(n), *[rule.position_of(k) for k in keywords]]
+    kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
+    ẏ = transposed(pullback, kept, seed, tangents)
+    return y, ZERO if ẏ is NONE else unthunk(project_to(y)(unthunk(ẏ)))
+
+
+def transposed(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) -> Any:
+    """The pushforward of a pullback: its own pullback, by the cotangent that it takes."""
+    with np.errstate(all="ignore"), context.isolated():
+        return transpose(pullback, kept, seed, tangents)
+
+
+def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) -> Any:
+    """The same, as differentiated code sees it."""
+    outer = context.enter()
+    _, back = general.call(meta.pull_back, pullback, kept, seed)
+    ẏ = back(tangents)[-1]
+    context.leave(outer)
+    return ẏ
+
+
+def transposed_attribute(rule: Any, x: Any, ẋ: Any) -> Any:
+    """The tangent of an attribute of a number or an array, by its reverse rule."""
+    if is_zero(ẋ):
+        return ZERO
+    y, pullback = rule(x)
+    seed = zeros_like(y)
+    if seed is ZERO:
+        return ZERO
+    ẏ = unthunk(
+        transposed(
+            pullback, (AttributeRule(), 1, [0], [project_to(x)], False, None, y, (x,)), seed, (ẋ,)
+        )
+    )
+    return ZERO if is_zero(ẏ) else unthunk(project_to(y)(ẏ))
+
+
+class AttributeRule:
+    """A rule of one argument that was not registered for a callable."""
+
+    by_identity = False
+
+    def checked(self, cotangents: Any, n_args: int) -> Any:
+        """The result of the pullback."""
+        return cotangents
+
+
+# -- calls that move the cotangents of mutable values ----------------------------------------------
+
+
+def transposed_call(
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...],
+) -> tuple[Any, Any]:
+    """Any call by its reverse rule, also one that makes or changes mutable values.
+
+    The adjoint objects of all that the arguments and the value hold begin as zeros of the state
+    after the call; the pullback brings them to the state before. In its transpose, the tangents
+    before go in where the pullback left them, and come out, as those after, where it began.
+    """
+    if nothing_enters(run, fn, ḟ, args, tangents):
+        return fn(*args[: len(args) - len(keywords)], **by_name(args, keywords)), ZERO
+    with np.errstate(all="ignore"), context.isolated():
+        return transpose_call(run, fn, ḟ, args, tangents, keywords)
+
+
+def nothing_enters(
+    run: Pass, fn: Any, ḟ: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> bool:
+    """Have the arguments no tangents, and is none of them a function, which may find others?"""
+    if not is_zero(ḟ) or not all_zero(tangents) or any([callable(x) for x in args]):
+        return False
+    return not reached(run, (fn, *args))
+
+
+def by_name(args: tuple[Any, ...], keywords: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments that are passed by keywords."""
+    return dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
+
+
+def transpose_call(
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...],
+) -> tuple[Any, Any]:
+    """The same, as differentiated code sees it."""
+    n = len(args) - len(keywords)
+    named = by_name(args, keywords)
+    known = mutable((fn, *args))
+    # By J of J, for the pullback is to be differentiated in its turn.
+    (y, back), _ = general.call(general.call, fn, *args[:n], **named)
+    pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
+    outer = install(pairs)
+    _, pull = general.call(back, zeros_like(y))
+    doubled = [(x̄, as_adjoint(x̄, tangents_if_any(run, x))) for x, x̄ in pairs]
+    install(doubled)
+    ẏ = pull((ḟ, *tangents))[-1]
+    put_back(outer)
+    for (x, x̄), (_, bars) in zip(pairs, doubled, strict=True):
+        give_back(run, x, x̄, bars)
+    if holds_mutable(y) and not isinstance(y, tuple):
+        return y, ZERO
+    ẏ = unthunk(project_to(y)(unthunk(ẏ)))
+    return y, ZERO if is_zero(ẏ) else ẏ
+
+
+def install(pairs: list[tuple[Any, Any]]) -> Any:
+    """Begin a reverse pass with these adjoint objects; gives what was there before."""
+    outer = context._adjoints.current
+    context._adjoints.current = {id(x): (x, x̄) for x, x̄ in pairs}
+    return outer
+
+
+def put_back(outer: Any) -> None:
+    """End it."""
+    context._adjoints.current = outer
+
+
+def mutable(values: tuple[Any, ...], known: Any = ()) -> list[Any]:
+    """All values with tangents by identity that can be reached from these, and the known ones."""
+    found = {id(x): x for x in known}
+    held = [x for x, _ in general.held_by(values)]
+    held += [x for x in values if type(x) is frozenset]
+    found.update({id(x): x for x in held if is_by_identity(x) and not is_owned(x)})
+    for x in values:
+        by_identity = not isinstance(x, (*BY_VALUE, tuple)) and is_by_identity(x)
+        if by_identity and not is_owned(x) and id(x) not in found:
+            raise errors.no_rule(type(x), values, why="in forward mode")
+    return list(found.values())
+
+
+def is_owned(x: Any) -> bool:
+    """Is it the `__dict__` of an object, by which its tangents are found?"""
+    return type(x) is dict and owner_of(x) is not None
+
+
+def parts_of(x: Any) -> dict[Any, Any]:
+    """What a mutable value holds, by the keys of its adjoint object."""
+    if isinstance(x, frozenset):
+        return {item: item for item in x}
+    return traits.parts_of(x) or {}
+
+
+def filled(x: Any) -> Any:
+    """The adjoint object of a mutable value, with zeros for all that it holds."""
+    bars = adjoint_object(x)
+    parts = parts_of(x)
+    if isinstance(bars, list):
+        bars[:] = [zeros_like(v) for v in parts.values()]
+    elif isinstance(bars, dict):
+        bars.update({k: zeros_like(v) for k, v in parts.items()})
+    elif isinstance(bars, Box) and "value" in parts:
+        bars.cotangent = zeros_like(parts["value"])
+    return bars
+
+
+def as_adjoint(x̄: Any, tangents: Any) -> Any:
+    """Tangents as the adjoint object of an adjoint object."""
+    bars = adjoint_object(x̄)
+    if tangents is None:
+        return bars
+    if isinstance(bars, list):
+        bars[:] = tangents
+    elif isinstance(tangents, Box):
+        bars["cotangent"] = tangents.cotangent
+    else:
+        bars.update(tangents)
+    return bars
+
+
+def give_back(run: Pass, x: Any, x̄: Any, bars: Any) -> None:
+    """The tangents of a mutable value after the call."""
+    if isinstance(x̄, Box):
+        bars = {"cotangent": bars.get("cotangent", ZERO)}
+        if is_zero(bars["cotangent"]) and tangents_if_any(run, x) is None:
+            return
+        box = Box()
+        box.cotangent = bars["cotangent"]
+        set_tangents(run, x, box)
+        return
+    held = bars if isinstance(bars, list) else list(bars.values())
+    if tangents_if_any(run, x) is not None or not all_zero(held):
+        set_tangents(run, x, bars)
+
+
+non_differentiable(mutable, filled, install, put_back)

@@ -1,0 +1,229 @@
+"""Forward mode through the language: the derivatives of reverse mode, for all programs of its tests."""
+
+import copy
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from morula import (
+    NoRuleError,
+    UnsupportedError,
+    checkpoint,
+    gradient,
+    hook,
+    ignore_derivatives,
+    jvp,
+    nestlevel,
+)
+from tests import test_exceptions, test_generators, test_language
+from tests.rules import test_classes, test_containers, test_iteration, test_objects
+
+MODULES = [
+    test_language,
+    test_containers,
+    test_objects,
+    test_iteration,
+    test_classes,
+    test_generators,
+    test_exceptions,
+]
+PROGRAMS = [
+    pytest.param(f, id=f"{module.__name__.split('_')[-1]}-{f.__name__}")
+    for module in MODULES
+    for f in module.PROGRAMS
+]
+
+
+def names(f):
+    return f.__code__.co_varnames[: f.__code__.co_argcount]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_derivative_is_the_one_of_reverse_mode(program):
+    point = (0.7, 1.3)[: len(names(program))]
+    direction = (0.3, -1.1)[: len(point)]
+    slopes = gradient(program, *point)
+    y, ẏ = jvp(program, point, direction)
+    assert y == program(*point)
+    assert ẏ == pytest.approx(sum(map(float.__mul__, slopes, direction)), rel=1e-10)
+
+
+def slope(f, *point):
+    """The derivative along the first argument."""
+    return jvp(f, point, (1.0, *[None] * (len(point) - 1)))[1]
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+
+def lists(x):
+    xs = [x, 2 * x, 3 * x]
+    xs.insert(1, x * x)
+    xs.reverse()
+    xs[1:2] = [x, xs[0] * x]
+    del xs[0]
+    xs.sort(key=lambda v: -v)
+    xs *= 2
+    return sum(xs[1::2]) * xs.pop() + xs.copy()[-1]
+
+
+def dicts(x):
+    d = {"a": x, **{"b": x * x}}
+    d.update([("c", x)], e=3 * x)
+    d.setdefault("f", x * d.pop("a"))
+    return sum(d.values()) * d["f"] + next(iter({x * x: 1}))
+
+
+def sets(x):
+    s = {x, x * x}
+    s.discard(1.0)
+    return sum(s | {x}) * sum(s.union([x])) * sum(frozenset([x, 1.0]))
+
+
+def aliases(x):
+    a = b = [x]
+    a.append(b[0] * x)
+    return b[1] * (a is b)
+
+
+def cached(x):
+    f = functools.lru_cache(lambda y: y * y)
+    return f(x) * f(x)
+
+
+@pytest.mark.parametrize("f", [lists, dicts, sets, aliases, cached])
+def test_mutable_values(f):
+    assert slope(f, 1.7) == pytest.approx(gradient(f, 1.7)[0], rel=1e-12)
+
+
+def test_tangents_mirror_arguments_and_results():
+    def f(p, xs, d):
+        return {"a": p.x * xs[0], "b": (p.y, d["k"])}, [xs[1] * d["k"][1]]
+
+    args = (Point(2.0, 3.0), [4.0, 5.0], {"k": (6.0, 7.0)})
+    tangents = ({"x": 1.0}, [10.0, 0.0], {"k": (None, 100.0)})
+    y, ẏ = jvp(f, args, tangents)
+    assert y == ({"a": 8.0, "b": (3.0, (6.0, 7.0))}, [35.0])
+    assert ẏ == ({"a": 24.0, "b": (0.0, (0.0, 100.0))}, [500.0])
+
+
+def test_the_tangent_of_an_object_that_is_returned():
+    _, ẏ = jvp(lambda x: Point(x * x, [x]), (3.0,), (1.0,))
+    assert ẏ.x == 6.0
+    assert ẏ.y == [1.0]
+
+
+def test_effects_happen_once_and_the_value_is_that_of_the_plain_call():
+    seen = []
+
+    def f(x):
+        seen.append(float(x))
+        return math.fsum([x, 0.1, 0.2]) + sum([0.1] * 3, x)
+
+    y, _ = jvp(f, (0.7,), (1.0,))
+    assert seen == [0.7]
+    assert y == f(0.7)
+
+
+def test_a_list_of_the_caller_is_changed_as_by_the_plain_call():
+    xs = [1.0, 2.0]
+
+    def f(xs):
+        xs.append(xs[0] * xs[1])
+        return xs[2]
+
+    assert jvp(f, (xs,), ([1.0, 10.0],)) == (2.0, 12.0)
+    assert xs == [1.0, 2.0, 2.0]
+
+
+def test_nothing_is_kept_of_values_that_are_gone():
+    from morula.mixed_mode.push import push
+    from morula.mixed_mode.tangents import ZERO, Pass
+
+    def f(x, n):
+        for _ in range(n):
+            xs = [x * 0.5]
+            xs.append(xs[0] + 0.5)
+            x = xs[1]
+        return x
+
+    run = Pass()
+    push(run, f, ZERO, (1.0, 5000), (1.0, ZERO))
+    assert len(run.table) < 1000
+
+
+def test_steering():
+    assert slope(lambda x: x * ignore_derivatives(x), 3.0) == 3.0
+    assert slope(lambda x: hook(lambda x̄: 10 * x̄, x) * x, 3.0) == 6.0
+    assert slope(lambda x: checkpoint(lambda y: y * y * x, x), 3.0) == 27.0
+    assert slope(lambda x: x * nestlevel(), 3.0) == 1.0
+    assert slope(lambda x: slope(lambda y: y * nestlevel(), x) * x, 3.0) == 2.0
+
+
+def test_an_unknown_callable_is_refused_only_where_its_result_is_used():
+    unknown = functools.partial(np.frompyfunc(lambda v: v * 2, 1, 1))
+
+    def printed(x):
+        str(f"{unknown(x)}")
+        return x * x
+
+    assert slope(printed, 3.0) == 6.0
+    with pytest.raises(NoRuleError, match="vectorized"):
+        slope(lambda x: unknown(x) * x, 3.0)
+
+
+def test_exceptions_are_the_users():
+    def f(x):
+        return [x][3]
+
+    with pytest.raises(IndexError, match="list index out of range"):
+        jvp(f, (1.0,), (1.0,))
+    with pytest.raises(TypeError, match=r"f\(\) missing 1 required positional argument: 'y'"):
+        jvp(lambda x: (lambda: (lambda f: f(x))(_needs_two))(), (1.0,), (1.0,))
+
+
+def _needs_two(x, y):
+    return x
+
+
+_needs_two.__name__ = _needs_two.__qualname__ = "f"
+
+
+DERIVATIVES = {
+    "f": lambda g: lambda x: slope(g, x),
+    "r": lambda g: lambda x: gradient(g, x)[0],
+}
+
+
+@pytest.mark.parametrize("order", [*itertools.product("fr", repeat=2)])
+def test_map_and_filter_at_second_order(order):
+    def f(x):
+        squares = map(lambda v: v * x, (x, x * x))
+        return sum([a * b for a, b in zip(squares, filter(None, [x, 1.0]), strict=True)])
+
+    outer, inner = [DERIVATIVES[k] for k in order]
+    assert outer(inner(f))(2.0) == 24.0
+
+
+@pytest.mark.parametrize("order", [*itertools.product("fr", repeat=2)])
+def test_generators_at_second_order_are_refused(order):
+    outer, inner = [DERIVATIVES[k] for k in order]
+    with pytest.raises(UnsupportedError, match="a generator in a derivative of a derivative"):
+        outer(inner(lambda x: sum(v * x for v in [x, x])))(2.0)
+
+
+def test_copies_are_independent():
+    def f(x):
+        xs = [x, [x]]
+        ys, zs = copy.copy(xs), copy.deepcopy(xs)
+        ys[1][0] = x * x
+        zs[0] = x**3
+        return xs[1][0] + zs[0] * zs[1][0]
+
+    assert slope(f, 2.0) == pytest.approx(4.0 + 32.0)
