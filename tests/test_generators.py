@@ -1,5 +1,6 @@
 """Generators: lazy and infinite, with send, throw, close and yield from."""
 
+import asyncio
 import gc
 import inspect
 import math
@@ -345,7 +346,20 @@ def asynchronous_with_and_for(x):
     return drive(coroutine)
 
 
-@pytest.mark.parametrize("program", [awaiting, asynchronous_with_and_for])
+def by_asyncio(x):
+    async def slow(y):
+        await asyncio.sleep(0)
+        return y * y
+
+    async def main():
+        task = asyncio.create_task(slow(3 * x))
+        a, b = await asyncio.gather(slow(x), slow(2 * x))
+        return a * b + await task + await slow(a)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("program", [awaiting, asynchronous_with_and_for, by_asyncio])
 def test_coroutines(program):
     assert withgradient(program, 1.3)[0] == program(1.3)
     check_gradient(program, 1.3)

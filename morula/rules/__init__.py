@@ -79,4 +79,5 @@ __all__ = [
     "vectors",
 ]
 
+waits("asyncio", "morula.rules.asynchronous")
 waits("statistics", "morula.rules.statistical")

@@ -7,8 +7,9 @@ Tests: tests/rules/test_generators.py
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
-from types import CoroutineType, FunctionType, GeneratorType
+from types import CoroutineType, GeneratorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -249,6 +250,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(generators.delegate)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver, signal = args
+    for rule in _delegations:
+        found = rule(receiver, signal)
+        if found is not None:
+            return found
     if record_of(receiver) is None:
         return call(delegate_to_others, receiver, signal)
     both, steps = steps_of(generators.delegate, receiver, signal)
@@ -259,6 +264,13 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return both, delegate_pullback
 
 
-delegate_to_others = FunctionType(
-    generators.delegate.__code__, generators.delegate.__globals__, "delegate"
-)
+delegate_to_others = generators.same_code(generators.delegate)
+
+Delegation = Callable[[Any, Any], Any]
+_delegations: list[Delegation] = []
+
+
+def delegating(rule: Delegation) -> Delegation:
+    """Register what one step of delegating to something means: rule(receiver, signal), or None."""
+    _delegations.append(rule)
+    return rule
