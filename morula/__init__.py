@@ -22,7 +22,15 @@ from morula.core.errors import (
 from morula.core.inspection import code_adjoint, code_ir
 from morula.core.interface import J, grad, gradient, pullback, value_and_grad, withgradient
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
-from morula.mixed_mode import jvp, pushforward
+from morula.mixed_mode import (
+    diaghessian,
+    forwarddiff,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    pushforward,
+)
 from morula.rules.checkpoints import checkpoint
 from morula.rules.diagnosis import debug_nans, why
 from morula.rules.implicit import fixed_point, implicit_rule
@@ -54,14 +62,19 @@ __all__ = [
     "code_adjoint",
     "code_ir",
     "debug_nans",
+    "diaghessian",
     "fixed_point",
+    "forwarddiff",
     "frule",
     "grad",
     "gradient",
+    "hessian",
     "hook",
+    "hvp",
     "ignore_derivatives",
     "implicit_rule",
     "isderiving",
+    "jacobian",
     "jvp",
     "nestlevel",
     "non_differentiable",

@@ -9,13 +9,19 @@ from morula.mixed_mode import (
     steering,
     structures,
 )
+from morula.mixed_mode.jacobians import diaghessian, forwarddiff, hessian, hvp, jacobian
 from morula.mixed_mode.pushforward import jvp, pushforward
 
 __all__ = [
     "attributes",
     "calls",
+    "diaghessian",
+    "forwarddiff",
     "generators",
+    "hessian",
+    "hvp",
     "iteration",
+    "jacobian",
     "jvp",
     "meta",
     "pushforward",

@@ -12,10 +12,12 @@ from enum import Enum
 from functools import cached_property, partial
 from threading import local
 from types import (
+    BuiltinFunctionType,
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
     SimpleNamespace,
 )
@@ -27,7 +29,7 @@ from morula.core import errors
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names, compiled
-from morula.mixed_mode.push import Both, push, pushes, split_call
+from morula.mixed_mode.push import Both, Unknown, push, pushes, split_call
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
@@ -101,7 +103,7 @@ def through(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Both:
     """`x.name` by the `__getattribute__` of the class."""
     if type(custom) is FunctionType:
         return push(run, custom, ZERO, (x, name), (ẋ, ZERO))
-    if type(x) is MethodType:
+    if type(x) in (MethodType, BuiltinFunctionType, MethodWrapperType):
         return getattr(x, name), ẋ if name == "__self__" else ZERO
     if type(x) is partial and name in ("func", "args", "keywords"):
         return getattr(x, name), part(ẋ, name)
@@ -124,10 +126,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 
 def unknown(x: Any, ẋ: Any, name: str) -> Any:
-    """The tangent of an attribute of a compiled object: an error if there may be one."""
+    """The tangent of an attribute of a compiled object: an error where it is used, if there is one."""
     if is_zero(ẋ):
         return ZERO
-    raise errors.no_rule(getattr, (x, name), reason=f"for the attribute {name!r}")
+    return Unknown(errors.no_rule(getattr, (x, name), reason=f"for the attribute {name!r}"))
 
 
 def plain_attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:

@@ -1,0 +1,343 @@
+"""Jacobians and second derivatives: jacobian, hessian, hvp, diaghessian, forwarddiff.
+
+A Jacobian is made of columns by forward mode or of rows by reverse mode, whichever are fewer. Second
+derivatives are the pushforward of the gradient, forward over reverse.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from morula.core import errors
+from morula.core.context import adjoint_of, isolated
+from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
+from morula.core.general import call, held_by
+from morula.core.interface import grad, pullback
+from morula.core.registry import called_whole, non_differentiable
+from morula.core.traits import adjoint_object
+from morula.mixed_mode.push import push, pushes
+from morula.mixed_mode.pushforward import jvp
+from morula.mixed_mode.tangents import Pass
+from morula.rules.calls import serves
+from morula.rules.containers import give_at
+from morula.rules.objects import give
+
+_MISSING = object()
+
+
+# -- arrays of entries -----------------------------------------------------------------------------
+
+
+def space_of(x: Any, what: str) -> np.dtype[Any]:
+    """The dtype of the tangents of a number or an array of numbers."""
+    if isinstance(x, bool) or not isinstance(x, (int, float, complex, np.ndarray, np.generic)):
+        raise errors.ArgumentError(
+            f"{what} is a {type(x).__name__}, jacobian takes numbers and arrays: use ravel for a "
+            "structure, or jvp and pullback, which take any"
+        )
+    dtype = np.asarray(x).dtype
+    if dtype.kind not in "iufc":
+        raise errors.ArgumentError(f"{what} has the dtype {dtype}, which has no derivative")
+    return dtype if dtype.kind in "fc" else np.dtype(float)
+
+
+def basis(x: Any, dtype: np.dtype[Any], i: int) -> Any:
+    """The tangent of `x` that is one in its i-th entry."""
+    if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+        return dtype.type(1)
+    e = np.zeros(np.size(x), dtype)
+    e[i] = 1
+    return e.reshape(np.shape(x))
+
+
+non_differentiable(space_of, basis)
+
+
+# -- Jacobians -------------------------------------------------------------------------------------
+
+
+def jacobian(
+    f: Callable[..., Any], /, *args: Any, mode: str | None = None, sparsity: Any = None
+) -> Any:
+    """The Jacobians of `f` by its arguments, one for each; or a function that gives them.
+
+    Args:
+        f: function of numbers and arrays that gives a number or an array.
+        args: where; without any, the result is a function of them that gives the bare Jacobian if
+            there is one argument.
+        mode: "forward" runs `f` once per entry of the arguments, "reverse" pulls back once per entry of
+            the result; None takes what is less.
+        sparsity: "auto" finds out which entries can be other than zero, computes them in as few
+            runs as columns that overlap need, and gives `scipy.sparse` matrices; a sparse matrix of
+            that pattern is taken for the one argument.
+    Returns:
+        A tuple of arrays of shape `y.shape + x.shape`, numbers where both are numbers. Where an
+        argument and the result are complex, the derivative of a holomorphic function.
+    Raises:
+        TypeError: an argument or the result is no number and no array of numbers.
+
+    >>> jacobian(lambda x: x * x[0], np.array([1.0, 2.0]))
+    (array([[2., 0.],
+           [2., 1.]]),)
+    """
+    if mode not in (None, "forward", "reverse"):
+        raise ValueError(f"mode is 'forward', 'reverse' or None, not {mode!r}")
+    if not args:
+        return transform(functools.partial(bare_jacobian, f, mode, sparsity), f)
+    if sparsity is not None:
+        from morula.mixed_mode.sparsity import sparse_jacobian
+
+        return sparse_jacobian(f, args, sparsity)
+    return dense_jacobian(f, args, mode)
+
+
+def bare_jacobian(f: Any, mode: Any, sparsity: Any, *args: Any) -> Any:
+    """What `jacobian(f)` gives for arguments."""
+    found = jacobian(f, *args, mode=mode, sparsity=sparsity)
+    return found[0] if len(found) == 1 else found
+
+
+def transform(made: Any, f: Any) -> Any:
+    """A transform of `f`, with its name and docstring."""
+
+    def transformed(*args: Any) -> Any:
+        return made(*args)
+
+    return functools.update_wrapper(transformed, f, updated=())
+
+
+def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any, ...]:
+    """The Jacobians by all arguments."""
+    dtypes = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
+    if mode is None:
+        y, back = pullback(f, *args)
+        of_result = space_of(y, "the result")
+        fewer_rows = np.size(y) <= sum([np.size(x) for x in args])
+        real = all_real([of_result, *dtypes])
+        if fewer_rows and real:
+            return by_rows(args, dtypes, y, of_result, back)
+    if mode == "reverse":
+        y, back = pullback(f, *args)
+        of_result = space_of(y, "the result")
+        return by_rows(args, dtypes, y, of_result, back)
+    return by_columns(f, args, dtypes)
+
+
+def all_real(dtypes: Any) -> bool:
+    """Are these all real?"""
+    return all(d.kind == "f" for d in dtypes)
+
+
+non_differentiable(all_real)
+
+
+def by_columns(f: Any, args: tuple[Any, ...], dtypes: Any) -> tuple[Any, ...]:
+    """A run of `f` for each entry of each argument."""
+    found = []
+    for k, x in enumerate(args):
+        columns = []
+        for i in range(np.size(x)):
+            tangents = [None] * len(args)
+            tangents[k] = basis(x, dtypes[k], i)
+            _, ẏ = jvp(f, args, tangents)
+            space_of(ẏ, "the result")
+            columns.append(ẏ)
+        if not columns:
+            y = f(*args)
+            found.append(np.zeros(np.shape(y) + np.shape(x), space_of(y, "the result")))
+        elif np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+            found.append(columns[0])
+        else:
+            table = np.stack(columns, axis=-1)
+            found.append(np.reshape(table, np.shape(columns[0]) + np.shape(x)))
+    return tuple(found)
+
+
+def by_rows(
+    args: tuple[Any, ...], dtypes: Any, y: Any, of_result: Any, back: Any
+) -> tuple[Any, ...]:
+    """A run of the pullback for each entry of the result.
+
+    Of a complex result, a cotangent of one gives the conjugate of a row of the holomorphic derivative.
+    """
+    rows = [back(basis(y, of_result, i)) for i in range(np.size(y))]
+    found = []
+    for k, x in enumerate(args):
+        if not rows:
+            found.append(np.zeros(np.shape(y) + np.shape(x), dtypes[k]))
+            continue
+        mine = [np.conjugate(row[k]) if dtypes[k].kind == "c" else row[k] for row in rows]
+        if np.ndim(y) == 0 and not isinstance(y, np.ndarray):
+            found.append(mine[0])
+        else:
+            found.append(np.reshape(np.stack(mine), np.shape(y) + np.shape(x)))
+    return tuple(found)
+
+
+# -- second derivatives ----------------------------------------------------------------------------
+
+
+def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
+    """The Hessian of `f` at `x` times `v`, never formed: the pushforward of the gradient along `v`.
+
+    Args:
+        f: real function of x, and of `args`, which are constant, as SciPy's `hessp` wants it.
+        x: point; any structure.
+        v: direction, like x.
+    Returns:
+        Like x; costs a few evaluations of `f`.
+    Reference: Pearlmutter, Fast exact multiplication by the Hessian, Neural Comput. 6(1), 1994.
+
+    >>> hvp(lambda x: x**3, 2.0, 1.0)
+    12.0
+    """
+    return jvp(lambda x: grad(f)(x, *args), (x,), (v,))[1]
+
+
+def hessian(f: Callable[..., Any], x: Any = _MISSING, /) -> Any:
+    """The Hessian of `f` at `x`, of shape `x.shape + x.shape`; `hessian(f)` is a function of `x`.
+
+    >>> hessian(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    if x is _MISSING:
+        return transform(functools.partial(hessian, f), f)
+    dtype = space_of(x, "argument 0")
+    return by_columns(grad(f), (x,), [dtype])[0]
+
+
+def diaghessian(f: Callable[..., Any], x: Any) -> Any:
+    """The diagonal of the Hessian of `f` at `x`, in the shape of x.
+
+    >>> diaghessian(lambda x: (x**3).sum(), np.array([1.0, 2.0]))
+    array([ 6., 12.])
+    """
+    dtype = space_of(x, "argument 0")
+    entries = []
+    for i in range(np.size(x)):
+        e = basis(x, dtype, i)
+        entries.append(np.sum(jvp(grad(f), (x,), (e,))[1] * e))
+    if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+        return entries[0]
+    return np.reshape(np.array(entries, dtype), np.shape(x))
+
+
+# -- forward mode inside reverse mode --------------------------------------------------------------
+
+
+def forwarddiff(f: Callable[[Any], Any], x: Any) -> Any:
+    """`f(x)`; in reverse mode its adjoint is the forward-mode Jacobian, computed alongside.
+
+    So nothing is kept of what happens in `f`, however long it runs: for functions of few numbers with
+    long loops. `x` is a number or an array, the result too; `f` runs once per entry of `x`. Only if
+    the derivative by what `f` has captured is asked for, `f` is differentiated in reverse as well.
+
+    >>> from morula import gradient
+    >>> gradient(lambda x: forwarddiff(lambda y: y**3, x) * x, 2.0)
+    (32.0,)
+    """
+    return f(x)
+
+
+called_whole(forwarddiff)
+
+
+@serves(forwarddiff)
+def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    f, x = args
+    y, columns = with_columns(f, x)
+
+    def forwarddiff_pullback(ȳ: Any) -> tuple[Any, ...]:
+        ȳ = unthunk(ȳ)
+        if is_zero(ȳ):
+            return ZERO, ZERO, ZERO
+        give_to_captured(f, x, ȳ)
+        return ZERO, ZERO, contracted(x, columns, ȳ)
+
+    return y, forwarddiff_pullback
+
+
+@pushes(forwarddiff)
+def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any) -> Any:
+    return push(run, args[0], tangents[0], args[1:], tangents[1:])
+
+
+def with_columns(f: Any, x: Any) -> tuple[Any, list[Any]]:
+    """The value of `f` and its derivatives along the entries of `x`, the imaginary ones last."""
+    dtype = space_of(x, "the argument of forwarddiff")
+    directions = [basis(x, dtype, i) for i in range(np.size(x))]
+    if dtype.kind == "c":
+        directions = directions + [1j * e for e in directions]
+    pairs = [jvp(f, (x,), (e,)) for e in directions]
+    y = pairs[0][0] if pairs else f(x)
+    space_of(y, "the result of forwarddiff")
+    return y, [ẏ for _, ẏ in pairs]
+
+
+def contracted(x: Any, columns: list[Any], ȳ: Any) -> Any:
+    """The cotangent of `x` from the derivatives of y along its entries."""
+    slopes = [np.sum(np.real(np.conjugate(ẏ) * ȳ)) for ẏ in columns]
+    n = np.size(x)
+    if len(slopes) > n:
+        slopes = [re + 1j * im for re, im in zip(slopes[:n], slopes[n:], strict=True)]
+    if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+        return slopes[0]
+    return np.reshape(np.array(slopes), np.shape(x))
+
+
+def give_to_captured(f: Any, x: Any, ȳ: Any) -> None:
+    """Cotangents of what `f` has captured, found in reverse mode by whoever needs the first of them."""
+    found: list[Any] = []
+
+    def adjoint_in_second_run(owner: Any) -> Any:
+        if not found:
+            _, back = call(f, x)
+            with isolated():
+                back(ȳ)
+                found.append({id(held): adjoint_of(held) for held, _ in holders(f)})
+        return found[0][id(owner)]
+
+    for owner, keys in holders(f):
+        for key in keys:
+            give_part(
+                owner,
+                key,
+                Thunk(lambda owner=owner, key=key: part_of(adjoint_in_second_run(owner), key)),
+            )
+
+
+def holders(f: Any) -> list[tuple[Any, list[Any]]]:
+    """The mutable values that `f` can reach, and where numbers and arrays are in them."""
+    found = []
+    for x, parts in held_by((f,)):
+        keys = [k for k, v in parts.items() if isinstance(v, NUMERIC) and not isinstance(v, bool)]
+        if keys and adjoint_object(x) is not None:
+            found.append((x, keys))
+    return found
+
+
+NUMERIC = (int, float, complex, np.ndarray, np.generic)
+non_differentiable(holders)
+
+
+def give_part(owner: Any, key: Any, c: Any) -> None:
+    """Add to the cotangent of a part of a mutable value."""
+    bars = adjoint_of(owner)
+    if isinstance(bars, list):
+        give_at(bars, key, c)
+    elif isinstance(bars, dict):
+        give(bars, key, c)
+    else:
+        bars.cotangent = accumulate(bars.cotangent, c)
+
+
+def part_of(bars: Any, key: Any) -> Any:
+    """The cotangent of a part of a mutable value."""
+    if isinstance(bars, list):
+        return bars[key] if key < len(bars) else ZERO
+    return bars.get(key, ZERO) if isinstance(bars, dict) else bars.cotangent

@@ -1,0 +1,162 @@
+"""jacobian, hessian, hvp, diaghessian, forwarddiff: shapes, modes, dtypes, what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from morula import diaghessian, forwarddiff, gradient, hessian, hvp, jacobian
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def f(x):
+    return np.array([[x[0] ** 2 * x[1], np.sin(x[2])], [x[0], x[1] * x[2]]])
+
+
+EXPECTED = np.array([[[4, 1, 0], [0, 0, math.cos(3.0)]], [[1, 0, 0], [0, 3, 2]]])
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse", None])
+def test_the_shape_is_that_of_the_result_and_the_argument(mode):
+    (j,) = jacobian(f, X, mode=mode)
+    assert j.shape == (2, 2, 3)
+    np.testing.assert_allclose(j, EXPECTED)
+    np.testing.assert_allclose(jacobian(f, mode=mode)(X), EXPECTED)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse", None])
+def test_scalars_stay_scalars_and_every_argument_has_its_own(mode):
+    assert jacobian(lambda a, b: a * b, 2.0, 3, mode=mode) == (3.0, 2.0)
+    by_x, by_a = jacobian(lambda x, a: a * x, X, 2.0, mode=mode)
+    np.testing.assert_allclose(by_x, 2 * np.eye(3))
+    np.testing.assert_allclose(by_a, X)
+    assert jacobian(lambda x: x, np.zeros(0), mode=mode)[0].shape == (0, 0)
+    assert jacobian(lambda x: 2.0 * x, np.ones((2, 1)), mode=mode)[0].shape == (2, 1, 2, 1)
+
+
+def test_the_mode_with_fewer_runs_is_chosen():
+    runs = []
+
+    def counted(x):
+        runs.append(1)
+        return np.sum(x)
+
+    jacobian(counted, np.ones(10))
+    assert len(runs) == 1
+    jacobian(counted, np.ones(10), mode="forward")
+    assert len(runs) == 11
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "g", "F"])
+def test_the_dtype_is_kept(mode, dtype):
+    (j,) = jacobian(lambda x: x * x, np.array([1, 2], dtype), mode=mode)
+    assert j.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(j, [[2, 0], [0, 4]])
+    assert jacobian(lambda n: n * n, np.array([1, 2]), mode=mode)[0].dtype == np.float64
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_a_holomorphic_function(mode):
+    z = np.array([1 + 2j, 3 - 1j])
+    np.testing.assert_allclose(jacobian(lambda z: z**2, z, mode=mode)[0], np.diag(2 * z))
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "error", "message"),
+    [
+        (([1.0],), {}, TypeError, "argument 0 is a list, jacobian takes numbers and arrays"),
+        ((X,), {"mode": "sideways"}, ValueError, "mode is 'forward', 'reverse' or None"),
+        ((np.array(["a"]),), {}, TypeError, "has no derivative"),
+    ],
+)
+def test_what_is_refused(args, keywords, error, message):
+    with pytest.raises(error, match=message):
+        jacobian(lambda x: x, *args, **keywords)
+
+
+def test_a_result_that_is_no_array_is_refused():
+    with pytest.raises(TypeError, match="the result is a tuple"):
+        jacobian(lambda x: (x, x), 1.0)
+
+
+# -- second derivatives ----------------------------------------------------------------------------
+
+
+def g(x):
+    return np.sum(x**2) * x[0] + np.exp(x[1])
+
+
+HESSIAN = np.array([[6.0, 4, 6], [4, 2 + math.exp(2.0), 0], [6, 0, 2]])
+
+
+def test_hessians():
+    np.testing.assert_allclose(hessian(g, X), HESSIAN)
+    np.testing.assert_allclose(hessian(g)(X), HESSIAN)
+    np.testing.assert_allclose(hvp(g, X, X), HESSIAN @ X)
+    np.testing.assert_allclose(diaghessian(g, X), np.diag(HESSIAN))
+    assert hessian(math.sin, 0.5) == -math.sin(0.5)
+    assert diaghessian(math.sin, 0.5) == -math.sin(0.5)
+    assert hessian(lambda x: np.sum(x**2), np.ones((2, 1))).shape == (2, 1, 2, 1)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "g"])
+def test_the_dtype_of_second_derivatives_is_kept(dtype):
+    x = np.array([1, 2], dtype)
+    for found in (hessian(lambda x: np.sum(x**3), x), diaghessian(lambda x: np.sum(x**3), x)):
+        assert found.dtype == np.dtype(dtype)
+    v = hvp(lambda x: np.sum(x**3), x, x)
+    assert v.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(v, [6, 24])
+
+
+def test_a_product_with_the_hessian_of_a_structure():
+    v = hvp(lambda p: p["a"] ** 2 * p["b"][0], {"a": 2.0, "b": [3.0]}, {"a": 1.0, "b": [10.0]})
+    assert v == {"a": 46.0, "b": [4.0]}
+    assert hvp(lambda x, c: c * x**3, 2.0, 1.0, 5.0) == 60.0
+
+
+# -- forwarddiff -----------------------------------------------------------------------------------
+
+
+def test_forwarddiff_has_the_value_and_the_gradient():
+    assert forwarddiff(math.sin, 2.0) == math.sin(2.0)
+    slope = gradient(lambda x: forwarddiff(lambda y: y**3, x) * x, 2.0)
+    assert slope == (32.0,)
+    (found,) = gradient(lambda x: np.sum(forwarddiff(f, x) ** 2), X)
+    np.testing.assert_allclose(found, gradient(lambda x: np.sum(f(x) ** 2), X)[0])
+
+
+def test_forwarddiff_of_complex_numbers():
+    def h(z):
+        return abs(z) ** 2 + (z * z).imag
+
+    assert gradient(lambda z: forwarddiff(h, z), 1 + 2j)[0] == pytest.approx(gradient(h, 1 + 2j)[0])
+
+
+@pytest.mark.parametrize("captured", [3.0, np.array([3.0])])
+def test_what_forwarddiff_captures_has_its_gradient(captured):
+    def through(a, x):
+        return np.sum(forwarddiff(lambda y: a * y**3, x) * a)
+
+    def plainly(a, x):
+        return np.sum(a * x**3 * a)
+
+    found, expected = gradient(through, captured, 2.0), gradient(plainly, captured, 2.0)
+    np.testing.assert_allclose(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1])
+
+
+def test_forwarddiff_keeps_nothing_and_nests():
+    def long(x):
+        for _ in range(1000):
+            x = x + 0.001 * math.sin(x)
+        return x
+
+    (slope,) = gradient(lambda x: forwarddiff(long, x), 1.0)
+    assert slope == pytest.approx(gradient(long, 1.0)[0], rel=1e-12)
+    assert hessian(lambda x: forwarddiff(lambda y: y**3, x) * x, 2.0) == 48.0
+    assert gradient(lambda x: gradient(lambda y: forwarddiff(lambda z: z**3, y), x)[0], 2.0) == (
+        12.0,
+    )

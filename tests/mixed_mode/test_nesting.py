@@ -1,0 +1,222 @@
+"""Derivatives of derivatives, in all mixes of the modes; perturbations are not confused."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from morula import frule, gradient, hessian, jvp, rrule
+
+DERIVATIVES = {
+    "f": lambda f: lambda x: jvp(f, (x,), (1.0,))[1],
+    "r": lambda f: lambda x: gradient(f, x)[0],
+}
+PAIRS = ["".join(pair) for pair in itertools.product("fr", repeat=2)]
+
+
+def nested(order, f):
+    for mode in reversed(order):
+        f = DERIVATIVES[mode](f)
+    return f
+
+
+@pytest.mark.parametrize("order", ["".join(o) for o in itertools.product("fr", repeat=3)])
+def test_third_derivatives(order):
+    assert nested(order, lambda x: x**3 * math.sin(x))(2.0) == pytest.approx(-38.93103422809044)
+
+
+def a_loop(x):
+    r = 1.0
+    for _ in range(4):
+        r *= x
+    return r
+
+
+def a_branch(x):
+    return x**3 if x > 1 else math.sin(x)
+
+
+def a_list(x):
+    xs = [x]
+    for _ in range(2):
+        xs.append(xs[-1] * x)
+    return sum(xs)
+
+
+def a_closure(x):
+    y = x
+
+    def f(z):
+        nonlocal y
+        y = y * z
+        return y
+
+    return f(x) * f(x)
+
+
+class Cubic:
+    def __init__(self, a):
+        self.a = a
+
+    def __call__(self, x):
+        return self.a * x**3
+
+
+def arrays(x):
+    v = np.array([x, x * x, 2.0])
+    return np.sum(np.exp(0.1 * v) * v[::-1]) / np.mean(v)
+
+
+SCALARS = [
+    (a_loop, 48.0),
+    (a_branch, 12.0),
+    (a_list, 14.0),
+    (a_closure, 160.0),
+    (lambda x: Cubic(x)(x), 48.0),
+    (lambda x: {"a": x * x}["a"] * (x, x)[1], 12.0),
+    (lambda x: 1 / x, 0.25),
+    (lambda x: (x * 1j).imag ** 3 + abs(x + 0j) ** 2, 14.0),
+]
+
+
+@pytest.mark.parametrize("order", PAIRS)
+@pytest.mark.parametrize(("f", "second"), SCALARS)
+def test_second_derivatives(order, f, second):
+    assert nested(order, f)(2.0) == pytest.approx(second, rel=1e-12)
+
+
+@pytest.mark.parametrize("order", PAIRS)
+def test_perturbations_are_not_confused(order):
+    outer, inner = [DERIVATIVES[mode] for mode in order]
+    assert outer(lambda x: x * inner(lambda y: x + y)(1.0))(1.0) == 1.0
+    assert outer(lambda x: x * inner(lambda y: x * y)(x))(4.0) == 8.0
+
+    def rebinding(y):
+        x = y
+
+        def f(z):
+            nonlocal x
+            x = x * z
+            return x
+
+        return inner(f)(1.0)
+
+    assert outer(rebinding)(1.0) == 1.0
+
+
+@pytest.mark.parametrize("order", PAIRS)
+def test_an_object_that_differentiates_itself(order):
+    outer, inner = [DERIVATIVES[mode] for mode in order]
+
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        def __call__(self, x):
+            return self.w * x**3
+
+        def slope(self, x):
+            return inner(self)(x)
+
+    assert outer(lambda w: Model(w).slope(w))(2.0) == 36.0
+
+
+@pytest.mark.parametrize("order", PAIRS)
+def test_a_rule_that_keeps_its_result(order):
+    def cube(x):
+        return x * x * x
+
+    @rrule(cube)
+    def _(x: float):
+        y = cube(x)
+        return y, lambda ȳ: (ȳ * 3 * y / x,)
+
+    assert nested(order, cube)(2.0) == pytest.approx(12.0)
+
+
+@pytest.mark.parametrize("order", PAIRS)
+def test_a_forward_rule_and_what_it_rests_on(order):
+    def f(x):
+        return x**3
+
+    @frule(f)
+    def _(x: float):
+        return f(x), lambda ẋ: 3 * x * x * ẋ
+
+    assert nested(order, lambda x: f(x) * x)(2.0) == pytest.approx(48.0)
+
+
+# -- three ways to a Hessian -----------------------------------------------------------------------
+
+
+def network(x):
+    w = np.reshape(x[:4], (2, 2))
+    return np.sum(np.tanh(w @ np.array([0.3, -0.7]) + x[4]) ** 2)
+
+
+def a_product_by_a_loop(x):
+    p = 1.0
+    for i in range(len(x)):
+        p = p * (x[i] + i)
+    return p
+
+
+def rosenbrock(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def by_parts(x):
+    d = {"a": x[:2], "b": [x[2], x[3] * x[4]]}
+    return np.sum(d["a"] ** 3) * d["b"][0] + d["b"][1] ** 2
+
+
+def a_conditional(x):
+    s = 0.0
+    for v in x:
+        s = s + (v**3 if v > 0.5 else np.sin(v))
+    return s * s
+
+
+A = np.arange(25.0).reshape(5, 5) / 10.0 + 2 * np.eye(5)
+FUNCTIONS = [
+    network,
+    a_product_by_a_loop,
+    rosenbrock,
+    by_parts,
+    a_conditional,
+    lambda x: x @ A @ x,
+    lambda x: np.sum(x) ** 3,
+    lambda x: np.exp(np.dot(x, x) / 10),
+    lambda x: np.log(np.sum(np.exp(x))),
+    lambda x: np.prod(x),
+    lambda x: np.linalg.norm(x),
+    lambda x: np.sqrt(np.sum(x**2) + 1.0),
+    lambda x: np.mean(x**3) - np.var(x),
+    lambda x: np.sum(np.cumsum(x) ** 2),
+    lambda x: np.sum(np.outer(x, x**2)),
+    lambda x: np.sum(np.sin(x[::2]) * np.cos(x[1]) / x[2]),
+    lambda x: np.max(x) ** 2 * np.min(x),
+    lambda x: np.einsum("i,ij,j->", x, A, x * x),
+    lambda x: np.sum(np.linalg.solve(A + np.diag(x), x)),
+    lambda x: math.fsum([math.log(v) * v for v in x.tolist()]),
+]
+
+
+@pytest.mark.parametrize("i", range(len(FUNCTIONS)))
+def test_three_ways_to_a_hessian(i):
+    f = FUNCTIONS[i]
+    x = np.array([0.4, 0.9, 1.3, 0.7, 0.2])
+    found = hessian(f, x)
+    reverse = [gradient(lambda y: gradient(f, y)[0][k], x)[0] for k in range(5)]
+    e = np.eye(5)
+
+    def slope(y, k):
+        return jvp(f, (y,), (e[k],))[1]
+
+    forward = [[jvp(lambda y: slope(y, j), (x,), (e[k],))[1] for k in range(5)] for j in range(5)]
+    over_forward = gradient(lambda y: slope(y, 1), x)[0]
+    np.testing.assert_allclose(found, found.T, atol=1e-11)
+    np.testing.assert_allclose(reverse, found, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(forward, found, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(over_forward, found[1], rtol=1e-9, atol=1e-11)

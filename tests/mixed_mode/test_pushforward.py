@@ -1,0 +1,169 @@
+"""pushforward and jvp: what they take, what they give, what they refuse; forward rules."""
+
+import functools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from morula import NoRuleError, frule, gradient, jvp, pushforward, rrule, scalar_rule
+
+
+def test_a_value_and_its_derivative():
+    y, push = pushforward(lambda x, y: x * math.sin(y), 2.0, 0.5)
+    assert y == 2.0 * math.sin(0.5)
+    assert push(1.0, 0.0) == math.sin(0.5)
+    assert push(None, 1.0) == 2.0 * math.cos(0.5)
+    assert push(0.0, 0.0) == 0.0
+
+
+def test_integers_are_points_and_take_floats():
+    assert jvp(lambda n, x: n * x**n, (3, 2.0), (1.0, 0.0)) == (24.0, 8.0 + 24.0 * math.log(2.0))
+    assert jvp(lambda n, x: sum([x] * n), (3, 2.0), (None, 1.0)) == (6.0, 3.0)
+
+
+def test_what_does_not_depend_has_a_zero_of_its_shape():
+    assert jvp(lambda x: (1.0, np.ones(2)), (2.0,), (1.0,))[1][0] == 0.0
+    assert jvp(lambda x: "text", (2.0,), (1.0,)) == ("text", None)
+    np.testing.assert_array_equal(jvp(lambda x: np.ones(2), (2.0,), (1.0,))[1], np.zeros(2))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "g", "F", "G"])
+def test_the_dtype_is_kept(dtype):
+    x = np.array([0.5, 0.25], dtype)
+
+    def f(x):
+        return np.sum(np.exp(x) * x**2 / 3.0 + np.sqrt(x))
+
+    y, ẏ = jvp(f, (x,), (np.ones_like(x),))
+    assert y.dtype == ẏ.dtype == x.dtype
+    expected = np.sum(np.exp(x) * (x**2 + 2 * x) / 3 + 0.5 / np.sqrt(x))
+    assert ẏ == pytest.approx(expected, rel=1e-2 if dtype == "f2" else 1e-5)
+
+
+def test_other_numbers():
+    assert jvp(lambda x: x * x / 3, (Fraction(1, 2),), (Fraction(1),)) == (
+        Fraction(1, 12),
+        Fraction(1, 3),
+    )
+    y, ẏ = jvp(lambda z: (z * z).real, (1 + 2j,), (1j,))
+    assert (y, ẏ) == (-3.0, -4.0)
+
+
+def test_a_complex_argument_by_directions():
+    z, ż = np.array([1 + 2j, 0.5j]), np.array([1j, 2 - 1j])
+    _, ẏ = jvp(lambda z: np.sum(np.abs(z) ** 2), (z,), (ż,))
+    assert ẏ == pytest.approx(2 * np.sum((np.conj(z) * ż).real))
+
+
+@pytest.mark.parametrize(
+    ("args", "tangents", "error", "message"),
+    [
+        (1.0, (1.0,), TypeError, "takes a tuple or a list as args, got a float"),
+        ((1.0,), (1.0, 2.0), TypeError, "2 tangents were given for 1 arguments"),
+        ((np.ones(2),), (np.ones(3),), ValueError, "the tangent of argument 0 is"),
+        ((1.0,), (1j,), ValueError, "the tangent of argument 0 is complex, expected real"),
+        (([1.0, 2.0],), ([1.0],), ValueError, "the tangent of argument 0 is a list of length 1"),
+        (({"a": 1.0},), ({"b": 1.0},), ValueError, "a dict of the same keys"),
+        (("text",), (1.0,), ValueError, "a str has none"),
+        ((1.0, [2.0, 3.0]), (1.0, [1.0, "x"]), ValueError, r"argument 1\[1\]"),
+    ],
+)
+def test_tangents_of_the_wrong_structure_are_refused(args, tangents, error, message):
+    with pytest.raises(error, match=message):
+        jvp(lambda *xs: 1.0, args, tangents)
+
+
+def test_methods_partials_and_keywords():
+    def f(x, y, *, k):
+        return x * y * k
+
+    assert jvp(functools.partial(f, k=2.0), (3.0, 4.0), (1.0, 0.0)) == (24.0, 8.0)
+    assert jvp(np.ndarray.sum, (np.ones(3),), (np.arange(3.0),)) == (3.0, 3.0)
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+def test_a_rule_of_ones_own_is_used():
+    def f(x):
+        raise AssertionError
+
+    @frule(f)
+    def _(x: float):
+        return 2 * x, lambda ẋ: 7.0 * ẋ
+
+    assert jvp(lambda x: f(x) * x, (3.0,), (1.0,)) == (18.0, 21.0 + 6.0)
+
+
+def test_a_reverse_rule_is_transposed():
+    def f(x, y, *, k=1.0):
+        raise AssertionError
+
+    @rrule(f)
+    def _(x: float, y: np.ndarray, *, k=1.0):
+        return x * y * k, lambda ȳ: (k * (ȳ * y).sum(), k * x * ȳ, (x * y * ȳ).sum())
+
+    y = np.array([1.0, 2.0])
+    value, slope = jvp(lambda x, y: f(x, y, k=x), (3.0, y), (1.0, np.array([0.0, 10.0])))
+    np.testing.assert_allclose(value, 9 * y)
+    np.testing.assert_allclose(slope, 2 * 3.0 * y + 9.0 * np.array([0.0, 10.0]))
+
+
+def test_a_rule_of_the_users_comes_before_a_forward_rule_of_morulas_own():
+    def f(x):
+        return x
+
+    scalar_rule(f)(lambda y, x: 1.0)
+
+    @rrule(f)
+    def _(x: float):
+        return x, lambda ȳ: (5.0 * ȳ,)
+
+    frule(f)(lambda x: (x, lambda ẋ: 3.0 * ẋ))
+    assert gradient(f, 1.0) == (5.0,)
+    assert jvp(f, (1.0,), (1.0,))[1] == 3.0  # both are the user's: the forward rule is meant
+
+
+def test_a_scalar_rule_serves_both_modes():
+    def f(a, b):
+        return math.hypot(a, b)
+
+    @scalar_rule(f)
+    def _(y, a, b):
+        return a / y, b / y
+
+    assert jvp(f, (3.0, 4.0), (1.0, 1.0)) == (5.0, 1.4)
+
+
+def test_a_callable_without_a_rule():
+    unknown = np.frompyfunc(lambda v: v * 2, 1, 1)
+    with pytest.raises(NoRuleError, match="<lambda>"):
+        jvp(lambda x: unknown(x) + x, (1.0,), (1.0,))
+    assert jvp(lambda x: unknown(3.0) * x, (1.0,), (1.0,)) == (6.0, 6.0)
+
+
+# -- the traps -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "slope"),
+    [
+        (lambda x: np.where(x >= 0, x, np.sqrt(-x)), 1.0, 1.0),
+        (lambda x: np.where(x < 1, x, np.sqrt(x)), 0.0, 1.0),
+        (lambda x: ((np.array([0.0, 1.0]) * x) ** 0.5)[1], 1.0, 0.5),
+        (lambda x: np.minimum(1.0, 1 / x), np.float64(0.0), 0.0),
+        (lambda x: abs(x), 0.0, 0.0),
+        (lambda x: np.linalg.norm(np.array([x, x])), 0.0, 0.0),
+        (lambda x: np.std(np.array([1.0, 1.0]) * x), 1.0, 0.0),
+        (lambda x: np.hypot(x, x), 0.0, 0.0),
+        (lambda x: x**0 + x**2, 0.0, 0.0),
+        (lambda x: np.max(np.stack([x, x])), 1.0, 1.0),
+        (lambda x: np.maximum(x, 0.0), 0.0, 0.5),
+        (lambda x: np.prod(np.array([0.0, 2.0, 3.0]) + x), 0.0, 6.0),
+    ],
+)
+def test_kinks_and_branches_not_taken(f, x, slope):
+    with np.errstate(all="ignore"):
+        assert jvp(f, (x,), (1.0,))[1] == slope
