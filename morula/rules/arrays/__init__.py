@@ -30,6 +30,8 @@ constants        what has no derivative
 inplace          x[i] = v, x += v, out=, sort, fill, …
 memory           cotangents of arrays in memory that is written to
 flat             x.flat, np.nditer
+inplace          what is refused
+pushforwards     forward rules, where transposition would be dear
 """
 
 from morula.rules.arrays import (
@@ -53,6 +55,7 @@ from morula.rules.arrays import (
     padding,
     polynomials,
     products,
+    pushforwards,
     quantiles,
     reductions,
     sequences,
@@ -86,6 +89,7 @@ __all__ = [
     "padding",
     "polynomials",
     "products",
+    "pushforwards",
     "quantiles",
     "reductions",
     "sequences",

@@ -1,0 +1,238 @@
+"""Forward rules of arrays, where the transpose of the reverse rule would be the dearer way.
+
+    y = f(x):      ẏ = f'(x) ẋ              elementwise
+    y = f(a, b):   ẏ = ∂f/∂a ȧ + ∂f/∂b ḃ    spread to the shape of y where operands broadcast
+    y = L(x):      ẏ = L(ẋ)                 sums, shapes, items: a linear function is its own
+    y = r(x):      ẏ = Re Σ g* ẋ            real numbers made of slices; g is the gradient of each
+
+A tangent that is structurally zero contributes nothing, so an infinite derivative by what is constant
+does no harm. Every other rule is transposed (mixed_mode/transposition.py).
+Tests: tests/rules/arrays/test_pushforwards.py
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import ZERO, find_rrule, frule, is_zero, project_to
+from morula.rules.arrays.arithmetic import by_base, by_exponent, real_slope, slope
+from morula.rules.arrays.types import Anything, Numeric, Scalar
+
+
+def fitted(y, ẏ):
+    """A tangent in the space of `y`, spread where an operand was broadcast."""
+    if ẏ is ZERO:
+        return ZERO
+    if isinstance(y, np.ndarray) and np.shape(ẏ) != y.shape:
+        ẏ = np.broadcast_to(ẏ, y.shape)
+    return project_to(y)(ẏ)
+
+
+# -- elementwise functions -------------------------------------------------------------------------
+
+
+def unary(primal, derivative):
+    """The forward rule of a function of one argument, from its derivative."""
+
+    @frule(primal)
+    def _(x: Numeric):
+        y = primal(x)
+
+        def unary_pushforward(ẋ):
+            return fitted(y, derivative(y, x) * ẋ)
+
+        return y, unary_pushforward
+
+
+DERIVATIVES: dict[Any, Any] = {
+    np.exp: lambda y, x: y,
+    np.log: lambda y, x: 1 / x,
+    np.sqrt: lambda y, x: 0.5 / y,
+    np.tanh: lambda y, x: 1 - y * y,
+    np.sin: lambda y, x: np.cos(x),
+    np.cos: lambda y, x: -np.sin(x),
+    np.square: lambda y, x: 2 * x,
+    np.negative: lambda y, x: -1,
+    np.positive: lambda y, x: 1,
+    np.expm1: lambda y, x: np.exp(x),
+    np.log1p: lambda y, x: 1 / (1 + x),
+    np.tan: lambda y, x: 1 + y * y,
+    np.sinh: lambda y, x: np.cosh(x),
+    np.cosh: lambda y, x: np.sinh(x),
+    np.arctan: lambda y, x: 1 / (1 + x * x),
+    np.reciprocal: lambda y, x: -y * y,
+}
+for _primal, _derivative in DERIVATIVES.items():
+    unary(_primal, _derivative)
+
+
+@frule(operator.neg)
+def _(x: np.ndarray):
+    def neg_pushforward(ẋ):
+        return fitted(x, -ẋ)
+
+    return -x, neg_pushforward
+
+
+def binary(primals, push):
+    """The forward rules of a function of two arguments; `push(y, a, b, ȧ, ḃ)` is its tangent."""
+    for primal in primals:
+        _binary(primal, push)
+
+
+def _binary(primal, push):
+    @frule(primal)
+    def _(a: np.ndarray, b: Numeric):
+        y = primal(a, b)
+        return y, lambda ȧ, ḃ: fitted(y, push(y, a, b, ȧ, ḃ))
+
+    @frule(primal)
+    def _(a: Scalar, b: np.ndarray):
+        y = primal(a, b)
+        return y, lambda ȧ, ḃ: fitted(y, push(y, a, b, ȧ, ḃ))
+
+
+binary((operator.add, np.add), lambda y, a, b, ȧ, ḃ: ȧ + ḃ)
+binary((operator.sub, np.subtract), lambda y, a, b, ȧ, ḃ: ȧ - ḃ)
+binary((operator.mul, np.multiply), lambda y, a, b, ȧ, ḃ: ȧ * b + a * ḃ)
+binary((operator.truediv, np.true_divide), lambda y, a, b, ȧ, ḃ: ȧ / b - y * ḃ / b)
+
+
+def power_tangent(y, a, b, ȧ, ḃ):
+    """The tangent of a ** b."""
+    ẏ: Any = ZERO
+    if not is_zero(ȧ):
+        if isinstance(b, int):
+            d = slope(a, b)
+        elif isinstance(b, float) and isinstance(a, np.ndarray):
+            d = real_slope(y, a, b)
+        else:
+            d = by_base(a, b)
+        ẏ = ẏ + d * ȧ
+    if not is_zero(ḃ):
+        ẏ = ẏ + by_exponent(y, a) * ḃ
+    return ẏ
+
+
+binary((operator.pow, np.power), power_tangent)
+
+
+def product(primal):
+    """The forward rule of a product of arrays."""
+
+    @frule(primal)
+    def _(a: np.ndarray, b: np.ndarray):
+        y = primal(a, b)
+
+        def product_pushforward(ȧ, ḃ):
+            ẏ: Any = ZERO
+            if not is_zero(ȧ):
+                ẏ = ẏ + primal(ȧ, b)
+            if not is_zero(ḃ):
+                ẏ = ẏ + primal(a, ḃ)
+            return fitted(y, ẏ)
+
+        return y, product_pushforward
+
+
+for _primal in (operator.matmul, np.matmul, np.dot, np.ndarray.dot, np.inner, np.outer):
+    product(_primal)
+
+
+# -- choices ---------------------------------------------------------------------------------------
+
+
+def choice(primal, greater):
+    """The forward rule of maximum or minimum: the operand that was taken, half of each at a tie."""
+
+    @frule(primal)
+    def _(a: Numeric, b: Numeric):
+        y = primal(a, b)
+
+        def choice_pushforward(ȧ, ḃ):
+            first = np.greater(a, b) if greater else np.less(a, b)
+            ties = np.equal(a, b)
+            ȧ, ḃ = [0.0 if is_zero(ẋ) else ẋ for ẋ in (ȧ, ḃ)]
+            return fitted(y, np.where(ties, (ȧ + ḃ) * 0.5, np.where(first, ȧ, ḃ)))
+
+        return y, choice_pushforward
+
+
+choice(np.maximum, True)
+choice(np.minimum, False)
+
+# -- linear functions ------------------------------------------------------------------------------
+
+
+def reduction(primal):
+    """The forward rule of sum or mean."""
+
+    @frule(primal)
+    def _(x: np.ndarray, axis=None, *, keepdims=False):
+        y = primal(x, axis, keepdims=keepdims)
+
+        def reduction_pushforward(ẋ, axis_dot=ZERO):
+            return fitted(y, primal(ẋ, axis, keepdims=keepdims))
+
+        return y, reduction_pushforward
+
+
+for _primal in (np.sum, np.ndarray.sum, np.mean, np.ndarray.mean):
+    reduction(_primal)
+
+
+@frule(operator.getitem)
+def _(x: np.ndarray, i: Anything):
+    y = x[i]
+
+    def getitem_pushforward(ẋ, i_dot):
+        return ZERO if is_zero(ẋ) else fitted(y, ẋ[i])
+
+    return y, getitem_pushforward
+
+
+@frule(np.ndarray.reshape)
+def _(x: np.ndarray, *shape: Anything):
+    y = x.reshape(*shape)
+
+    def reshape_pushforward(ẋ, *shape_dots):
+        return ẋ.reshape(*shape)
+
+    return y, reshape_pushforward
+
+
+@frule(np.reshape)
+def _(x: np.ndarray, shape: Anything):
+    def reshape_pushforward(ẋ, shape_dot):
+        return np.reshape(ẋ, shape)
+
+    return np.reshape(x, shape), reshape_pushforward
+
+
+# -- real numbers made of slices -------------------------------------------------------------------
+
+
+def by_slices(primal):
+    """The forward rule from the gradient of each number: the pullback of ones."""
+
+    @frule(primal)
+    def _(x: np.ndarray, *, axis=None, keepdims=False):
+        rule: Any = find_rrule(primal, (x,), ("axis", "keepdims"))
+        y, pullback = rule.function(x, axis=axis, keepdims=keepdims)
+
+        def slices_pushforward(ẋ):
+            g = pullback(np.ones_like(y))[0]
+            if is_zero(g):
+                return ZERO
+            ẏ = np.sum(np.real(np.conjugate(g) * ẋ), axis=axis, keepdims=keepdims)
+            return fitted(y, ẏ)
+
+        return y, slices_pushforward
+
+
+for _primal in (np.std, np.ndarray.std, np.linalg.norm):
+    by_slices(_primal)
+del _primal, _derivative

@@ -1,0 +1,76 @@
+"""Forward rules of arrays, against finite differences."""
+
+import operator
+
+import numpy as np
+import pytest
+
+from morula import jvp
+from morula.rules.arrays.pushforwards import DERIVATIVES
+from morula.testing import check_frule
+
+
+def matrix(rng, *shape, dtype="f8"):
+    x = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.standard_normal(shape)
+    return (x + 2.5).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
+@pytest.mark.parametrize("f", DERIVATIVES, ids=lambda f: f.__name__)
+def test_elementwise_functions(rng, f, dtype):
+    check_frule(f, matrix(rng, 2, 3, dtype=dtype) / 4)
+
+
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("c16", "f8"), ("f8", "c16"), ("f4", "f4")])
+@pytest.mark.parametrize("shapes", [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((2,), ())])
+@pytest.mark.parametrize(
+    "f",
+    [
+        operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, np.add,
+        np.subtract, np.multiply, np.true_divide, np.power,
+    ],
+)  # fmt: skip
+def test_functions_of_two_arguments(rng, f, shapes, dtypes):
+    a, b = [matrix(rng, *s, dtype=t) for s, t in zip(shapes, dtypes, strict=True)]
+    check_frule(f, a, b)
+    if not shapes[1]:
+        check_frule(f, a, b.item())
+        check_frule(f, b.item(), a)
+
+
+@pytest.mark.parametrize("f", [operator.matmul, np.matmul, np.dot, np.ndarray.dot, np.inner])
+def test_products(rng, f):
+    check_frule(f, matrix(rng, 3, 3), matrix(rng, 3))
+    check_frule(f, matrix(rng, 3, dtype="c16"), matrix(rng, 3))
+
+
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("f", [np.sum, np.mean, np.std, np.linalg.norm])
+def test_reductions(rng, f, axis, keepdims):
+    check_frule(f, matrix(rng, 3, 2), axis=axis, keepdims=keepdims)
+
+
+def test_items_and_shapes(rng):
+    x = matrix(rng, 3, 4)
+    for i in (1, (0, 2), slice(None, None, 2), (Ellipsis, None, 0), [0, 2, 2], x > 2.5):
+        check_frule(operator.getitem, x, i)
+    check_frule(np.reshape, x, (4, 3))
+    check_frule(np.ndarray.reshape, x, 2, 6)
+
+
+def test_choices(rng):
+    a, b = matrix(rng, 3), matrix(rng, 2, 3)
+    check_frule(np.maximum, a, b)
+    check_frule(np.minimum, a, 2.5)
+    _, ẏ = jvp(np.maximum, (np.ones(2), np.ones(2)), (np.ones(2), None))
+    np.testing.assert_array_equal(ẏ, [0.5, 0.5])
+
+
+def test_an_infinite_slope_by_what_is_constant_does_no_harm():
+    _, ẏ = jvp(lambda a: a * np.array([np.inf, 1.0]) ** 0.5, (2.0,), (1.0,))
+    np.testing.assert_array_equal(ẏ, [np.inf, 1.0])
+    _, ẏ = jvp(lambda x: np.array([0.0, 4.0]) ** 0.5 * x, (2.0,), (1.0,))
+    np.testing.assert_array_equal(ẏ, [0.0, 2.0])
