@@ -160,3 +160,22 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @serves(transposition.transposed)
 def _(fn: Any, args: Args, kwargs: Any) -> Any:
     return general.call(transposition.transpose, *args)
+
+
+@pushes(transposition.transposed_call)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, transposed_call, ZERO, args, tangents)
+
+
+@serves(transposition.transposed_call)
+def _(fn: Any, args: Args, kwargs: Any) -> Any:
+    return general.call(transposed_call, *args)
+
+
+def transposed_call(
+    run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names
+) -> tuple[Any, Any]:
+    """A call by its reverse rule, as differentiated code sees it."""
+    if transposition.nothing_enters(run, fn, ḟ, args, tangents):
+        return split_call(fn, args, keywords), ZERO
+    return transposition.transpose_call(run, fn, ḟ, args, tangents, keywords)

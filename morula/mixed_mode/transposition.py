@@ -105,7 +105,8 @@ def transposed_call(
     before go in where the pullback left them, and come out, as those after, where it began.
     """
     if nothing_enters(run, fn, ḟ, args, tangents):
-        return fn(*args[: len(args) - len(keywords)], **by_name(args, keywords)), ZERO
+        n = len(args) - len(keywords)
+        return fn(*args[:n], **by_name(args, keywords)), ZERO
     with np.errstate(all="ignore"), context.isolated():
         return transpose_call(run, fn, ḟ, args, tangents, keywords)
 
@@ -232,4 +233,4 @@ def give_back(run: Pass, x: Any, x̄: Any, bars: Any) -> None:
         set_tangents(run, x, bars)
 
 
-non_differentiable(mutable, filled, install, put_back)
+non_differentiable(mutable, filled, install, put_back, nothing_enters)
