@@ -126,6 +126,9 @@ def push(
     if rule is None:
         return meaning_of_type(fn)(run, fn, ḟ, args, tangents, keywords)
     refuse_unknown(tangents)
+    if run.primitive is not None and not (rule.by_identity and rule.trusted):
+        y = value_by(rule, args, keywords)
+        return run.primitive(fn, y, args, tangents, keywords)
     if is_forward:
         return by_forward_rule(run, rule, args, tangents, keywords)
     if rule.by_identity or any_mutable(args) or makes_container(fn):

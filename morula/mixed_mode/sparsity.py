@@ -1,10 +1,315 @@
-"""Sparse Jacobians: the pattern, the colours of the columns, the compressed runs."""
+"""Sparse Jacobians: the pattern, the colours of columns or rows, the compressed runs.
+
+The pattern comes from a run of the function in forward mode with sets of indices in the place of
+tangents: which entries of the argument can a number depend on? Functions that move entries about move
+their sets, elementwise functions and sums unite them; what nothing is known of depends on all that
+goes in. So the pattern holds for the path that this run takes, and never lacks an entry.
+"""
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import Any
+
+import numpy as np
+
+from morula.core import errors
+from morula.core.cotangents import ZERO, is_zero
+from morula.core.interface import pullback
+from morula.mixed_mode.jacobians import all_real, space_of
+from morula.mixed_mode.push import push, split_call
+from morula.mixed_mode.pushforward import jvp
+from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, set_all
+
+NOTHING: frozenset[int] = frozenset()
+NUMERIC = (int, float, complex, np.ndarray, np.generic)
+
+# -- sets of indices in the place of tangents ------------------------------------------------------
+
+
+class Dependence:
+    """What each entry of a number or an array depends on: an array of sets of indices."""
+
+    __slots__ = ("sets",)
+    __array_ufunc__ = None
+
+    def __init__(self, sets: Any) -> None:
+        self.sets = sets
+
+    def __add__(self, other: Any) -> Any:
+        return self if is_zero(other) else Dependence(np.bitwise_or(self.sets, other.sets))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return self
+
+    def __getitem__(self, i: Any) -> Any:
+        return Dependence(as_array(self.sets[i]))
+
+
+def as_array(sets: Any) -> Any:
+    """An array of sets, of no dimension for a single one."""
+    if isinstance(sets, np.ndarray):
+        return sets
+    found = np.empty((), object)
+    found[()] = sets
+    return found
+
+
+def filled(shape: Any, one: frozenset[int]) -> Any:
+    """An array of one and the same set."""
+    found = np.empty(shape, object)
+    found[...] = as_array(one)
+    return found
+
+
+def sets_of(x: Any, ẋ: Any) -> Any:
+    """The sets of the entries of a number or an array."""
+    if is_zero(ẋ):
+        return filled(np.shape(x), NOTHING)
+    return np.broadcast_to(ẋ.sets, np.shape(x))
+
+
+class Tracing(Pass):
+    """A forward pass with sets of indices as tangents."""
+
+    __slots__ = ()
+
+    def primitive(
+        self, fn: Any, y: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any
+    ) -> Any:
+        """The value of a call that a rule serves, and what it depends on."""
+        values = tuple([by_value(self, x, ẋ) for x, ẋ in zip(args, tangents, strict=True)])
+        if all(map(is_zero, values)):
+            return y, ZERO
+        found = depends(fn, args, values, keywords, y)
+        if isinstance(y, list):
+            set_all(self, y, found)
+            return y, ZERO
+        if holds_mutable(y):
+            raise errors.no_rule(fn, args, why="in the search for a pattern")
+        return y, found
+
+    def attribute(self, x: Any, ẋ: Any, name: str, y: Any) -> Any:
+        """What an attribute of an array depends on."""
+        if is_zero(ẋ) or not isinstance(y, NUMERIC):
+            return ZERO
+        if name in ("T", "mT"):
+            return Dependence(getattr(ẋ.sets, name))
+        if np.shape(y) == np.shape(x):
+            return ẋ
+        return Dependence(filled(np.shape(y), union([ẋ])))
+
+
+def union(values: Any) -> frozenset[int]:
+    """All that some structure depends on."""
+    if isinstance(values, Dependence):
+        return reduce(operator.or_, values.sets.ravel().tolist(), NOTHING)
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, (list, tuple)):
+        return reduce(operator.or_, map(union, values), NOTHING)
+    return NOTHING
+
+
+def depends(fn: Any, args: Any, values: Any, keywords: Any, y: Any) -> Any:
+    """The sets of a result."""
+    if id(fn) in MOVING:
+        return moved(fn, args, values, keywords, y)
+    if is_elementwise(fn) and all(isinstance(x, NUMERIC) for x in args) and not keywords:
+        found = [sets_of(x, ẋ) for x, ẋ in zip(args, values, strict=True)]
+        return Dependence(as_array(reduce(np.bitwise_or, found)))
+    if id(fn) in UNITING and isinstance(args[0], np.ndarray) and is_zero(values[1:]):
+        named = dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
+        along = args[1] if len(args) > 1 + len(keywords) else named.pop("axis", None)
+        if not {*named} - {"keepdims", "ddof", "dtype"} and args[0].size:
+            return Dependence(united(UNITING[id(fn)], sets_of(args[0], values[0]), along, y))
+    if fn in PRODUCTS and len(args) == 2:
+        found = of_product(args, values, y)
+        if found is not None:
+            return found
+    return of_all(y, union(values))
+
+
+def of_all(y: Any, one: frozenset[int]) -> Any:
+    """A result of which every entry may depend on everything."""
+    if isinstance(y, (tuple, list)):
+        return type(y)([of_all(v, one) for v in y]) if type(y) in (tuple, list) else ZERO
+    if isinstance(y, NUMERIC) and not isinstance(y, (bool, np.bool_)):
+        return Dependence(filled(np.shape(y), one))
+    return ZERO
+
+
+def is_elementwise(fn: Any) -> bool:
+    """Is it an operator on numbers, or a ufunc?"""
+    return fn in ELEMENTWISE or (isinstance(fn, np.ufunc) and fn.signature is None and fn.nout == 1)
+
+
+def moved(fn: Any, args: Any, values: Any, keywords: Any, y: Any) -> Any:
+    """Entries are moved about: the same call with their numbers in the place of the entries."""
+    known: list[frozenset[int]] = [NOTHING]
+
+    def numbered(x: Any, ẋ: Any) -> Any:
+        if isinstance(x, (list, tuple)) and any(isinstance(v, (*NUMERIC, list, tuple)) for v in x):
+            dots = [ZERO] * len(x) if is_zero(ẋ) else list(ẋ)
+            if all(map(is_zero, dots)) and not is_data(x):
+                return x
+            return type(x)([numbered(v, c) for v, c in zip(x, dots, strict=True)])
+        if is_zero(ẋ):
+            return np.zeros(np.shape(x), int) if is_data(x) else x
+        sets = sets_of(x, ẋ)
+        first = len(known)
+        known.extend(sets.ravel().tolist())
+        return np.arange(first, len(known)).reshape(np.shape(x))
+
+    places = [numbered(x, ẋ) for x, ẋ in zip(args, values, strict=True)]
+    return sets_at(split_call(fn, tuple(places), keywords), known)
+
+
+def is_data(x: Any) -> bool:
+    """Are these numbers that are moved, and not places or shapes?"""
+    if isinstance(x, (list, tuple)):
+        return any(map(is_data, x))
+    kind = getattr(getattr(x, "dtype", None), "kind", None)
+    return isinstance(x, (float, complex)) or kind in ("f", "c")
+
+
+def sets_at(places: Any, known: list[frozenset[int]]) -> Any:
+    """The sets at the numbered places."""
+    if isinstance(places, (list, tuple)):
+        return type(places)([sets_at(p, known) for p in places])
+    table = np.empty(len(known), object)
+    table[:] = known
+    return Dependence(as_array(table[np.asarray(places, int)]))
+
+
+def united(cumulative: bool, sets: Any, axis: Any, y: Any) -> Any:
+    """The sets of a sum, or of the sums up to each entry."""
+    if cumulative:
+        if axis is None:
+            sets, axis = sets.ravel(), 0
+        return np.bitwise_or.accumulate(sets, axis=axis)
+    axes = tuple(range(sets.ndim)) if axis is None else axis
+    return np.reshape(as_array(np.bitwise_or.reduce(sets, axis=axes)), np.shape(y))
+
+
+def of_product(args: Any, values: Any, y: Any) -> Any:
+    """The sets of a matrix times a vector, one of which is constant; zeros of the constant count."""
+    a, b = args
+    if np.ndim(a) != 2 or np.ndim(b) != 1 or not is_zero(values[0]):
+        return None
+    sets = sets_of(b, values[1]).tolist()
+    found = np.empty(np.shape(y), object)
+    for i, row in enumerate(a):
+        found[i] = reduce(operator.or_, [sets[j] for j in np.flatnonzero(row)], NOTHING)
+    return Dependence(found)
+
+
+ELEMENTWISE = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
+    operator.neg, operator.pos, operator.abs, abs, float, operator.iadd, operator.isub,
+    operator.imul, operator.itruediv, operator.ipow, pow,
+}  # fmt: skip
+PRODUCTS = {operator.matmul, np.matmul, np.dot, np.ndarray.dot}
+MOVING = {
+    id(fn)
+    for fn in (
+        operator.getitem, np.reshape, np.ndarray.reshape, np.transpose, np.ndarray.transpose,
+        np.ravel, np.ndarray.ravel, np.ndarray.flatten, np.concatenate, np.stack, np.hstack,
+        np.vstack, np.roll, np.flip, np.repeat, np.ndarray.repeat, np.tile, np.squeeze,
+        np.ndarray.squeeze, np.expand_dims, np.swapaxes, np.moveaxis, np.broadcast_to, np.take,
+        np.delete, np.append, np.array, np.asarray, np.where, np.ndarray.copy, np.copy, np.diag,
+        np.diagonal, np.ndarray.tolist, np.split, np.insert, np.atleast_1d, np.triu,
+        np.tril,
+    )
+}  # fmt: skip
+UNITING = {
+    **{
+        id(fn): False
+        for fn in (
+            np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.prod, np.ndarray.prod, np.max,
+            np.ndarray.max, np.min, np.ndarray.min, np.std, np.ndarray.std, np.var, np.ndarray.var,
+        )
+    },
+    **{id(fn): True for fn in (np.cumsum, np.ndarray.cumsum, np.cumprod, np.ndarray.cumprod)},
+}  # fmt: skip
+
+
+def pattern_of(f: Any, args: tuple[Any, ...], k: int) -> Any:
+    """Which entries of f(*args) depend on which of its k-th argument: a sparse matrix of ones."""
+    from scipy import sparse
+
+    x = args[k]
+    sets = np.empty(np.size(x), object)
+    sets[:] = [frozenset([i]) for i in range(np.size(x))]
+    tangents: list[Any] = [ZERO] * len(args)
+    tangents[k] = Dependence(sets.reshape(np.shape(x)))
+    y, ẏ = push(Tracing(), f, ZERO, args, tuple(tangents))
+    space_of(y, "the result")
+    found = sets_of(y, ẏ).ravel().tolist()
+    rows = np.repeat(np.arange(len(found)), [len(s) for s in found])
+    columns = np.array([j for s in found for j in sorted(s)], int)
+    shape = (np.size(y), np.size(x))
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+# -- colours and compressed runs -------------------------------------------------------------------
+
+
+def colours_of(pattern: Any) -> Any:
+    """A colour for each column, such that no two of one colour share a row; the first that is free."""
+    columns = pattern.tocsc()
+    taken: list[set[int]] = [set() for _ in range(pattern.shape[0])]
+    colours = np.zeros(pattern.shape[1], int)
+    for j in range(pattern.shape[1]):
+        rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
+        used = set().union(*[taken[i] for i in rows])
+        colours[j] = next(c for c in range(len(used) + 1) if c not in used)
+        for i in rows:
+            taken[i].add(int(colours[j]))
+    return colours
 
 
 def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
-    """Later."""
-    raise NotImplementedError
+    """The Jacobians by all arguments as sparse matrices, of shape (y.size, x.size)."""
+    dtypes = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
+    if isinstance(sparsity, str):
+        if sparsity != "auto":
+            raise ValueError(f"sparsity is 'auto' or a matrix, not {sparsity!r}")
+        patterns = [pattern_of(f, args, k) for k in range(len(args))]
+    else:
+        if len(args) != 1:
+            raise errors.ArgumentError("a pattern may be given for one argument, not for more")
+        from scipy import sparse
+
+        patterns = [sparse.csr_array(sparsity)]
+    return tuple([compressed(f, args, k, dtypes[k], patterns[k]) for k in range(len(args))])
+
+
+def compressed(f: Any, args: tuple[Any, ...], k: int, dtype: Any, pattern: Any) -> Any:
+    """The entries of a pattern, by one run for each colour of its columns, or of its rows."""
+    from scipy import sparse
+
+    entries = pattern.tocoo()
+    by_column, by_row = colours_of(pattern), colours_of(pattern.T)
+    x = args[k]
+    n, m = (int(np.max(c, initial=-1)) + 1 for c in (by_column, by_row))
+    found: Any
+    if n <= m or not all_real([dtype]):
+        runs = []
+        for c in range(n):
+            tangents: list[Any] = [None] * len(args)
+            tangents[k] = np.reshape((by_column == c).astype(dtype), np.shape(x))
+            runs.append(np.ravel(jvp(f, args, tangents)[1]))
+        found = [runs[by_column[j]][i] for i, j in zip(entries.row, entries.col, strict=True)]
+    else:
+        y, back = pullback(f, *args)
+        kind = space_of(y, "the result")
+        runs = [
+            np.ravel(back(np.reshape((by_row == c).astype(kind), np.shape(y)))[k]) for c in range(m)
+        ]
+        found = [runs[by_row[i]][j] for i, j in zip(entries.row, entries.col, strict=True)]
+    values = np.array(found, runs[0].dtype if runs else dtype)
+    return sparse.csr_array((values, (entries.row, entries.col)), shape=pattern.shape)

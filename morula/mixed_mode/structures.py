@@ -292,6 +292,19 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return None, ZERO
 
 
+@pushes(list.insert)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    xs, i, value = args
+    k = slice(i, None).indices(len(xs))[0]
+    held = tangents_if_any(run, xs)
+    list.insert(xs, i, value)
+    if held is not None and k < len(held):
+        held.insert(k, tangents[2])
+    else:
+        set_item(run, xs, k, tangents[2])
+    return None, ZERO
+
+
 @pushes(list.pop)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     xs, *place = args

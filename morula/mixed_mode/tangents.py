@@ -32,6 +32,8 @@ class Pass:
     """One forward pass: the tangents of mutable values, by identity."""
 
     __slots__ = ("limit", "table")
+    primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
+    attribute: Any = None  # the same for attributes of numbers and arrays
 
     def __init__(self) -> None:
         self.table: dict[int, tuple[Any, Any]] = {}

@@ -1,0 +1,126 @@
+"""Sparse Jacobians: patterns that lack nothing, few runs, the numbers of the dense Jacobian."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from morula import jacobian, rrule
+from morula.mixed_mode.sparsity import colours_of, pattern_of
+
+X = np.linspace(0.5, 1.5, 6)
+
+
+def band(x):
+    return np.concatenate([[x[0] ** 2], x[1:] * x[:-1] + np.sin(x[1:]), [np.sum(x[:2])]])
+
+
+def a_loop(x):
+    found = []
+    for i in range(len(x)):
+        s = math.exp(x[i])
+        if i > 0:
+            s -= x[i - 1] * 2
+        found.append(s)
+    return np.array(found)
+
+
+def an_arrow(x):
+    return np.concatenate([[np.prod(x)], x[1:] * 2])
+
+
+def a_constant_matrix(x):
+    return np.diag([1.0, 2.0, 0.0, 4.0, 5.0, 6.0]) @ x + np.eye(6)[::-1] @ (x * x)
+
+
+def a_grid(x):
+    u = x.reshape(2, 3)
+    return np.roll(u, 1, axis=1) - 2 * u + np.where(u > 1, u.T.reshape(2, 3), 0.0)
+
+
+def structures(x):
+    d = {"a": x[:2], "b": [x[2] * x[3]]}
+    d["b"].insert(0, d["a"][1])
+    return np.stack([d["b"][0], d["b"][1], max(x[4], x[5])])
+
+
+def cumulated(x):
+    return np.cumsum(x.reshape(2, 3), axis=1).max(axis=0)
+
+
+def a_norm(x):
+    return np.array([np.linalg.norm(x[:3]), np.linalg.norm(x[3:], ord=1)])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [band, a_loop, an_arrow, a_constant_matrix, a_grid, structures, cumulated, a_norm],
+)
+def test_the_numbers_of_the_dense_jacobian(f):
+    (found,) = jacobian(f, X, sparsity="auto")
+    assert sparse.issparse(found)
+    dense = jacobian(f, X)[0].reshape(-1, 6)
+    np.testing.assert_allclose(found.toarray(), dense, rtol=1e-12)
+    assert found.nnz <= np.count_nonzero(dense) + 6
+
+
+def test_a_band_needs_few_runs_however_long_it_is():
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return x[1:] * x[:-1] - np.sin(x[1:])
+
+    x = np.linspace(1.0, 2.0, 10_000)
+    (found,) = jacobian(f, x, sparsity="auto")
+    assert found.nnz == 2 * 9999
+    assert len(runs) == 3  # one for the pattern, one for each colour
+    np.testing.assert_allclose(found.diagonal(), x[1:])
+
+
+def test_rows_are_coloured_where_that_needs_fewer_runs():
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return np.concatenate([[np.sum(x**2)], x[1:]])
+
+    jacobian(f, np.ones(50), sparsity="auto")
+    assert len(runs) == 2
+
+
+def test_a_pattern_of_ones_own_and_a_function_of_the_point():
+    pattern = sparse.eye_array(6)
+    found = jacobian(lambda x: x**2, X, sparsity=pattern)[0]
+    np.testing.assert_allclose(found.toarray(), np.diag(2 * X))
+    np.testing.assert_allclose(jacobian(band, sparsity="auto")(X).toarray(), jacobian(band)(X))
+    by_a, by_x = jacobian(lambda a, x: a * x, 2.0, X, sparsity="auto")
+    assert by_a.shape == (6, 1)
+    assert by_x.nnz == 6
+
+
+def test_what_nothing_is_known_of_depends_on_everything():
+    def opaque(x):
+        raise AssertionError
+
+    @rrule(opaque)
+    def _(x: np.ndarray):
+        return 2 * x, lambda ȳ: (2 * ȳ,)
+
+    assert pattern_of(opaque, (X,), 0).nnz == 36
+    np.testing.assert_allclose(jacobian(opaque, X, sparsity="auto")[0].toarray(), 2 * np.eye(6))
+
+
+def test_columns_of_one_colour_share_no_row(rng):
+    pattern = sparse.random_array((30, 40), density=0.1, rng=rng, format="csr")
+    colours = colours_of(pattern)
+    for c in range(colours.max() + 1):
+        assert (pattern[:, colours == c] != 0).sum(axis=1).max() <= 1
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="sparsity is 'auto' or a matrix"):
+        jacobian(band, X, sparsity="yes")
+    with pytest.raises(TypeError, match="a pattern may be given for one argument"):
+        jacobian(lambda x, y: x * y, X, X, sparsity=np.eye(6))
