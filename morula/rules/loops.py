@@ -14,6 +14,7 @@ Tests: tests/rules/test_loops.py
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
@@ -26,6 +27,7 @@ from morula.core.extend import (
     NotSpecialised,
     UnsupportedError,
     accumulate,
+    adjoint_object,
     call,
     called_whole,
     context,
@@ -186,8 +188,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return y, nested_pullback
     slots = kwargs.get("slots", args[6] if len(args) > 6 else None)
     check_slots(slots)
+    sequences = sequences_in(iterable)
     items, items_back = items_of(iterable)
-    plan = begin(body, carried, fixed, iterable, len(items), slots)
+    plan = begin(body, carried, (*fixed, *roots_of(items)), len(items), slots)
     way, values, state, step = 0, (), carried, 0
     due = next_due(plan, plan.kept, len(items))
     while step < len(items):
@@ -199,6 +202,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if way:
             break
         state = tuple(values)
+    check_sequences(sequences)
     y = (way, tuple(values) if way else values_at_end(state, final))
     finish(plan, step, tuple(values) if way else state)
 
@@ -263,38 +267,69 @@ def bars_of_carried(bars: list[Any], final: tuple[int | None, ...], n: int) -> l
 
 def items_of(iterable: Any) -> tuple[Sequence[Any], Any]:
     """The items, to be had more than once, and their pullback; none for numbers that only count."""
-    if type(iterable) is range:
-        return iterable, None
-    check_iterable(iterable)
-    return call(tuple, iterable)
+    return (iterable, None) if type(iterable) is range else call(tuple, iterable)
 
 
-ITERATORS = (zip, enumerate, reversed, type(reversed([])), type(iter(())), type(iter([])))
+ITERATORS = (
+    zip, enumerate, reversed,
+    *[type(iter(x)) for x in ((), [], "", range(1), np.zeros(1))],
+    *[type(reversed(x)) for x in ([], range(1))],
+)  # fmt: skip
 
 
-def check_iterable(iterable: Any) -> None:
-    """May all items be taken before the loop begins?"""
-    if isinstance(iterable, (list, tuple, np.ndarray, str)) or type(iterable) in ITERATORS:
-        return
-    raise UnsupportedError(
-        f"checkpointed takes a range, a list, a tuple, an array, or a zip, enumerate or reversed of "
-        f"these, not a {type(iterable).__name__}: make a list of it"
-    )
+def sequences_in(iterable: Any) -> list[tuple[Any, Any]]:
+    """The lists and arrays of numbers that are iterated over, with what they hold.
+
+    An error for iterables whose items cannot all be taken before the loop begins.
+    """
+    if isinstance(iterable, list):
+        return [(iterable, list(iterable))]
+    if isinstance(iterable, np.ndarray):
+        return [(iterable, iterable.copy())] if iterable.ndim == 1 else []
+    if isinstance(iterable, (range, tuple, str)):
+        return []
+    if type(iterable) not in ITERATORS:
+        raise UnsupportedError(
+            f"checkpointed takes a range, a list, a tuple, an array, or a zip, enumerate or reversed "
+            f"of these, not a {type(iterable).__name__}: make a list of it"
+        )
+    found = []
+    for part in iterable.__reduce__()[1]:
+        parts = part if type(part) is tuple else (part,)
+        found += [pair for x in parts if np.iterable(x) for pair in sequences_in(x)]
+    return found
 
 
 def begin(
-    body: Any,
-    carried: tuple[Any, ...],
-    fixed: tuple[Any, ...],
-    iterable: Any,
-    n: int,
-    slots: int | None,
+    body: Any, carried: tuple[Any, ...], held: tuple[Any, ...], n: int, slots: int | None
 ) -> Plan:
     """The plan of a loop, with the state that it begins with."""
-    values = (body, *fixed, *carried)
-    plan = Plan((body, *fixed), n, slots)
-    plan.kept.append(Kept(0, state_of(values), carried))
+    plan = Plan((body, *held), n, slots)
+    plan.kept.append(Kept(0, state_of((*plan.values, *carried)), carried))
     return plan
+
+
+def check_sequences(sequences: list[tuple[Any, Any]]) -> None:
+    """An error if one of them was changed by the loop over it, which took its items beforehand."""
+    for x, before in sequences:
+        if isinstance(x, list):
+            same = len(x) == len(before) and all(map(operator.is_, x, before))
+        else:
+            same = x.tobytes() == before.tobytes()
+        if not same:
+            raise UnsupportedError(
+                f"a checkpointed loop over a {type(x).__name__} that the loop changes: loop over a "
+                "copy of it"
+            )
+
+
+def roots_of(items: Sequence[Any]) -> list[Any]:
+    """What is mutable among the items, each once."""
+    if type(items) is range:
+        return []
+    found = State((items,), containers_only=True)
+    arrays = [x for x, _ in found.arrays]
+    return [x for x, _ in found.parts.values() if adjoint_object(x) is not None] + arrays
 
 
 def keep(plan: Plan, step: int, carried: tuple[Any, ...]) -> None:
@@ -353,4 +388,4 @@ def outcome_at(plan: Plan, kept: Kept) -> Outcome:
     return Outcome(kept.carried, plan.outcome.held, kept.state)
 
 
-non_differentiable(check_slots)
+non_differentiable(check_slots, sequences_in, check_sequences, roots_of)

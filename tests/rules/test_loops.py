@@ -170,7 +170,17 @@ def with_a_comprehension_inside(x, n):
     return total
 
 
+def over_objects(x, n):
+    particles = [Particle(x * i) for i in range(3)]
+    total = x
+    for p in checkpointed(particles * n, slots=2):
+        p.step(total)
+        total = total * 0.9 + p.x
+    return total * particles[0].v
+
+
 PROGRAMS = [
+    over_objects,
     carried,
     with_break_continue_else,
     with_return,
@@ -369,8 +379,35 @@ def test_what_is_refused():
             x = x * v
         return x
 
-    with pytest.raises(UnsupportedError, match="not a generator"):
+    with pytest.raises(UnsupportedError, match="make a list of it"):
         gradient(over_a_generator, 1.0)
+
+    def over_a_zip_with_a_generator(x):
+        for v, i in checkpointed(zip((x * i for i in range(3)), range(3), strict=True)):
+            x = x * v
+        return x
+
+    with pytest.raises(UnsupportedError, match="make a list of it"):
+        gradient(over_a_zip_with_a_generator, 1.0)
+
+    def over_what_it_changes(x):
+        xs = [x, x, x]
+        for i, v in checkpointed(enumerate(xs)):
+            xs[-1] = v * i
+        return xs[-1]
+
+    with pytest.raises(UnsupportedError, match="a list that the loop changes"):
+        gradient(over_what_it_changes, 1.0)
+
+    def over_a_list_that_grows(x):
+        xs = [x]
+        for v in checkpointed(xs):
+            if len(xs) < 4:
+                xs.append(v * x)
+        return xs[-1]
+
+    with pytest.raises(UnsupportedError, match="a list that the loop changes"):
+        gradient(over_a_list_that_grows, 1.0)
 
     def in_try(x):
         try:
