@@ -41,9 +41,10 @@ from morula.rules.calls import entry, serves, together
 from morula.rules.checkpoints import (
     Outcome,
     State,
+    again_and_log,
     bring_back,
-    check_arrays,
     contents_of,
+    follow_written,
     is_needed,
     is_nested,
     outcome_of,
@@ -57,11 +58,11 @@ def checkpointed(iterable: Iterable[Any], slots: int | None = None) -> Iterable[
     """The iterable itself; a `for` loop over it is differentiated in bounded memory.
 
     The head of an ordinary loop: `for i in checkpointed(range(n)):`. Its body may do anything that
-    can be differentiated, `break`, `continue`, `return`, inner loops, changes of lists and objects
-    included. The reverse pass needs memory for the states of at most `slots` iterations (what they
-    hand on to the next) and for what one iteration keeps, and runs iterations again: with s slots
-    and r runs of each, (s + r)! / (s! r!) iterations. By default s is about log2 of their number. As
-    with `checkpoint`, random numbers come again as they came, and effects on global variables happen
+    can be differentiated, `break`, `continue`, `return`, inner loops, changes of arrays, lists and
+    objects included. The reverse pass needs memory for the states of at most `slots` iterations (what
+    they hand on to the next) and for what one iteration keeps, and runs iterations again: with s
+    slots and r runs of each, (s + r)! / (s! r!) iterations. By default s is about log2 of their number.
+    As with `checkpoint`, random numbers come again as they came, and effects on global variables happen
     more than once. In derivatives of derivatives it is an ordinary loop, of which all is kept.
 
     Args:
@@ -71,7 +72,7 @@ def checkpointed(iterable: Iterable[Any], slots: int | None = None) -> Iterable[
         ValueError: `slots` is less than 1.
         UnsupportedError: at a differentiated call, if it is not the head of a `for` statement,
             named as in `from morula import checkpointed` or `morula.checkpointed`, outside of `try`
-            and `with`; or if the body writes to an array.
+            and `with`.
 
     >>> from morula import gradient
     >>> def decay(x):
@@ -240,9 +241,10 @@ def back_through(plan: Plan, body: Any, fixed: tuple[Any, ...], items: Any, bars
             _, *values = context.call_plainly(body, *state, *fixed, items[at])
             at, state = at + 1, tuple(values)
             if at in (step, due):
-                kept.append(state_before(plan, at, state))
+                kept.append(state_before(plan, at, state, at < step))
                 due = next_due(plan, kept, step + 1)
-        out, back = call(body, *state, *fixed, items[step])
+        arguments = (*state, *fixed, items[step])
+        out, back = again_and_log(plan.kept[0].state, body, arguments, {})
         stand_in(ahead, out[1:])
         _, *all_bars = back(project_to(out)((ZERO, *bars)))
         n = len(state)
@@ -334,10 +336,7 @@ def roots_of(items: Sequence[Any]) -> list[Any]:
 
 def keep(plan: Plan, step: int, carried: tuple[Any, ...]) -> None:
     """Keep the state before an iteration of the first run."""
-    kept = state_before(plan, step, carried)
-    watched = {id(x) for x, _ in plan.kept[0].state.arrays}
-    kept.state.arrays = [(x, x.copy()) for x, _ in kept.state.arrays if id(x) not in watched]
-    plan.kept.append(kept)
+    plan.kept.append(state_before(plan, step, carried, True))
 
 
 def next_due(plan: Plan, kept: list[Kept], end: int) -> int:
@@ -354,9 +353,17 @@ def stride(n: int, free: int) -> int:
     return min(max(1, math.comb(free + r, r - 1)), n - 1) if n > 1 else 1
 
 
-def state_before(plan: Plan, step: int, carried: tuple[Any, ...]) -> Kept:
-    """The present state, to be brought back later."""
-    state = State((*plan.values, *carried), containers_only=True)
+def state_before(
+    plan: Plan, step: int, carried: tuple[Any, ...], with_arrays: bool = False
+) -> Kept:
+    """The present state; with arrays, it can be brought back later."""
+    values = (*plan.values, *carried)
+    state = State(values, containers_only=True)
+    state.arrays = (
+        State(values, since=plan.kept[-1].state.arrays, skip=plan.kept[0].state.resting).arrays
+        if with_arrays
+        else {}
+    )
     for key, (source, _) in plan.kept[0].state.sources.items():
         state.sources[key] = source, random_state(source)
     return Kept(step, state, carried)
@@ -365,11 +372,14 @@ def state_before(plan: Plan, step: int, carried: tuple[Any, ...]) -> Kept:
 def finish(plan: Plan, steps: int, values: tuple[Any, ...]) -> None:
     """The first run has ended with these values."""
     plan.steps = steps
-    plan.outcome = outcome_of(plan.kept[0].state, values)
-    drawn = plan.kept[0].state.sources
-    for kept in plan.kept[1:]:
-        check_arrays(kept.state)
-        kept.state.sources = {key: kept.state.sources[key] for key in drawn}
+    states = [kept.state for kept in plan.kept]
+    written = follow_written(states)
+    resting = {key: owner for state in states for key, owner in state.resting.items()}
+    plan.outcome = outcome_of(states[0], values)
+    plan.outcome.changed |= written
+    states[0].resting = resting
+    for state in states[1:]:
+        state.sources = {key: state.sources[key] for key in states[0].sources}
 
 
 def state_now(plan: Plan) -> State:
