@@ -8,6 +8,7 @@ import copy
 import functools
 import math
 import operator
+import random
 import types
 from dataclasses import dataclass
 
@@ -1387,6 +1388,33 @@ def test_t15_newton_by_hand():
         return x
 
     same(gradient(root, 2.0)[0], 0.5 / math.sqrt(2))
+
+
+def test_t15_a_fixed_point_that_begins_at_its_root():
+    def f(a, x0):
+        return morula.fixed_point(lambda x: (x + a / x) / 2, x0)
+
+    for x0 in (math.sqrt(2), 1.0):
+        a, b = gradient(f, 2.0, x0)
+        same(a, 0.5 / math.sqrt(2))
+        assert b == 0.0
+
+
+def test_t15_a_checkpoint_draws_the_same_numbers():
+    def f(x):
+        y = morula.checkpoint(lambda x: x * np.random.rand() * random.random(), x)
+        for _ in morula.checkpointed(range(5), slots=2):
+            y = y * np.random.rand()
+        return y * random.random()
+
+    def seed():
+        random.seed(3)
+        np.random.seed(3)
+
+    seed()
+    expected = f(1.0)
+    seed()
+    same(gradient(f, 1.0)[0], expected)
 
 
 # -- and some more ---------------------------------------------------------------------------------

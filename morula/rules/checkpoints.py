@@ -15,6 +15,7 @@ import numbers
 import random
 import sys
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -26,17 +27,21 @@ from morula.core.extend import (
     ZERO,
     DifferentiationError,
     UnsupportedError,
+    adjoint_if_any,
     adjoint_object,
     call,
     called_whole,
     context,
     is_reached,
     is_zero,
+    memory,
     non_differentiable,
     parts_of,
     project_to,
     rrule,
 )
+from morula.rules.arrays.inplace import note, undo
+from morula.rules.arrays.memory import give, is_followed, owner_of, take
 from morula.rules.calls import MISSING, is_same, serves
 from morula.rules.objects import slots_of
 
@@ -53,7 +58,7 @@ def checkpoint(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
         DifferentiationError: the second run gave another result than the first.
-        UnsupportedError: `f` writes to an array, or returns an iterator.
+        UnsupportedError: `f` takes items from an iterator that it was given, or returns one.
 
     >>> from morula import gradient
     >>> gradient(lambda x: checkpoint(lambda y: y * y * x, x + 1.0), 2.0)
@@ -80,7 +85,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return (NONE, *[ZERO] * (len(args) + len(kwargs)))
         now = begin_again(before)
         try:
-            again, back = call(f, *rest, **kwargs)
+            again, back = again_and_log(before, f, rest, kwargs)
             stand_in(after, again)
             return (NONE, *back(project_to(again)(ȳ)))
         finally:  # after an exception too, which may be an interrupt
@@ -113,16 +118,27 @@ def contents_of(x: Any) -> dict[Any, Any] | None:
 class State:
     """The contents of what is mutable within some values, and the states of random numbers.
 
-    `arrays` are those that can be written to, with copies for the comparison after the first run.
-    With `containers_only` there are no copies and no random numbers.
+    `arrays` are those that own the memory of arrays that can be written to, with copies: until the
+    first run has ended, then of those only that it has written to. A copy that is in `since` and
+    still right is shared, those in `skip` are left out. With `containers_only` there are no copies
+    and no random numbers.
     """
 
-    def __init__(self, values: tuple[Any, ...], containers_only: bool = False) -> None:
+    def __init__(
+        self,
+        values: tuple[Any, ...],
+        containers_only: bool = False,
+        since: dict[int, tuple[Any, Any]] | None = None,
+        skip: Collection[int] = (),
+    ) -> None:
         self.values = values
         self.containers_only = containers_only
+        self.since = since or {}
+        self.skip = skip
         self.parts: dict[int, tuple[Any, dict[Any, Any]]] = {}
         self.iterators: list[Any] = []
-        self.arrays: list[tuple[Any, Any]] = []
+        self.arrays: dict[int, tuple[Any, Any]] = {}
+        self.resting: dict[int, Any] = {}  # arrays that were not written to
         self.sources: dict[int, tuple[Any, Any]] = {}
         self.add(values)
 
@@ -141,14 +157,28 @@ class State:
                 waiting += parts.values()
             elif hasattr(type(x), "__next__") and not isinstance(x, io.IOBase):
                 self.iterators.append(x)
-            elif isinstance(x, np.ndarray) and x.flags.writeable:
-                self.arrays.append((x, None if self.containers_only else x.copy()))
+            elif isinstance(x, np.ndarray):
+                self.add_memory(owner_of(x))
             if self.containers_only:
                 continue
             if isinstance(x, SOURCES):
                 self.sources[id(x)] = x, random_state(x)
             elif isinstance(x, FunctionType):
                 waiting += globals_of_interest(x)
+
+    def add_memory(self, owner: Any) -> None:
+        """Take the contents of an array that owns its memory."""
+        if id(owner) in self.arrays or id(owner) in self.skip or not owner.flags.writeable:
+            return
+        copy = self.since.get(id(owner), (owner, None))[1]
+        if not self.containers_only and (copy is None or is_written(owner, copy)):
+            copy = owner.copy()
+        self.arrays[id(owner)] = owner, copy
+
+
+def is_written(owner: Any, copy: Any) -> bool:
+    """Does an array hold something else than its copy?"""
+    return owner.shape != copy.shape or owner.tobytes() != copy.tobytes()
 
 
 SOURCES = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
@@ -233,7 +263,7 @@ def is_changed(x: Any, parts: dict[Any, Any]) -> bool:
 
 def outcome_of(before: State, y: Any) -> Outcome:
     """What the first run has left; `before` keeps what the second one needs."""
-    check_arrays(before)
+    written = follow_written([before])
     for key, (source, state) in list(before.sources.items()):
         if same_state(random_state(source), state):
             del before.sources[key]
@@ -241,19 +271,27 @@ def outcome_of(before: State, y: Any) -> Outcome:
     if after.iterators:
         raise runs_once(after.iterators[0], "makes")
     held = [x for x, _ in before.parts.values()]
-    changed = any(is_changed(x, parts) for x, parts in before.parts.values())
+    changed = any(is_changed(x, parts) for x, parts in before.parts.values()) or written
     return Outcome(y, held, after, changed)
 
 
-def check_arrays(before: State) -> None:
-    """An error if an array was written to; after this the copies go."""
-    for x, copy in before.arrays:
-        if x.tobytes() != copy.tobytes():
-            raise UnsupportedError(
-                "a checkpointed function that writes to an array it was given: let it make a new "
-                "array (x = x + 1 for x += 1; np.where, np.concatenate or np.stack for x[i] = v)"
-            )
-    before.arrays.clear()
+def follow_written(states: list[State]) -> bool:
+    """Let reverse passes follow the memory that was written to since; other copies go.
+
+    Was there any?
+    """
+    written = {
+        key: owner
+        for state in states
+        for key, (owner, copy) in state.arrays.items()
+        if is_written(owner, copy)
+    }
+    for owner in written.values():
+        note(owner)
+    for state in states:
+        state.resting = {k: owner for k, (owner, _) in state.arrays.items() if k not in written}
+        state.arrays = {key: pair for key, pair in state.arrays.items() if key in written}
+    return bool(written)
 
 
 def same_state(a: Any, b: Any) -> bool:
@@ -269,7 +307,11 @@ def same_state(a: Any, b: Any) -> bool:
 
 def is_needed(after: Outcome) -> bool:
     """May a cotangent have reached what the function has made or changed?"""
-    return after.changed or any(is_reached(x) for x, _ in after.state.parts.values())
+    return (
+        after.changed
+        or any(is_reached(x) for x, _ in after.state.parts.values())
+        or any(is_followed(owner) for owner, _ in after.state.arrays.values())
+    )
 
 
 # -- the second run --------------------------------------------------------------------------------
@@ -291,6 +333,9 @@ def bring_back(state: State) -> None:
     for x, parts in state.parts.values():
         if is_changed(x, parts):
             refill(x, parts)
+    for owner, copy in state.arrays.values():
+        if is_written(owner, copy):
+            undo(owner, ..., copy)
     for source, of_source in state.sources.values():
         set_random_state(source, of_source)
 
@@ -331,9 +376,47 @@ def refill_object(x: Any, parts: dict[str, Any]) -> None:
 
 
 def stand_in(after: Outcome, again: Any) -> None:
-    """Let what the second run has made stand for what the first has made."""
-    for old, new in pairs_of(after, [(after.y, again), *[(x, x) for x in after.held]]):
-        context.share_adjoint(old, new)
+    """Let what the second run has made stand for what the first has made.
+
+    The cotangents of arrays that it has written to are kept beside them from now on.
+    """
+    same = [(x, x) for x in after.held]
+    for old, new in pairs_of(after, [(after.y, again), *same]):
+        if not isinstance(old, np.ndarray):
+            context.share_adjoint(old, new)
+            same.append((old, new))
+        elif is_followed(old) and not is_zero(x̄ := take(old)):
+            note(new)
+            give(new, x̄)
+    for _, x in same if memory.in_memory() else ():
+        settle(adjoint_if_any(x), contents_of(x) or {})
+
+
+def settle(adjoint: Any, parts: dict[Any, Any]) -> None:
+    """Bring cotangents of a container's parts, that have come by value, to beside their memory."""
+    if isinstance(adjoint, list):
+        for i, c in enumerate(adjoint):
+            adjoint[i] = project_to(parts[i])(c) if i in parts else c
+    elif isinstance(adjoint, dict):
+        for key in [key for key in adjoint if key in parts]:
+            adjoint[key] = project_to(parts[key])(adjoint[key])
+    elif adjoint is not None and "value" in parts:  # that of a cell
+        adjoint.cotangent = project_to(parts["value"])(adjoint.cotangent)
+
+
+def again_and_log(before: State, run: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """A differentiated run, in which no array is written to that the first run seemed to let rest."""
+    log = memory.begin_log()
+    try:
+        found = call(run, *args, **kwargs)
+    finally:
+        written = memory.end_log(log)
+    if any(key in before.resting for key in written):
+        raise UnsupportedError(
+            "a checkpointed function or loop writes to an array, which then holds again what it held "
+            "before: make the array in it"
+        )
+    return found
 
 
 def pairs_of(after: Outcome, waiting: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -346,9 +429,12 @@ def pairs_of(after: Outcome, waiting: list[tuple[Any, Any]]) -> list[tuple[Any, 
             if seen[id(old)] is not new:
                 raise differs(old, new)
             continue
-        parts = after.parts(old)
-        if parts is None or isinstance(old, np.ndarray):
+        parts = None if isinstance(old, np.ndarray) else after.parts(old)
+        if parts is None:
             check_same(old, new)
+            if old is not new and isinstance(old, np.ndarray):
+                seen[id(old)] = new
+                found.append((old, new))
             continue
         now = contents_of(new)
         if type(old) is not type(new) or now is None or list(parts) != list(now):

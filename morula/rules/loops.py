@@ -14,6 +14,7 @@ Tests: tests/rules/test_loops.py
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any
@@ -26,6 +27,7 @@ from morula.core.extend import (
     NotSpecialised,
     UnsupportedError,
     accumulate,
+    adjoint_object,
     call,
     called_whole,
     context,
@@ -39,9 +41,10 @@ from morula.rules.calls import entry, serves, together
 from morula.rules.checkpoints import (
     Outcome,
     State,
+    again_and_log,
     bring_back,
-    check_arrays,
     contents_of,
+    follow_written,
     is_needed,
     is_nested,
     outcome_of,
@@ -55,11 +58,11 @@ def checkpointed(iterable: Iterable[Any], slots: int | None = None) -> Iterable[
     """The iterable itself; a `for` loop over it is differentiated in bounded memory.
 
     The head of an ordinary loop: `for i in checkpointed(range(n)):`. Its body may do anything that
-    can be differentiated, `break`, `continue`, `return`, inner loops, changes of lists and objects
-    included. The reverse pass needs memory for the states of at most `slots` iterations (what they
-    hand on to the next) and for what one iteration keeps, and runs iterations again: with s slots
-    and r runs of each, (s + r)! / (s! r!) iterations. By default s is about log2 of their number. As
-    with `checkpoint`, random numbers come again as they came, and effects on global variables happen
+    can be differentiated, `break`, `continue`, `return`, inner loops, changes of arrays, lists and
+    objects included. The reverse pass needs memory for the states of at most `slots` iterations (what
+    they hand on to the next) and for what one iteration keeps, and runs iterations again: with s
+    slots and r runs of each, (s + r)! / (s! r!) iterations. By default s is about log2 of their number.
+    As with `checkpoint`, random numbers come again as they came, and effects on global variables happen
     more than once. In derivatives of derivatives it is an ordinary loop, of which all is kept.
 
     Args:
@@ -69,7 +72,7 @@ def checkpointed(iterable: Iterable[Any], slots: int | None = None) -> Iterable[
         ValueError: `slots` is less than 1.
         UnsupportedError: at a differentiated call, if it is not the head of a `for` statement,
             named as in `from morula import checkpointed` or `morula.checkpointed`, outside of `try`
-            and `with`; or if the body writes to an array.
+            and `with`.
 
     >>> from morula import gradient
     >>> def decay(x):
@@ -186,8 +189,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return y, nested_pullback
     slots = kwargs.get("slots", args[6] if len(args) > 6 else None)
     check_slots(slots)
+    sequences = sequences_in(iterable)
     items, items_back = items_of(iterable)
-    plan = begin(body, carried, fixed, iterable, len(items), slots)
+    plan = begin(body, carried, (*fixed, *roots_of(items)), len(items), slots)
     way, values, state, step = 0, (), carried, 0
     due = next_due(plan, plan.kept, len(items))
     while step < len(items):
@@ -199,6 +203,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if way:
             break
         state = tuple(values)
+    check_sequences(sequences)
     y = (way, tuple(values) if way else values_at_end(state, final))
     finish(plan, step, tuple(values) if way else state)
 
@@ -236,9 +241,10 @@ def back_through(plan: Plan, body: Any, fixed: tuple[Any, ...], items: Any, bars
             _, *values = context.call_plainly(body, *state, *fixed, items[at])
             at, state = at + 1, tuple(values)
             if at in (step, due):
-                kept.append(state_before(plan, at, state))
+                kept.append(state_before(plan, at, state, at < step))
                 due = next_due(plan, kept, step + 1)
-        out, back = call(body, *state, *fixed, items[step])
+        arguments = (*state, *fixed, items[step])
+        out, back = again_and_log(plan.kept[0].state, body, arguments, {})
         stand_in(ahead, out[1:])
         _, *all_bars = back(project_to(out)((ZERO, *bars)))
         n = len(state)
@@ -263,46 +269,74 @@ def bars_of_carried(bars: list[Any], final: tuple[int | None, ...], n: int) -> l
 
 def items_of(iterable: Any) -> tuple[Sequence[Any], Any]:
     """The items, to be had more than once, and their pullback; none for numbers that only count."""
-    if type(iterable) is range:
-        return iterable, None
-    check_iterable(iterable)
-    return call(tuple, iterable)
+    return (iterable, None) if type(iterable) is range else call(tuple, iterable)
 
 
-ITERATORS = (zip, enumerate, reversed, type(reversed([])), type(iter(())), type(iter([])))
+ITERATORS = (
+    zip, enumerate, reversed,
+    *[type(iter(x)) for x in ((), [], "", range(1), np.zeros(1))],
+    *[type(reversed(x)) for x in ([], range(1))],
+)  # fmt: skip
 
 
-def check_iterable(iterable: Any) -> None:
-    """May all items be taken before the loop begins?"""
-    if isinstance(iterable, (list, tuple, np.ndarray, str)) or type(iterable) in ITERATORS:
-        return
-    raise UnsupportedError(
-        f"checkpointed takes a range, a list, a tuple, an array, or a zip, enumerate or reversed of "
-        f"these, not a {type(iterable).__name__}: make a list of it"
-    )
+def sequences_in(iterable: Any) -> list[tuple[Any, Any]]:
+    """The lists and arrays of numbers that are iterated over, with what they hold.
+
+    An error for iterables whose items cannot all be taken before the loop begins.
+    """
+    if isinstance(iterable, list):
+        return [(iterable, list(iterable))]
+    if isinstance(iterable, np.ndarray):
+        return [(iterable, iterable.copy())] if iterable.ndim == 1 else []
+    if isinstance(iterable, (range, tuple, str)):
+        return []
+    if type(iterable) not in ITERATORS:
+        raise UnsupportedError(
+            f"checkpointed takes a range, a list, a tuple, an array, or a zip, enumerate or reversed "
+            f"of these, not a {type(iterable).__name__}: make a list of it"
+        )
+    found = []
+    for part in iterable.__reduce__()[1]:
+        parts = part if type(part) is tuple else (part,)
+        found += [pair for x in parts if np.iterable(x) for pair in sequences_in(x)]
+    return found
 
 
 def begin(
-    body: Any,
-    carried: tuple[Any, ...],
-    fixed: tuple[Any, ...],
-    iterable: Any,
-    n: int,
-    slots: int | None,
+    body: Any, carried: tuple[Any, ...], held: tuple[Any, ...], n: int, slots: int | None
 ) -> Plan:
     """The plan of a loop, with the state that it begins with."""
-    values = (body, *fixed, *carried)
-    plan = Plan((body, *fixed), n, slots)
-    plan.kept.append(Kept(0, state_of(values), carried))
+    plan = Plan((body, *held), n, slots)
+    plan.kept.append(Kept(0, state_of((*plan.values, *carried)), carried))
     return plan
+
+
+def check_sequences(sequences: list[tuple[Any, Any]]) -> None:
+    """An error if one of them was changed by the loop over it, which took its items beforehand."""
+    for x, before in sequences:
+        if isinstance(x, list):
+            same = len(x) == len(before) and all(map(operator.is_, x, before))
+        else:
+            same = x.tobytes() == before.tobytes()
+        if not same:
+            raise UnsupportedError(
+                f"a checkpointed loop over a {type(x).__name__} that the loop changes: loop over a "
+                "copy of it"
+            )
+
+
+def roots_of(items: Sequence[Any]) -> list[Any]:
+    """What is mutable among the items, each once."""
+    if type(items) is range:
+        return []
+    found = State((items,), containers_only=True)
+    arrays = [x for x, _ in found.arrays]
+    return [x for x, _ in found.parts.values() if adjoint_object(x) is not None] + arrays
 
 
 def keep(plan: Plan, step: int, carried: tuple[Any, ...]) -> None:
     """Keep the state before an iteration of the first run."""
-    kept = state_before(plan, step, carried)
-    watched = {id(x) for x, _ in plan.kept[0].state.arrays}
-    kept.state.arrays = [(x, x.copy()) for x, _ in kept.state.arrays if id(x) not in watched]
-    plan.kept.append(kept)
+    plan.kept.append(state_before(plan, step, carried, True))
 
 
 def next_due(plan: Plan, kept: list[Kept], end: int) -> int:
@@ -319,9 +353,17 @@ def stride(n: int, free: int) -> int:
     return min(max(1, math.comb(free + r, r - 1)), n - 1) if n > 1 else 1
 
 
-def state_before(plan: Plan, step: int, carried: tuple[Any, ...]) -> Kept:
-    """The present state, to be brought back later."""
-    state = State((*plan.values, *carried), containers_only=True)
+def state_before(
+    plan: Plan, step: int, carried: tuple[Any, ...], with_arrays: bool = False
+) -> Kept:
+    """The present state; with arrays, it can be brought back later."""
+    values = (*plan.values, *carried)
+    state = State(values, containers_only=True)
+    state.arrays = (
+        State(values, since=plan.kept[-1].state.arrays, skip=plan.kept[0].state.resting).arrays
+        if with_arrays
+        else {}
+    )
     for key, (source, _) in plan.kept[0].state.sources.items():
         state.sources[key] = source, random_state(source)
     return Kept(step, state, carried)
@@ -330,11 +372,14 @@ def state_before(plan: Plan, step: int, carried: tuple[Any, ...]) -> Kept:
 def finish(plan: Plan, steps: int, values: tuple[Any, ...]) -> None:
     """The first run has ended with these values."""
     plan.steps = steps
-    plan.outcome = outcome_of(plan.kept[0].state, values)
-    drawn = plan.kept[0].state.sources
-    for kept in plan.kept[1:]:
-        check_arrays(kept.state)
-        kept.state.sources = {key: kept.state.sources[key] for key in drawn}
+    states = [kept.state for kept in plan.kept]
+    written = follow_written(states)
+    resting = {key: owner for state in states for key, owner in state.resting.items()}
+    plan.outcome = outcome_of(states[0], values)
+    plan.outcome.changed |= written
+    states[0].resting = resting
+    for state in states[1:]:
+        state.sources = {key: state.sources[key] for key in states[0].sources}
 
 
 def state_now(plan: Plan) -> State:
@@ -353,4 +398,4 @@ def outcome_at(plan: Plan, kept: Kept) -> Outcome:
     return Outcome(kept.carried, plan.outcome.held, kept.state)
 
 
-non_differentiable(check_slots)
+non_differentiable(check_slots, sequences_in, check_sequences, roots_of)
