@@ -332,7 +332,7 @@ class Buffers:
             if call.primitive is operator.getitem:
                 self.is_entry(call.args[0], call.args[1])
             found = self.insert_after(call, call.primitive, self.shadow(call.args[0]), call.args[1])
-        elif call.primitive in MAKERS and not any(a in self.varied for a in call.args):
+        elif call.primitive in MAKERS:
             found = self.insert_after(call, np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
             found = self.insert_after(call, np.zeros_like, x)
