@@ -1,4 +1,4 @@
-"""RK4 into a trajectory that was allocated before; gradient by the initial state of a pendulum chain."""
+"""RK4 into a trajectory that was allocated before; gradient by the initial state."""
 
 import numpy as np
 

@@ -83,6 +83,7 @@ class Buffers:
         self.pairs: dict[Any, Any] = {}
         self.results: set[Any] = set()
         self.varied: set[Any] = set()
+        self.undone = True  # must what writes overwrite be put back?
 
     # -- which arrays
 
@@ -152,6 +153,7 @@ class Buffers:
         if not all(type(x) is Var and self.kind(x) is not None for x in self.members):
             raise UnknownUseError
         self.find_varied()
+        self.undone = self.is_read_before_written()
         for block in self.ir.blocks:
             for branch in block.branches:
                 if branch.block is None and any(a in self.members for a in branch.args):
@@ -177,6 +179,29 @@ class Buffers:
             if self.reads(call):
                 self.varied.add(call.out)
         spread_varied(self.s, self.varied, self.members)
+
+    def is_read_before_written(self) -> bool:
+        """May what a pullback reads from a buffer be overwritten between the call and its pullback?"""
+        for block in self.ir.blocks:
+            later = reachable_from_ends(block)
+            for i, call in enumerate(block.calls):
+                if self.needs_contents(call) and (
+                    any(map(self.is_write_here, block.calls[i + 1 :]))
+                    or any(self.is_write_here(c) for b in later for c in b.calls)
+                ):
+                    return True
+        return False
+
+    def is_write_here(self, call: Any) -> bool:
+        """Does a call write to a buffer?"""
+        return is_write(call) and call.args[0] in self.members
+
+    def needs_contents(self, call: Any) -> bool:
+        """May the pullback of a call read what a buffer held?"""
+        if self.is_write_here(call):
+            factor = call.primitive in (operator.imul, operator.itruediv)
+            return factor and call.args[1] in self.members
+        return self.reads(call) and call.primitive is not operator.getitem
 
     def reads(self, call: Any) -> bool:
         """Does a call compute something from a buffer that may have a derivative?"""
@@ -211,25 +236,24 @@ class Buffers:
         x, k, v = call.args
         if call.keywords:
             raise UnknownUseError
+        entry = self.is_entry(x, k)
         if v in self.members:
             if self.is_there_already(x, k, v):
                 return
-            rule, slots = set_part_from_buffer, []
-            args = (x, self.shadow(x), k, v, self.shadow(v))
-            if self.is_entry(x, k):
+            if entry:
                 raise UnknownUseError
+            rule = set_rule("part to a buffer", self.undone)
+            self.pair(call, rule, (x, self.shadow(x), k, v, self.shadow(v)), ())
+            return
+        unknown = entry and self.s.value(v) is None
+        if not (unknown or self.is_real(v) or (self.is_plain(v) and v not in self.varied)):
+            raise UnknownUseError
+        if self.is_array(v):
+            kind = "entry to an array" if entry else "part"
         else:
-            unknown = self.s.value(v) is None and self.is_entry(x, k)
-            if not (unknown or self.is_real(v) or (self.is_plain(v) and v not in self.varied)):
-                raise UnknownUseError
-            slots = [(3, v)] if v in self.varied else []
-            args = (x, self.shadow(x), k, v)
-            number = not self.is_array(v)
-            if self.is_entry(x, k):
-                rule = set_entry if number else set_entry_to_array
-            else:
-                rule = set_part_to_number if number else set_part
-        self.pair(call, rule, args, slots)
+            kind = "entry" if entry else "part to a number"
+        slots = [(3, v)] if v in self.varied else []
+        self.pair(call, set_rule(kind, self.undone), (x, self.shadow(x), k, v), slots)
 
     def is_there_already(self, x: Any, k: Any, v: Any) -> bool:
         """Is v the very part of x that it is assigned to, as in `x[k] += v`?"""
@@ -273,11 +297,16 @@ class Buffers:
             raise UnknownUseError
         x̂ = self.shadow(x)
         if v in self.members:
-            self.pair(call, in_place_rule(call.primitive, "buffer"), (x, x̂, v, self.shadow(v)), ())
+            self.pair(
+                call,
+                in_place_rule(call.primitive, "buffer", self.undone),
+                (x, x̂, v, self.shadow(v)),
+                (),
+            )
             return
         slots = [(2, v)] if v in self.varied else []
         kind = ("array" if self.is_array(v) else "number") if slots else "constant"
-        self.pair(call, in_place_rule(call.primitive, kind), (x, x̂, v), slots)
+        self.pair(call, in_place_rule(call.primitive, kind, self.undone), (x, x̂, v), slots)
 
     def rewrite_reading(self, call: Any) -> None:
         """What is computed from buffers has the rule that it has, whose cotangents go to shadows."""
@@ -357,6 +386,18 @@ class Buffers:
         return out
 
 
+def reachable_from_ends(block: Any) -> set[Any]:
+    """The blocks that control may come to after a block, itself among them if in a loop."""
+    found: set[Any] = set()
+    work = list(block.successors())
+    while work:
+        b = work.pop()
+        if b not in found:
+            found.add(b)
+            work += b.successors()
+    return found
+
+
 def is_write(call: Any) -> bool:
     """Does a call write to an array, if its first operand is one?"""
     return call.primitive is operator.setitem or call.primitive in IN_PLACE
@@ -428,77 +469,52 @@ def read_entry(x, x̂, k):
     return x[k], read_entry_pullback
 
 
-def set_entry(x, x̂, k, v):
-    """`x[k] = v`, one entry."""
-    old = x[k]
+# What `x[k] = v` does for v, by the kind of x[k] and of v: what is kept, and the cotangents in the end.
+SETTERS = {
+    "entry": ("", "v̄ = x̂[k]", "return NONE, NONE, NONE, v̄"),
+    "entry to an array": (
+        "shape = np.shape(v)",
+        "v̄ = x̂[k]",
+        "return NONE, NONE, NONE, np.full(shape, v̄) if shape else v̄",
+    ),
+    "part": (
+        "shape = v.shape",
+        "v̄ = x̂[k].copy()",
+        "return NONE, NONE, NONE, match(v̄, shape)",
+    ),
+    "part to a number": ("", "v̄ = total(x̂[k])", "return NONE, NONE, NONE, v̄"),
+    "part to a buffer": ("", "v̄ = x̂[k].copy()", "add_to(v̂, match(v̄, v̂.shape)); return ()"),
+}
+
+
+@functools.cache
+def set_rule(kind, undone):
+    """The rule of `x[k] = v`; what was there is put back, if it is needed again."""
+    kept, taken, given = SETTERS[kind]
+    old = "x[k]" if kind.startswith("entry") else "x[k].copy()"
+    source = f"""
+def rule(x, x̂, k, v{", v̂" if kind == "part to a buffer" else ""}):
+    {kept}
+    {f"old = {old}" if undone else ""}
     x[k] = v
-
-    def set_entry_pullback(ȳ):
-        x[k] = old
-        v̄ = x̂[k]
+    def set_pullback(ȳ):
+        {"x[k] = old" if undone else ""}
+        {taken}
         x̂[k] = 0.0
-        return NONE, NONE, NONE, v̄
-
-    return None, set_entry_pullback
-
-
-def set_entry_to_array(x, x̂, k, v):
-    """`x[k] = v`, one entry, where v may be an array of one."""
-    shape = np.shape(v)
-    old = x[k]
-    x[k] = v
-
-    def set_entry_pullback(ȳ):
-        x[k] = old
-        v̄ = x̂[k]
-        x̂[k] = 0.0
-        return NONE, NONE, NONE, np.full(shape, v̄) if shape else v̄
-
-    return None, set_entry_pullback
+        {given}
+    return None, set_pullback
+"""
+    return made(source)
 
 
-def set_part(x, x̂, k, v):
-    """`x[k] = v`, an array."""
-    shape = v.shape
-    old = x[k].copy()
-    x[k] = v
-
-    def set_part_pullback(ȳ):
-        x[k] = old
-        v̄ = x̂[k].copy()
-        x̂[k] = 0.0
-        return NONE, NONE, NONE, match(v̄, shape)
-
-    return None, set_part_pullback
-
-
-def set_part_to_number(x, x̂, k, v):
-    """`x[k] = v`, a number."""
-    old = x[k].copy()
-    x[k] = v
-
-    def set_part_pullback(ȳ):
-        x[k] = old
-        v̄ = total(x̂[k])
-        x̂[k] = 0.0
-        return NONE, NONE, NONE, v̄
-
-    return None, set_part_pullback
-
-
-def set_part_from_buffer(x, x̂, k, v, v̂):
-    """`x[k] = v`, where v may be a part of x itself."""
-    old = x[k].copy()
-    x[k] = v
-
-    def set_part_pullback(ȳ):
-        x[k] = old
-        v̄ = x̂[k].copy()
-        x̂[k] = 0.0
-        add_to(v̂, match(v̄, v̂.shape))
-        return ()
-
-    return None, set_part_pullback
+def made(source: str, **names: Any) -> Any:
+    """The rule in a source text."""
+    scope: dict[str, Any] = {
+        "NONE": NONE, "np": np, "match": match, "total": total, "add_to": add_to, "write": write,
+        "imul": operator.imul, "itruediv": operator.itruediv, "__name__": __name__, **names,
+    }  # fmt: skip
+    exec(source, scope)
+    return scope["rule"]
 
 
 def add_to(x̂: np.ndarray, c: Any) -> None:
@@ -518,9 +534,8 @@ def reading_rule(rule, n, places):
     shadows = ", ".join([f"s{i}" for i in places])
     gifts = "; ".join([f"add_to(s{i}, bars[{i}])" for i in places])
     bars = ", ".join(["NONE" if i in places else f"bars[{i}]" for i in range(n)])
-    scope: dict[str, Any] = {"NONE": NONE, "add_to": add_to, "inner": rule, "__name__": __name__}
     source = f"""
-def reading({args}, {shadows}):
+def rule({args}, {shadows}):
     y, back = inner({args})
     def reading_pullback(ȳ):
         bars = back(ȳ)
@@ -528,8 +543,7 @@ def reading({args}, {shadows}):
         return {bars}{", NONE" * len(places)},
     return y, reading_pullback
 """
-    exec(source, scope)
-    return scope["reading"]
+    return made(source, inner=rule)
 
 
 def write(op: Any, x: np.ndarray, v: Any) -> None:
@@ -555,24 +569,19 @@ TO_OPERAND = {
 
 
 @functools.cache
-def in_place_rule(op, kind):
+def in_place_rule(op, kind, undone):
     """The rule of `x op= v`, where v is a number, an array, a constant or a buffer."""
     of_operand, on = IN_PLACE[op]
     first = "" if kind == "constant" else f"v̄ = {of_operand}"
     source = f"""
 def rule(x, x̂, v{", v̂" if kind == "buffer" else ""}):
-    old = x.copy()
+    {"old = x.copy()" if undone or "old" in first else ""}
     write(op, x, v)
     def in_place_pullback(ȳ):
-        x[...] = old
+        {"x[...] = old" if undone else ""}
         {first}
         {on}
         {TO_OPERAND[kind]}
     return x, in_place_pullback
 """
-    scope: dict[str, Any] = {
-        "NONE": NONE, "op": op, "match": match, "total": total, "add_to": add_to, "write": write,
-        "imul": operator.imul, "itruediv": operator.itruediv, "__name__": __name__,
-    }  # fmt: skip
-    exec(source, scope)
-    return scope["rule"]
+    return made(source, op=op)
