@@ -28,14 +28,6 @@ def gradient_of(fn, *args, seed=1.0, **kwargs):
 
 
 @pytest.mark.parametrize("x", [*REAL, np.array(1.5), np.array(3)], ids=repr)
-@pytest.mark.parametrize("args", list(itertools.product((1.0, 2.0, 3.0), repeat=3)))
-def test_the_first_extreme_of_three_gets_the_cotangent(args):
-    for choose in (max, min):
-        place = args.index(choose(args))
-        expected = tuple([1.0 if i == place else 0.0 for i in range(3)])
-        assert gradient(lambda a, b, c, choose=choose: choose(a, b, c) * 1.0, *args) == expected
-
-
 def test_float(x):
     check_rrule(float, x)
     check_rrule(float)
@@ -245,3 +237,11 @@ def test_constants(name):
 )
 def test_constant_methods(method):
     assert is_constant(method)
+
+
+@pytest.mark.parametrize("args", list(itertools.product((1.0, 2.0, 3.0), repeat=3)))
+def test_the_first_extreme_of_three_gets_the_cotangent(args):
+    for choose in (max, min):
+        place = args.index(choose(args))
+        expected = tuple([1.0 if i == place else 0.0 for i in range(3)])
+        assert gradient(lambda a, b, c, choose=choose: choose(a, b, c) * 1.0, *args) == expected
