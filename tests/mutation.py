@@ -31,7 +31,7 @@ def with_leaves(x: Any, values: Any) -> Any:
 def moved(args: Any, directions: Any, t: float) -> Any:
     """The arguments, moved along a direction."""
     found = [
-        x + t * v if not isinstance(x, np.ndarray) else np.asarray(x + t * v, x.dtype)
+        np.asarray(x + t * v, x.dtype) if isinstance(x, np.ndarray) else x + t * v if v else x
         for x, v in zip(leaves(args), directions, strict=True)
     ]
     return with_leaves(args, iter(found))

@@ -130,10 +130,15 @@ class Adjoint:
         self.leaves = leaves
         self.sums = sums
         self.types = s.types
-        self.arrays_change = any(map(self.may_change_arrays, s.ir.calls()))
+        self.arrays_change = s.writes_in_place or any(map(self.may_change_arrays, s.ir.calls()))
         share(s.ir, lambda block, call: None, self.gives_the_same)
         may_begin_anew = all(may_run_twice(s, c) for c in s.ir.calls())
         prepared = [found for p in PREPARATIONS if (found := p(self)) is not None]
+        if s.writes_in_place:
+            found = None if prepared else write_preparation[0](self)
+            if found is None:
+                raise NotSpecialised("a value that goes by value is changed in place")
+            prepared = [found]
         if not prepared and self.may_change_leaves():
             raise NotSpecialised("an argument may be changed in place")
         self.varied = prepared[0] if prepared else varied_variables(s, leaves)
@@ -780,6 +785,17 @@ def prepares(
 ) -> Callable[[Adjoint], set[Any] | None]:
     """Register such a function."""
     PREPARATIONS.append(prepare)
+    return prepare
+
+
+write_preparation: list[Callable[[Adjoint], set[Any] | None]] = []
+
+
+def prepares_writes(
+    prepare: Callable[[Adjoint], set[Any] | None],
+) -> Callable[[Adjoint], set[Any] | None]:
+    """Register the preparation of programs that change values in place which go by value."""
+    write_preparation.append(prepare)
     return prepare
 
 

@@ -50,6 +50,7 @@ from morula.core.traits import (
     describe,
     detail_matches,
     only_reads,
+    part_of,
     reads_only,
 )
 from morula.core.values import (
@@ -445,7 +446,10 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     entry = registry.get(operator.getitem)
     if entry is None or not entry.stable:
         return None
-    return result_on_samples(operator.getitem, args, call.keywords)
+    found = result_on_samples(operator.getitem, args, call.keywords)
+    if found is None and items is not None and items.type in part_of:
+        return part_of[items.type](items.detail, key)
+    return found
 
 
 @transfers(accumulate, sum_if_any)

@@ -94,6 +94,7 @@ class Specialiser(Inference):
         self.called: set[Var] = set()  # results of calls that are not inlined
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
         self.counted: set[Var] = set()  # iterators and their items that carry no cotangent
+        self.writes_in_place = False  # does a call change a value that goes by value?
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
@@ -120,8 +121,7 @@ class Specialiser(Inference):
         self.infer()
         if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise AssumptionsUnsafe
-        if any(map(self.changes_value, self.ir.calls())):
-            raise NotSpecialised("a value that goes by value is changed in place")
+        self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
 
     def changes_value(self, call: Call) -> bool:
         """May a call change an array in place? Then it matters when other calls read it."""

@@ -349,6 +349,10 @@ def coarse(known: Known) -> Known:
     return known if make is None else Known(known.type, make(known.detail))
 
 
+# What `x[key]` is where no sample says it: `part_of[T](detail of x, what is known of key)`.
+part_of: dict[type, Callable[[Any, Any], Any]] = {}
+
+
 class Contents:
     """How the detail of a container type behaves that says what the container holds.
 

@@ -4,6 +4,7 @@ from morula.core.extend import waits
 from morula.rules import (
     arrays,
     boxes,
+    buffers,
     builtins,
     calls,
     checkpoints,
@@ -43,6 +44,7 @@ from morula.rules import (
 __all__ = [
     "arrays",
     "boxes",
+    "buffers",
     "builtins",
     "calls",
     "checkpoints",

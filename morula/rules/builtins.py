@@ -172,6 +172,34 @@ def _(a: Real, b: Real):
     return min(a, b), min_pullback
 
 
+@rrule(max)
+def _(a: Real, b: Real, c: Real):
+    place = (2 if c > b else 1) if b > a else 2 if c > a else 0
+
+    def max_pullback(ȳ):
+        return (
+            ȳ if place == 0 else ZeroTangent(),
+            ȳ if place == 1 else ZeroTangent(),
+            ȳ if place == 2 else ZeroTangent(),
+        )
+
+    return max(a, b, c), max_pullback
+
+
+@rrule(min)
+def _(a: Real, b: Real, c: Real):
+    place = (2 if c < b else 1) if b < a else 2 if c < a else 0
+
+    def min_pullback(ȳ):
+        return (
+            ȳ if place == 0 else ZeroTangent(),
+            ȳ if place == 1 else ZeroTangent(),
+            ȳ if place == 2 else ZeroTangent(),
+        )
+
+    return min(a, b, c), min_pullback
+
+
 def chosen(y: Any, args: tuple[Any, ...]) -> Any:
     """A pullback to that one of the arguments which is the result itself."""
     place = next(i for i, a in enumerate(args) if a is y)

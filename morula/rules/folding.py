@@ -458,10 +458,17 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
 
-@transfers(operator.iadd)
-def _(s: Any, call: Any, args: Any) -> Any:
-    """In place or not, the type of a sum is the same."""
-    return result_on_samples(operator.add, args)
+def _in_place(in_place: Any, op: Any) -> None:
+    @transfers(in_place)
+    def _(s: Any, call: Any, args: Any) -> Any:
+        """In place or not, the type of a sum is the same; an array that is changed stays what it is."""
+        if getattr(args[0], "type", None) is np.ndarray and args[0].detail is not None:
+            return args[0]
+        return result_on_samples(op, args)
+
+
+for _op in ("add", "sub", "mul", "truediv"):
+    _in_place(getattr(operator, f"i{_op}"), getattr(operator, _op))
 
 
 @transfers(operator.pow, operator.ipow)

@@ -13,6 +13,8 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from morula.core.extend import (
     NEVER,
     Contents,
@@ -204,13 +206,16 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     return join(Known(int), found) if found in (Known(float), Known(int)) else None
 
 
+NUMBERS = (Known(float), Known(int), Known(np.float64))
+
+
 @transfers(min, max)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
     """The least or the greatest of some numbers, or of a list of them."""
     if call.keywords:
         return None
     if len(args) > 1:
-        numbers = all(known(a) in (Known(float), Known(int)) for a in args)
+        numbers = all(known(a) in NUMBERS for a in args)
         return functools.reduce(join, map(coarsened, map(known, args))) if numbers else None
     items = items_of(args[0])
     found = None if items is None else items.value

@@ -1,6 +1,7 @@
 """The built-in functions of numbers, their methods and attributes."""
 
 import builtins
+import itertools
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -236,3 +237,11 @@ def test_constants(name):
 )
 def test_constant_methods(method):
     assert is_constant(method)
+
+
+@pytest.mark.parametrize("args", list(itertools.product((1.0, 2.0, 3.0), repeat=3)))
+def test_the_first_extreme_of_three_gets_the_cotangent(args):
+    for choose in (max, min):
+        place = args.index(choose(args))
+        expected = tuple([1.0 if i == place else 0.0 for i in range(3)])
+        assert gradient(lambda a, b, c, choose=choose: choose(a, b, c) * 1.0, *args) == expected

@@ -1,0 +1,587 @@
+"""Buffers: arrays that a compiled program makes and writes to.
+
+Where all that a program does with such an array is known, it has a shadow, as lists have (shadows.py):
+an array of the same shape, made beside it in the primal, that holds the cotangents of its entries in
+the adjoint. The meaning is that of rules/arrays/memory.py and inplace.py: what is read adds to the
+shadow, what is written takes the cotangent from there, and what was overwritten is put back. A view of
+a buffer has the same view of the shadow as its own.
+Tests: tests/rules/test_buffers.py
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    Call,
+    Const,
+    Known,
+    Pair,
+    Rule,
+    Var,
+    effects,
+    gives_new,
+    is_constant,
+    is_zero,
+    known,
+    part_of,
+    possibilities,
+    prepares_writes,
+    primitives,
+    result_on_samples,
+    spread_varied,
+    transfers,
+    typed_zero,
+    unthunk,
+)
+from morula.rules.arrays.broadcasting import match, total
+
+MAKERS = (np.zeros, np.empty, np.ones, np.zeros_like, np.empty_like, np.ones_like)
+COPIES = (np.ndarray.copy, np.copy)
+LOOKS = (
+    len, primitives.actual_type, primitives.actual_attribute, primitives.actual_length,
+    operator.is_, operator.is_not, np.shape, np.ndim, np.size,
+)  # fmt: skip
+FLOAT = np.dtype(float).str
+REAL = (float, np.float64)
+
+
+class UnknownUseError(Exception):
+    """The program does with a buffer what is not known here."""
+
+
+@prepares_writes
+def give_buffers_shadows(adjoint: Any) -> set[Any] | None:
+    """Rewrite a program so that its buffers have shadows; what then carries a derivative.
+
+    None, with nothing changed, where that is not possible.
+    """
+    try:
+        return Buffers(adjoint).apply()
+    except UnknownUseError:
+        return None
+
+
+class Buffers:
+    """The rewriting of one program."""
+
+    def __init__(self, adjoint: Any) -> None:
+        self.adjoint = adjoint
+        self.s = adjoint.specialiser
+        self.ir = self.s.ir.copy()
+        self.definitions = {c.out: c for c in self.ir.calls()}
+        self.block_of = {c.out: b for b in self.ir.blocks for c in b.calls}
+        self.owner = {p: (b, i) for b in self.ir.blocks for i, p in enumerate(b.params)}
+        self.entries = self.ir.predecessors()
+        self.members: set[Any] = set()
+        self.shadows: dict[Any, Any] = {}
+        self.pairs: dict[Any, Any] = {}
+        self.results: set[Any] = set()
+        self.varied: set[Any] = set()
+        self.undone = True  # must what writes overwrite be put back?
+
+    # -- which arrays
+
+    def find_members(self) -> None:
+        """The arrays that are written to, and all that share their memory."""
+        for call in self.ir.calls():
+            if self.s.changes_value(call):
+                if not is_write(call):
+                    raise UnknownUseError
+                self.members.add(call.args[0])
+        changed = True
+        while changed:
+            before = len(self.members)
+            for call in self.ir.calls():
+                if self.shares(call) and {call.out, call.args[0]} & self.members:
+                    self.members.update((call.out, call.args[0]))
+            for block in self.ir.blocks:
+                for branch in block.branches:
+                    if branch.block is None:
+                        continue
+                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                        if p in self.members or a in self.members:
+                            self.members.update((p, a))
+            changed = len(self.members) > before
+
+    def shares(self, call: Any) -> bool:
+        """Is the result of a call in the memory of its first operand?"""
+        if call.primitive in IN_PLACE:
+            return self.is_array(call.args[0])
+        view = call.primitive is operator.getitem or (
+            call.primitive is getattr and type(call.args[1]) is Const and call.args[1].value == "T"
+        )
+        return view and self.is_array(call.args[0]) and self.is_array(call.out)
+
+    def kind(self, x: Any) -> Any:
+        """The detail of an array of float64 of known type; None: it is something else."""
+        k = known(self.s.value(x))
+        if k is None or k.type is not np.ndarray or k.detail[0] != FLOAT:
+            return None
+        return k.detail
+
+    def is_array(self, x: Any) -> bool:
+        """May it be an array?"""
+        value = self.s.value(x)
+        return value is None or any(issubclass(k.type, np.ndarray) for k in possibilities(value))
+
+    def is_real(self, x: Any) -> bool:
+        """Is it a real number, or an array of such?"""
+        value = self.s.value(x)
+        if value is None:
+            return False
+        return all(
+            k.type in REAL or (k.type is np.ndarray and k.detail[0] == FLOAT)
+            for k in possibilities(value)
+        )
+
+    def is_plain(self, x: Any) -> bool:
+        """Is it a number that may be written to an array of real ones?"""
+        value = self.s.value(x)
+        return value is not None and all(k.type in (*REAL, int, bool) for k in possibilities(value))
+
+    # -- the rewriting
+
+    def apply(self) -> set[Any]:
+        """Give all buffers shadows; returns the variables that carry a derivative."""
+        self.find_members()
+        if not all(type(x) is Var and self.kind(x) is not None for x in self.members):
+            raise UnknownUseError
+        self.find_varied()
+        self.undone = self.is_read_before_written()
+        for block in self.ir.blocks:
+            for branch in block.branches:
+                if branch.block is None and any(a in self.members for a in branch.args):
+                    raise UnknownUseError
+            for call in list(block.calls):
+                self.rewrite(block, call)
+        for x in list(self.members):
+            self.shadow(x)
+        self.adjoint.pairs.update(self.pairs)
+        self.adjoint.rules.update(
+            (id(p.forward.value), Rule(p.forward.value, p.forward.value))
+            for p in self.pairs.values()
+        )
+        self.s.ir = self.ir
+        return self.varied
+
+    def find_varied(self) -> None:
+        """What carries a derivative by value: buffers do not, what is read from them does."""
+        self.varied.update(self.adjoint.leaves)
+        if self.varied & self.members:
+            raise UnknownUseError
+        for call in self.ir.calls():
+            if self.reads(call):
+                self.varied.add(call.out)
+        spread_varied(self.s, self.varied, self.members)
+
+    def is_read_before_written(self) -> bool:
+        """May what a pullback reads from a buffer be overwritten between the call and its pullback?"""
+        for block in self.ir.blocks:
+            later = reachable_from_ends(block)
+            for i, call in enumerate(block.calls):
+                if self.needs_contents(call) and (
+                    any(map(self.is_write_here, block.calls[i + 1 :]))
+                    or any(self.is_write_here(c) for b in later for c in b.calls)
+                ):
+                    return True
+        return False
+
+    def is_write_here(self, call: Any) -> bool:
+        """Does a call write to a buffer?"""
+        return is_write(call) and call.args[0] in self.members
+
+    def needs_contents(self, call: Any) -> bool:
+        """May the pullback of a call read what a buffer held?"""
+        if self.is_write_here(call):
+            factor = call.primitive in (operator.imul, operator.itruediv)
+            return factor and call.args[1] in self.members
+        return self.reads(call) and call.primitive is not operator.getitem
+
+    def reads(self, call: Any) -> bool:
+        """Does a call compute something from a buffer that may have a derivative?"""
+        if call.out in self.members or call.primitive in LOOKS:
+            return False
+        if not any(x in self.members for x in call.operands()):
+            return False
+        if is_write(call) and call.args[0] in self.members:
+            return False
+        constant = type(call.fn) is Const and is_constant(call.fn.value)
+        if constant or call.primitive is getattr:
+            if self.is_array(call.out) and not (constant and gives_new(call.fn.value)):
+                raise UnknownUseError
+            return False
+        return True
+
+    def pair(self, call: Any, rule: Any, args: Any, slots: Any, always: bool = True) -> None:
+        """Let the adjoint take this rule for a call."""
+        self.pairs[call.out] = Pair(Const(rule), tuple(args), (), tuple(slots), always)
+
+    def rewrite(self, block: Any, call: Any) -> None:
+        """What a call does with buffers, its pullback does with their shadows."""
+        if call.primitive is operator.setitem and call.args[0] in self.members:
+            self.rewrite_setitem(call)
+        elif call.primitive in IN_PLACE and call.args[0] in self.members:
+            self.rewrite_in_place(call)
+        elif self.reads(call):
+            self.rewrite_reading(call)
+
+    def rewrite_setitem(self, call: Any) -> None:
+        """`x[k] = v`: what was there is put back, its cotangent is that of v."""
+        x, k, v = call.args
+        if call.keywords:
+            raise UnknownUseError
+        entry = self.is_entry(x, k)
+        if v in self.members:
+            if self.is_there_already(x, k, v):
+                return
+            if entry:
+                raise UnknownUseError
+            rule = set_rule("part to a buffer", self.undone)
+            self.pair(call, rule, (x, self.shadow(x), k, v, self.shadow(v)), ())
+            return
+        unknown = entry and self.s.value(v) is None
+        if not (unknown or self.is_real(v) or (self.is_plain(v) and v not in self.varied)):
+            raise UnknownUseError
+        if self.is_array(v):
+            kind = "entry to an array" if entry else "part"
+        else:
+            kind = "entry" if entry else "part to a number"
+        slots = [(3, v)] if v in self.varied else []
+        self.pair(call, set_rule(kind, self.undone), (x, self.shadow(x), k, v), slots)
+
+    def is_there_already(self, x: Any, k: Any, v: Any) -> bool:
+        """Is v the very part of x that it is assigned to, as in `x[k] += v`?"""
+        made = self.definitions.get(v)
+        while made is not None and made.primitive in IN_PLACE:
+            made = self.definitions.get(made.args[0])
+        return (
+            made is not None
+            and made.primitive is operator.getitem
+            and made.args[0] is x
+            and (made.args[1] is k or same_constant(made.args[1], k))
+        )
+
+    def is_entry(self, x: Any, k: Any) -> bool:
+        """Is k the index of one entry? It must be one that gives an entry or a view."""
+        _, ndim, _ = self.kind(x)
+        kinds = self.index_types(k)
+        if not all(t in (int, slice, type(Ellipsis), np.int64) for t in kinds):
+            raise UnknownUseError
+        return len(kinds) == ndim and all(t in (int, np.int64) for t in kinds)
+
+    def index_types(self, k: Any) -> list[type]:
+        """The types of the parts of an index."""
+        value = self.s.value(k)
+        if type(value) is Const and type(value.value) is tuple:
+            return [type(i) for i in value.value]
+        found = known(value)
+        if found is None:
+            raise UnknownUseError
+        if found.type is not tuple:
+            return [found.type]
+        parts = [known(part) for part in found.detail or (None,)]
+        if any(part is None for part in parts):
+            raise UnknownUseError
+        return [part.type for part in parts]  # type: ignore[union-attr]
+
+    def rewrite_in_place(self, call: Any) -> None:
+        """`x += v` and the like."""
+        x, v = call.args
+        if call.keywords or not (self.is_real(v) or (self.is_plain(v) and v not in self.varied)):
+            raise UnknownUseError
+        x̂ = self.shadow(x)
+        if v in self.members:
+            self.pair(
+                call,
+                in_place_rule(call.primitive, "buffer", self.undone),
+                (x, x̂, v, self.shadow(v)),
+                (),
+            )
+            return
+        slots = [(2, v)] if v in self.varied else []
+        kind = ("array" if self.is_array(v) else "number") if slots else "constant"
+        self.pair(call, in_place_rule(call.primitive, kind, self.undone), (x, x̂, v), slots)
+
+    def rewrite_reading(self, call: Any) -> None:
+        """What is computed from buffers has the rule that it has, whose cotangents go to shadows."""
+        if call.keywords or type(call.fn) is not Const:
+            raise UnknownUseError
+        if call.primitive is operator.getitem:
+            x, k = call.args
+            if not self.is_entry(x, k):
+                raise UnknownUseError
+            self.pair(call, read_entry, (x, self.shadow(x), k), (), always=False)
+            return
+        made = possibilities(self.s.value(call.out) or Known(object))
+        numbers = all(typed_zero(k.type) is not None for k in made)
+        if not numbers and not (
+            gives_new(call.fn.value) and all(k.type is np.ndarray for k in made)
+        ):
+            raise UnknownUseError
+        rule = self.adjoint.rule_for(call)
+        active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
+        if rule is None or not rule.trusted or rule.by_identity or self.s.value(call.out) is None:
+            raise UnknownUseError
+        if self.adjoint.needs_projection(rule, call, active):
+            raise UnknownUseError
+        places = tuple([i for i, x in enumerate(call.args) if x in self.members])
+        reader = reading_rule(rule.function, len(call.args), places)
+        self.adjoint.rules[id(rule.function)] = rule
+        shadows = [self.shadow(call.args[i]) for i in places]
+        self.pair(call, reader, (*call.args, *shadows), active, always=False)
+
+    # -- shadows
+
+    def insert_after(self, call: Any, fn: Any, *args: Any) -> Any:
+        """Call a function right behind a call."""
+        out = self.ir.var()
+        block = self.block_of[call.out]
+        block.calls.insert(
+            block.calls.index(call) + 1, Call(out, Const(fn), args, (), call.position)
+        )
+        return out
+
+    def shadow(self, x: Any) -> Any:
+        """The shadow of a buffer: where it comes from, its shadow does too."""
+        found = self.shadows.get(x)
+        if found is not None:
+            return found
+        if x in self.owner:
+            return self.shadow_of_parameter(x)
+        call = self.definitions[x]
+        if call.primitive in IN_PLACE:
+            found = self.shadow(call.args[0])
+        elif self.shares(call):
+            if call.primitive is operator.getitem:
+                self.is_entry(call.args[0], call.args[1])
+            found = self.insert_after(call, call.primitive, self.shadow(call.args[0]), call.args[1])
+        elif call.primitive in MAKERS:
+            found = self.insert_after(call, np.zeros_like, x)
+        elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
+            found = self.insert_after(call, np.zeros_like, x)
+            self.pairs[found] = Pair(Const(new_shadow), (x,), (), ((0, x),), True)
+        else:
+            raise UnknownUseError
+        self.shadows[x] = found
+        return found
+
+    def shadow_of_parameter(self, x: Any) -> Any:
+        """A parameter's shadow is passed beside it."""
+        block, i = self.owner[x]
+        if block is self.ir.entry:
+            raise UnknownUseError  # what an argument holds at the end would have to be made good
+        out = self.ir.var(f"{x.name}̂")
+        self.shadows[x] = out
+        branches = [branch for _, branch in self.entries[block]]
+        passed = [self.shadow(branch.args[i]) for branch in branches]
+        block.params.append(out)
+        for branch, x̂ in zip(branches, passed, strict=True):
+            branch.args.append(x̂)
+        return out
+
+
+def reachable_from_ends(block: Any) -> set[Any]:
+    """The blocks that control may come to after a block, itself among them if in a loop."""
+    found: set[Any] = set()
+    work = list(block.successors())
+    while work:
+        b = work.pop()
+        if b not in found:
+            found.add(b)
+            work += b.successors()
+    return found
+
+
+def is_write(call: Any) -> bool:
+    """Does a call write to an array, if its first operand is one?"""
+    return call.primitive is operator.setitem or call.primitive in IN_PLACE
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Are both the same constant index?"""
+    return type(a) is Const and type(b) is Const and repr(a.value) == repr(b.value)
+
+
+# -- what is known of arrays whose extents are not -------------------------------------------------
+
+
+def extents(key: Any) -> list[Any]:
+    """What is known of the parts of an index or a shape."""
+    if type(key) is Const and type(key.value) is tuple:
+        return [Known(type(i)) for i in key.value]
+    k = known(key)
+    if k is not None and k.type is tuple:
+        return [known(part) for part in k.detail or (None,)]
+    return [k]
+
+
+def part_of_array(detail: Any, key: Any) -> Any:
+    """An entry, or a view by whole numbers and slices."""
+    dtype, ndim, _ = detail
+    kinds = [None if k is None else k.type for k in extents(key)]
+    if not all(t in (int, np.int64, slice) for t in kinds) or len(kinds) > ndim:
+        return None
+    left = ndim - sum(t is not slice for t in kinds)
+    return Known(np.ndarray, (dtype, left, None)) if left else Known(np.dtype(dtype).type)
+
+
+part_of[np.ndarray] = part_of_array
+
+
+@transfers(np.zeros, np.ones, np.empty)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """The shape says how many axes there are, though not always how long they are."""
+    found = result_on_samples(call.primitive, args, call.keywords)
+    if found is not None or len(args) != 1 or call.keywords:
+        return found
+    kinds = extents(args[0])
+    if not all(k is not None and k.type in (int, np.int64) for k in kinds):
+        return None
+    return Known(np.ndarray, (FLOAT, len(kinds), None))
+
+
+# -- what runs
+
+
+def new_shadow(x):
+    """The shadow of a new array; what it holds in the end is the cotangent of the array."""
+    x̂ = np.zeros_like(x)
+
+    def new_shadow_pullback(ȳ):
+        return (x̂,)
+
+    return x̂, new_shadow_pullback
+
+
+def read_entry(x, x̂, k):
+    """`x[k]`, one entry."""
+
+    def read_entry_pullback(ȳ):
+        x̂[k] += ȳ
+        return ()
+
+    return x[k], read_entry_pullback
+
+
+# What `x[k] = v` does for v, by the kind of x[k] and of v: what is kept, and the cotangents in the end.
+SETTERS = {
+    "entry": ("", "v̄ = x̂[k]", "return NONE, NONE, NONE, v̄"),
+    "entry to an array": (
+        "shape = np.shape(v)",
+        "v̄ = x̂[k]",
+        "return NONE, NONE, NONE, np.full(shape, v̄) if shape else v̄",
+    ),
+    "part": (
+        "shape = v.shape",
+        "v̄ = x̂[k].copy()",
+        "return NONE, NONE, NONE, match(v̄, shape)",
+    ),
+    "part to a number": ("", "v̄ = total(x̂[k])", "return NONE, NONE, NONE, v̄"),
+    "part to a buffer": ("", "v̄ = x̂[k].copy()", "add_to(v̂, match(v̄, v̂.shape)); return ()"),
+}
+
+
+@functools.cache
+def set_rule(kind, undone):
+    """The rule of `x[k] = v`; what was there is put back, if it is needed again."""
+    kept, taken, given = SETTERS[kind]
+    old = "x[k]" if kind.startswith("entry") else "x[k].copy()"
+    source = f"""
+def rule(x, x̂, k, v{", v̂" if kind == "part to a buffer" else ""}):
+    {kept}
+    {f"old = {old}" if undone else ""}
+    x[k] = v
+    def set_pullback(ȳ):
+        {"x[k] = old" if undone else ""}
+        {taken}
+        x̂[k] = 0.0
+        {given}
+    return None, set_pullback
+"""
+    return made(source)
+
+
+def made(source: str, **names: Any) -> Any:
+    """The rule in a source text."""
+    scope: dict[str, Any] = {
+        "NONE": NONE, "np": np, "match": match, "total": total, "add_to": add_to, "write": write,
+        "imul": operator.imul, "itruediv": operator.itruediv, "__name__": __name__, **names,
+    }  # fmt: skip
+    exec(source, scope)
+    return scope["rule"]
+
+
+def add_to(x̂: np.ndarray, c: Any) -> None:
+    """Add to a shadow."""
+    c = unthunk(c)
+    if not is_zero(c):
+        np.add(x̂, c, x̂)
+
+
+effects(add_to)
+
+
+@functools.cache
+def reading_rule(rule, n, places):
+    """The rule of a function that reads buffers at these places among its n arguments."""
+    args = ", ".join([f"a{i}" for i in range(n)])
+    shadows = ", ".join([f"s{i}" for i in places])
+    gifts = "; ".join([f"add_to(s{i}, bars[{i}])" for i in places])
+    bars = ", ".join(["NONE" if i in places else f"bars[{i}]" for i in range(n)])
+    source = f"""
+def rule({args}, {shadows}):
+    y, back = inner({args})
+    def reading_pullback(ȳ):
+        bars = back(ȳ)
+        {gifts}
+        return {bars}{", NONE" * len(places)},
+    return y, reading_pullback
+"""
+    return made(source, inner=rule)
+
+
+def write(op: Any, x: np.ndarray, v: Any) -> None:
+    """`x op= v`."""
+    op(x, v)
+
+
+effects(write)
+
+# The cotangent of v in `x op= v`, for the cotangent x̂ and what x held, and what x̂ is changed by.
+IN_PLACE = {
+    operator.iadd: ("x̂.copy()", ""),
+    operator.isub: ("-x̂", ""),
+    operator.imul: ("x̂ * old", "write(imul, x̂, v)"),
+    operator.itruediv: ("x̂ * old / (-v * v)", "write(itruediv, x̂, v)"),
+}
+TO_OPERAND = {
+    "number": "return NONE, NONE, total(v̄)",
+    "array": "return NONE, NONE, match(v̄, v.shape)",
+    "constant": "return ()",
+    "buffer": "add_to(v̂, match(v̄, v̂.shape)); return ()",
+}
+
+
+@functools.cache
+def in_place_rule(op, kind, undone):
+    """The rule of `x op= v`, where v is a number, an array, a constant or a buffer."""
+    of_operand, on = IN_PLACE[op]
+    first = "" if kind == "constant" else f"v̄ = {of_operand}"
+    source = f"""
+def rule(x, x̂, v{", v̂" if kind == "buffer" else ""}):
+    {"old = x.copy()" if undone or "old" in first else ""}
+    write(op, x, v)
+    def in_place_pullback(ȳ):
+        {"x[...] = old" if undone else ""}
+        {first}
+        {on}
+        {TO_OPERAND[kind]}
+    return x, in_place_pullback
+"""
+    return made(source, op=op)

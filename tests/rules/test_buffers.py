@@ -1,0 +1,236 @@
+"""Programs that write to arrays of their own go by compiled programs, at a constant cost per write."""
+
+import math
+
+import numpy as np
+import pytest
+
+from morula import gradient
+from morula.core import compiled
+from morula.core.compiled import Program
+from tests.mutation import check_mutation
+
+X = np.array([0.7, -1.3, 1.9, 0.4])
+A = np.array([[0.5, -1.2, 0.8], [1.1, 0.3, -0.6], [0.9, 1.4, -0.2]])
+
+
+@pytest.fixture
+def reasons(monkeypatch):
+    """Why the programs that were asked for have no code; empty strings for those that have."""
+    compiled.forget_programs()
+    compiled._families.clear()
+    found = []
+    compile_one = compiled.Family.compile
+
+    def noting(self, *args):
+        program = compile_one(self, *args)
+        found.append(program.reason)
+        return program
+
+    monkeypatch.setattr(compiled.Family, "compile", noting)
+    assert Program.most_tries
+    yield found
+    compiled._families.clear()
+
+
+def recurrence(t):
+    y = np.zeros(10)
+    y[0] = 1
+    for i in range(1, 10):
+        y[i] = y[i - 1] * t
+        y[i] = 1 / (1 + math.exp(-y[i]))
+    return y.sum()
+
+
+def unknown_extent(t, n):
+    y = np.empty(n)
+    y[0] = t
+    for i in range(1, n):
+        y[i] = y[i - 1] * 0.9 + t * t
+    z = np.zeros((n, 2))
+    for i in range(n):
+        z[i, 1] = y[i] * t
+        z[i, 0] += z[i - 1, 1]
+    return (z * z).sum() + y[n - 1]
+
+
+def products(x):
+    y = np.zeros(4)
+    for i in range(4):
+        y[i] = x[i] * x[i - 1]
+    for i in range(1, 4):
+        y[i] += y[i - 1] * x[i]
+    return (y * np.sin(y)).sum()
+
+
+def whole_arrays(x):
+    y = x.copy()
+    z = np.exp(y)
+    y[1:] += y[:-1]
+    y *= x
+    y -= 0.5
+    w = y * z
+    y /= z
+    y[0] = y[1] * x[0]
+    y[2:] = x[:2] * 2.0
+    y[:1] = x[3]
+    return (y * x * w).sum()
+
+
+def views(x):
+    a = np.zeros(4)
+    v = a.T
+    a[:] = x
+    u = v[1:]
+    v[1] = v[0] * x[2]
+    u *= u
+    a[2] = 3.0
+    a -= v * x
+    a += x * a
+    a[1:] = a[:-1]
+    return (v * x).sum() + u[0]
+
+
+def warping(a):
+    d = np.zeros((4, 4))
+    for i in range(3):
+        for j in range(3):
+            d[i + 1, j + 1] = a[i, j] ** 2 + min(d[i, j], d[i + 1, j], d[i, j + 1])
+    return d[3, 3]
+
+
+def elimination(a):
+    u = a.copy()
+    for k in range(2):
+        for i in range(k + 1, 3):
+            u[i, k] /= u[k, k]
+            u[i, k + 1 :] -= u[i, k] * u[k, k + 1 :]
+    return (u * u).sum()
+
+
+def gauss_seidel(a):
+    x = np.zeros(3)
+    for _ in range(4):
+        for i in range(3):
+            s = 0.0
+            for j in range(3):
+                if j != i:
+                    s += a[i, j] * x[j]
+            x[i] = (1.0 - s) / (a[i, i] + 4.0)
+    return x.sum()
+
+
+def diffusion(x):
+    u = x.copy()
+    for _ in range(3):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return (u * u).sum()
+
+
+def trajectory(x):
+    states = np.zeros((4, 4))
+    state = x
+    for i in range(4):
+        state = state + 0.1 * np.sin(state)
+        states[i] = state
+    return (states * states).sum()
+
+
+def swapped(x):
+    a = np.zeros(4)
+    b = np.ones(4)
+    for i in range(4):
+        a[i] = x[i] * 2
+        a, b = b, a
+        if x[i] > 0:
+            a[0] += b[i] * x[i]
+    return (a * a).sum() + (a * b).sum()
+
+
+def a_buffer_in_a_loop(x):
+    total = 0.0
+    for i in range(4):
+        w = np.zeros(4)
+        w[i] = x[i]
+        w[0] += x[1] * w[i]
+        total += (w * x).sum()
+    return total
+
+
+COMPILED = [
+    (recurrence, 0.8), (unknown_extent, 0.7, 5), (products, X), (whole_arrays, X), (views, X),
+    (warping, A), (elimination, A), (gauss_seidel, A), (diffusion, X), (trajectory, X), (swapped, X),
+    (a_buffer_in_a_loop, X),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", COMPILED, ids=lambda p: p[0].__name__)
+def test_programs_with_buffers(reasons, program):
+    f, *args = program
+    found = check_mutation(f, *args, rtol=1e-5)
+    assert set(reasons) == {""}
+    compiled.forget_programs()
+    compiled._families.clear()
+    compiled.specialising = False
+    try:
+        general = gradient(f, *args)
+    finally:
+        compiled.specialising = True
+    for a, b in zip(found, general, strict=True):
+        assert a == pytest.approx(b, rel=1e-12)
+
+
+def writes_to_its_argument(x):
+    x[0] = x[1] * 2.0
+    return x.sum()
+
+
+def by_a_mask(x):
+    y = x.copy()
+    y[y > 0.5] = 0.0
+    return (y * x).sum()
+
+
+def of_single_precision(x):
+    y = np.zeros(4, np.float32)
+    y[0] = x[1]
+    return (y * x).sum()
+
+
+def in_a_list(x):
+    y = np.zeros(4)
+    ys = [y]
+    ys[0][1] = x[0]
+    return (y * x).sum()
+
+
+def flips(x):
+    y = np.zeros(4)
+    z = np.flip(y)
+    y[0] = x[0]
+    return (z * x).sum()
+
+
+def of_integers(x):
+    y = np.zeros(4, int)
+    y[0] = 3
+    return x[y[0]] * x[0]
+
+
+@pytest.mark.parametrize(
+    "f", [writes_to_its_argument, by_a_mask, of_single_precision, in_a_list, flips, of_integers]
+)
+def test_what_else_is_written_goes_by_the_general_path(reasons, f):
+    check_mutation(f, X, rtol=2e-2)
+    assert all(reasons)
+
+
+def test_an_error_of_the_plain_call():
+    def f(x):
+        y = np.zeros(3)
+        for i in range(4):
+            y[i] = x[i]
+        return y.sum()
+
+    with pytest.raises(IndexError, match="index 3 is out of bounds"):
+        gradient(f, X)
