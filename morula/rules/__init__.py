@@ -81,3 +81,4 @@ __all__ = [
 
 waits("asyncio", "morula.rules.asynchronous")
 waits("statistics", "morula.rules.statistical")
+waits("numpy.polynomial", "morula.rules.arrays.quadratures")
