@@ -282,13 +282,3 @@ def select(condlist, choicelist, default=0):
     for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
         y = np.where(condition, choice, y)
     return y
-
-
-@rrule(np.ndarray.compress)
-def _(a: np.ndarray, condition: Anything, axis=None):
-    places = np.compress(condition, numbered(a), axis)
-
-    def compress_pullback(ȳ):
-        return moved_back(ȳ, places, a.shape), NoTangent(), NoTangent()
-
-    return a.compress(condition, axis), compress_pullback
