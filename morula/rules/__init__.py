@@ -38,6 +38,7 @@ from morula.rules import (
     shadows,
     steering,
     structures,
+    texts,
     vectors,
 )
 
@@ -78,8 +79,12 @@ __all__ = [
     "shadows",
     "steering",
     "structures",
+    "texts",
     "vectors",
 ]
 
 waits("asyncio", "morula.rules.asynchronous")
+waits("json", "morula.rules.json_texts")
+waits("logging", "morula.rules.logs")
 waits("statistics", "morula.rules.statistical")
+waits("numpy.polynomial", "morula.rules.arrays.quadratures")

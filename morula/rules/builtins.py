@@ -8,9 +8,11 @@ to the others. Whatever makes text, truth values, integers or places out of valu
 Tests: tests/rules/test_builtins.py
 """
 
+import bisect
 import builtins
 import operator
 import random
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -434,6 +436,11 @@ CONSTANT = """
 """
 non_differentiable(*[getattr(builtins, name) for name in CONSTANT.split()])
 non_differentiable(random.Random.random, random.Random.getrandbits)
+non_differentiable(bisect.bisect_left, bisect.bisect_right)
+non_differentiable(
+    time.time, time.perf_counter, time.monotonic, time.process_time, time.sleep, time.time_ns,
+    time.perf_counter_ns,
+)  # fmt: skip
 STABLE = """
     all any ascii bin bool callable chr complex divmod float format hasattr hash hex id int
     isinstance issubclass len oct ord range repr str

@@ -122,3 +122,24 @@ def check_compiled(call):
     for a, b in zip(found, expected, strict=True):
         if a is not None:
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def check_single(call):
+    """Arguments of half the precision get gradients of their own dtype, near those of the double."""
+    f, args = function(call)
+    short = [shortened(x) for x in args]
+    y, back = morula.pullback(f, *args)
+    y_short, back_short = morula.pullback(f, *short)
+    expected, found = back(seed(y)), back_short(seed(y_short))
+    for x, a, b in zip(short, found, expected, strict=True):
+        if isinstance(x, np.ndarray) and x.dtype.kind in "fc":
+            assert a.dtype == x.dtype
+            size = np.max(np.abs(b), initial=1.0)
+            np.testing.assert_allclose(a / size, b / size, atol=2e-3)
+
+
+def shortened(x):
+    """An array of floats or complex numbers in single precision."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "fc":
+        return x.astype(np.float32 if x.dtype.kind == "f" else np.complex64)
+    return x

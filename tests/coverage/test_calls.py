@@ -24,6 +24,12 @@ def test_the_gradient_of_each_call_is_right(calls):
             else:
                 coverage.check_general(call)
                 coverage.check_compiled(call)
+                if not any(name in call for name in OF_DOUBLES):
+                    coverage.check_single(call)
+
+
+# What a remainder counts as zero, and how far bytes are apart, are other questions there.
+OF_DOUBLES = ("polydiv", "as_strided")
 
 
 def not_served_or_right(call):

@@ -13,6 +13,7 @@ nan              nansum, nanmean, nanvar, …
 moving           delete, insert, unique, block, choose, select, …
 padding          pad, in all modes
 matrix_class     np.matrix; masked arrays are kept apart
+draws            random numbers with parameters, permutations
 flat             the entries of x.flat
 index_tricks     r_, c_, mgrid, ogrid
 callbacks        vectorize, apply_along_axis, piecewise, …
@@ -42,6 +43,7 @@ from morula.rules.arrays import (
     callbacks,
     constants,
     construction,
+    draws,
     elementwise,
     flat,
     freshness,
@@ -76,6 +78,7 @@ __all__ = [
     "callbacks",
     "constants",
     "construction",
+    "draws",
     "elementwise",
     "flat",
     "freshness",

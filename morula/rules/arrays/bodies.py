@@ -12,10 +12,11 @@ cotangents are found by their identity, the value is the body's too: `instead_of
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from morula.core.extend import call
-from morula.rules.arrays.inplace import refuse
+from morula.rules.arrays.inplace import first_of, refuse, with_out, written_out
 from morula.rules.calls import serves
 
 
@@ -23,12 +24,22 @@ def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[...,
     """Let a Python function tell the derivative of callables; the values are theirs."""
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        names = body.__code__.co_varnames[: body.__code__.co_argcount]
+        place = names.index("out") if "out" in names else len(names)
+
         @serves(*primals)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if kwargs.get("out") is not None:
-                raise refuse(f"np.{fn.__name__} with out=")
-            y = fn(*args, **kwargs)
-            return y, call(body, *args, **kwargs)[1]
+            if len(args) > place and args[place] is not None:
+                raise refuse(f"np.{fn.__name__} with an array to write to by position")
+            rest = {k: v for k, v in kwargs.items() if k != "out"}
+            y = fn(*args, **rest)
+            back = call(body, *args, **rest)[1]
+            if "out" not in kwargs:
+                return y, back
+            if kwargs["out"] is not None:
+                write = partial(fn, *args, **kwargs)
+                y, back = written_out(y, back, first_of(kwargs["out"]), write)
+            return y, partial(with_out, list(kwargs), len(args), 0, back)
 
         return body
 

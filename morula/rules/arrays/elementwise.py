@@ -574,6 +574,14 @@ _choice(np.maximum, True)
 _choice(np.minimum, False)
 
 
+def of_numbers(x̄, x):
+    """`x̄`, structurally zero where x is NaN."""
+    nan = np.isnan(x)
+    if np.ndim(nan):
+        return selected(x̄, ~nan) if np.any(nan) else x̄
+    return ZeroTangent() if nan else x̄
+
+
 def _choice_but_nan(primal, plain):
     """fmax and fmin: as maximum and minimum, and a number is preferred to NaN."""
 
@@ -588,8 +596,8 @@ def _choice_but_nan(primal, plain):
             a_or = np.where(np.isnan(a), lost, a)
             b_or = np.where(np.isnan(b), lost, b)
             return (
-                unbroadcast(chosen_part(ȳ, a_or, b_or, greater), a_shape),
-                unbroadcast(chosen_part(ȳ, b_or, a_or, greater), b_shape),
+                unbroadcast(of_numbers(chosen_part(ȳ, a_or, b_or, greater), a), a_shape),
+                unbroadcast(of_numbers(chosen_part(ȳ, b_or, a_or, greater), b), b_shape),
             )
 
         return primal(a, b), fmax_pullback
@@ -726,7 +734,7 @@ def _(a: Numeric, tol=100):
 @rrule(np.nan_to_num)
 def _(x: Numeric, *, nan=0.0, posinf=None, neginf=None):
     def nan_to_num_pullback(ȳ):
-        return (masked(ȳ, np.isfinite(x)),)
+        return (selected(ȳ, np.isfinite(x)),)
 
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf), nan_to_num_pullback
 

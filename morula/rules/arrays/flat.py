@@ -28,6 +28,7 @@ from morula.core.extend import (
 from morula.rules.arrays.inplace import at_places, refuse
 from morula.rules.arrays.memory import give_at, owner_of
 from morula.rules.arrays.types import Anything
+from morula.rules.builtins import ATTRIBUTES
 
 
 def flat(x: np.ndarray):
@@ -44,6 +45,12 @@ def _(x: np.flatiter) -> Any:
     return project_to(x.base)
 
 
+def _constant(name: str) -> Any:
+    return lambda x: (getattr(x, name), lambda ȳ: (ZERO,))
+
+
+for _name in ("coords", "index"):
+    ATTRIBUTES[np.flatiter, _name] = _constant(_name)
 for _type in (np.flatiter, np.nditer):
     adjoint_object.register(_type, lambda x: None)
     collector.register(_type, lambda y: None)

@@ -138,18 +138,53 @@ def along(shape, indices, axis):
     return tuple(index)
 
 
-@rrule(np.compress)
-def _(condition: Anything, a: np.ndarray, axis=None):
+def kept_by(condition, shape, axis):
+    """A mask of this shape: the entries that `compress` keeps."""
+    condition = np.asarray(condition, bool)
+    n = int(np.prod(shape)) if axis is None else shape[axis]
+    mask = np.zeros(n, bool)
+    mask[: len(condition)] = condition
+    if axis is None:
+        return mask.reshape(shape)
+    return np.broadcast_to(mask.reshape([-1] + [1] * (len(shape) - 1 - axis % len(shape))), shape)
+
+
+non_differentiable(kept_by)
+
+
+def compress_pair(a, condition, axis):
+    """The value of `compress`, and from its cotangent that of the array."""
+    mask = kept_by(condition, a.shape, axis)
     kept = np.flatnonzero(np.asarray(condition))
 
-    def compress_pullback(ȳ):
+    def back(ȳ):
         if axis is None:
             ā = scatter(ȳ, kept, (a.size,), a.dtype).reshape(a.shape)
         else:
             ā = scatter(ȳ, (*[slice(None)] * (axis % a.ndim), kept), a.shape, a.dtype)
-        return NoTangent(), ā, NoTangent()
+        return selected(ā, mask)
 
-    return np.compress(condition, a, axis), compress_pullback
+    return np.compress(condition, a, axis), back
+
+
+@rrule(np.compress)
+def _(condition: Anything, a: np.ndarray, axis=None):
+    y, back = compress_pair(a, condition, axis)
+
+    def compress_pullback(ȳ):
+        return NoTangent(), back(ȳ), NoTangent()
+
+    return y, compress_pullback
+
+
+@rrule(np.ndarray.compress)
+def _(a: np.ndarray, condition: Anything, axis=None):
+    y, back = compress_pair(a, condition, axis)
+
+    def compress_pullback(ȳ):
+        return back(ȳ), NoTangent(), NoTangent()
+
+    return y, compress_pullback
 
 
 @rrule(np.extract)
@@ -157,7 +192,8 @@ def _(condition: Anything, arr: np.ndarray):
     kept = np.flatnonzero(np.ravel(condition))
 
     def extract_pullback(ȳ):
-        return NoTangent(), scatter(ȳ, kept, (arr.size,), arr.dtype).reshape(arr.shape)
+        ā = scatter(ȳ, kept, (arr.size,), arr.dtype).reshape(arr.shape)
+        return NoTangent(), selected(ā, kept_by(np.ravel(condition), arr.shape, None))
 
     return np.extract(condition, arr), extract_pullback
 

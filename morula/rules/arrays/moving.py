@@ -112,6 +112,33 @@ def _(a: np.ndarray):
     return np.sort_complex(a), sort_complex_pullback
 
 
+@rrule(np.lib.stride_tricks.sliding_window_view)
+def _(x: np.ndarray, window_shape: Anything, axis=None, *, subok=False, writeable=False):
+    view = np.lib.stride_tricks.sliding_window_view
+    places = view(numbered(x), window_shape, axis)
+    y = view(x, window_shape, axis, subok=subok, writeable=writeable)
+
+    def windows_pullback(ȳ):
+        return moved_back(ȳ, places, x.shape), NoTangent(), NoTangent()
+
+    return y, windows_pullback
+
+
+@rrule(np.lib.stride_tricks.as_strided)
+def _(x: np.ndarray, shape: Anything = None, strides: Anything = None):
+    view = np.lib.stride_tricks.as_strided
+    if not x.flags.c_contiguous:
+        raise NotImplementedError("as_strided has a reverse rule for contiguous arrays only")
+    steps = x.strides if strides is None else strides
+    numbers = numbered(x)
+    places = view(numbers, shape, [n * numbers.itemsize // x.itemsize for n in steps])
+
+    def strided_pullback(ȳ):
+        return moved_back(ȳ, places, x.shape), NoTangent(), NoTangent()
+
+    return view(x, shape, strides), strided_pullback
+
+
 # -- sets of values --------------------------------------------------------------------------------
 
 
@@ -236,7 +263,7 @@ def joined_block(arrays, depth, ndim):
 non_differentiable(nesting, most_axes)
 
 
-@derivative_of(np.choose)
+@derivative_of(np.choose, np.ndarray.choose)
 def choose(a, choices, out=None, mode="raise"):
     """Entry of choices[a]."""
     n = len(choices)
@@ -255,13 +282,3 @@ def select(condlist, choicelist, default=0):
     for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
         y = np.where(condition, choice, y)
     return y
-
-
-@rrule(np.ndarray.compress)
-def _(a: np.ndarray, condition: Anything, axis=None):
-    places = np.compress(condition, numbered(a), axis)
-
-    def compress_pullback(ȳ):
-        return moved_back(ȳ, places, a.shape), NoTangent(), NoTangent()
-
-    return a.compress(condition, axis), compress_pullback

@@ -130,6 +130,5 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 
 
 type_stable(
-    np.nansum, np.nanmean, np.nanprod, np.nanvar, np.nanstd, np.nancumsum, np.nancumprod,
-    np.nanmax, np.nanmin,
-)  # fmt: skip
+    np.nansum, np.nanmean, np.nanprod, np.nancumsum, np.nancumprod, np.nanmax, np.nanmin
+)  # the types of nanvar and nanstd depend on whether there is a NaN

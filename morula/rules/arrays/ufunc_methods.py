@@ -20,12 +20,13 @@ from morula.core.extend import (
     ZeroTangent,
     call,
     find_rrule,
+    non_differentiable,
     opaque,
     project_to,
     resolves,
     rrule,
 )
-from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
+from morula.rules.arrays.broadcasting import part, restore, spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import fits, refuse, with_out, written_out
 from morula.rules.arrays.reductions import asked_for, attaining, attains, running_back
@@ -79,10 +80,55 @@ def without_elsewhere(back: Any, ȳ: Any) -> tuple[Any, ...]:
 
 def without_out(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same, where nothing is written to."""
+    if ufunc.signature is not None and not {"axis", "axes", "keepdims"}.isdisjoint(kwargs):
+        y, back = call(along_axes, ufunc, args, **kwargs)
+        n = len(kwargs)
+        return y, lambda ȳ: (NONE, *whole_tuple(back(ȳ)[2], len(args)), *[NONE] * n)
     if find_rrule(np.ufunc.__call__, (ufunc, *args), kwargs) is None:
         return opaque(ufunc, args, kwargs)
     y, back = call(np.ufunc.__call__, ufunc, *args, **kwargs)
     return y, lambda ȳ: back(ȳ)[1:]
+
+
+def whole_tuple(bars: Any, n: int) -> Any:
+    """The cotangents of the entries of a tuple."""
+    return [part(bars, i) for i in range(n)]
+
+
+def along_axes(ufunc, args, *, axis=None, axes=None, keepdims=False):
+    """A ufunc of vectors or matrices along axes that are not the last ones."""
+    inner = core_axes(ufunc, args)
+    if axis is not None:
+        axes = [(axis,) for _ in args]
+    axes = [given_axes(axes, i, n) for i, n in enumerate(inner)]
+    moved = [
+        np.moveaxis(np.asarray(x), axes[i], tuple(range(-inner[i], 0))) for i, x in enumerate(args)
+    ]
+    y = ufunc(*moved)
+    if keepdims:
+        return np.expand_dims(y, axes[0])
+    kept = inner[len(args)]
+    return np.moveaxis(y, tuple(range(-kept, 0)), axes[-1]) if kept else y
+
+
+def core_axes(ufunc: Any, args: Any) -> list[int]:
+    """How many axes of each operand and of the result a ufunc takes together."""
+    inside = ufunc.signature.replace("->", ",").replace("),(", ");(").split(";")
+    counts = [len([c for c in part.strip("()").split(",") if c]) for part in inside]
+    if ufunc is np.matmul:  # of vectors it leaves an axis out
+        a, b = [min(np.ndim(x), 2) for x in args]
+        return [a, b, a + b - 2]
+    return counts
+
+
+def given_axes(axes: Any, i: int, n: int) -> tuple[int, ...]:
+    """The axes of operand i; the last ones, if none are given."""
+    if axes is None or i >= len(axes):
+        return tuple(range(-n, 0))
+    return (axes[i],) if isinstance(axes[i], int) else tuple(axes[i])
+
+
+non_differentiable(core_axes, given_axes)
 
 
 def _no_rule(ufunc: np.ufunc, method: str) -> NotImplementedError:

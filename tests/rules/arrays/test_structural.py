@@ -131,3 +131,23 @@ def test_what_moves_entries_keeps_the_branch_that_was_not_taken(move, path):
     times = np.array([np.count_nonzero(move(x) == v) for v in x])
     np.testing.assert_allclose(found[[0, 2]], [times[0] / 4, times[2] / 6])
     assert found[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: np.compress(x > 0, np.sqrt(x)).sum(), [0, 0, 0.25]),
+        (lambda x: np.sqrt(x).compress([0, 0, 1]).sum(), [0, 0, 0.25]),
+        (lambda x: np.compress([0, 0, 1], np.sqrt(np.stack([x, x])), axis=1).sum(), [0, 0, 0.5]),
+        (lambda x: np.extract(x > 0, np.sqrt(x)).sum(), [0, 0, 0.25]),
+        (lambda x: np.nan_to_num(1 / np.sqrt(x)).sum(), [0, 0, -1 / 16]),
+        (lambda x: np.fmax(np.sqrt(x - 0.5), 1.0).sum(), [0, 0, 0.5 / np.sqrt(3.5)]),
+        (lambda x: np.select([x > 0], [np.sqrt(x)], 0.0).sum(), [0, 0, 0.25]),
+        (lambda x: np.choose(1 * (x > 0), [0.0, np.sqrt(x)]).sum(), [0, 0, 0.25]),
+        (lambda x: np.piecewise(x, [x > 0], [np.sqrt, 0.0]).sum(), [0, 0, 0.25]),
+    ],
+)
+def test_other_selections(f, expected, path):
+    found = gradient(f, np.array([-1.0, 0.0, 4.0]))[0]
+    np.testing.assert_allclose(found, expected)

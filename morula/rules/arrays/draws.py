@@ -1,0 +1,253 @@
+"""Rules of draws of random numbers that depend on their parameters, or move what they are given.
+
+A draw is a function of its parameters and of a standard draw z, which does not depend on them:
+y = a + b z, or another formula by which z is found from y. Draws of whole numbers are constant.
+`permutation`, `permuted` and `choice` take entries of an array: which ones, the same draw tells.
+Where a scale is 0, the draw behind it is taken to be one in the middle, 0.
+Tests: tests/rules/arrays/test_draws.py
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import NoTangent, Thunk, ZeroTangent, non_differentiable, rrule
+from morula.rules.arrays.broadcasting import unbroadcast
+from morula.rules.arrays.moving import moved_back, numbered
+from morula.rules.arrays.structural import masked
+from morula.rules.numbers import Anything
+
+SOURCES: tuple[Any, ...] = (np.random.Generator, np.random.RandomState)
+CONSTANT = """
+    standard_gamma binomial poisson geometric multinomial negative_binomial hypergeometric
+    logseries zipf multivariate_hypergeometric
+"""
+for _source in (*SOURCES, np.random):
+    for _name in CONSTANT.split():
+        if hasattr(_source, _name):
+            non_differentiable(getattr(_source, _name))
+non_differentiable(np.random.ranf, np.random.sample)
+
+
+def standard(difference, scale):
+    """The draw behind a draw."""
+    return difference / np.where(np.equal(scale, 0), 1.0, scale)
+
+
+def _uniform(primal):
+    @rrule(primal)
+    def _(source: Anything, low: Anything = 0.0, high: Anything = 1.0, size: Anything = None):
+        y = primal(source, low, high, size)
+
+        def draw_pullback(ȳ):
+            z = standard(y - low, high - low)
+            return (
+                NoTangent(),
+                unbroadcast(ȳ * (1 - z), np.shape(low)),
+                unbroadcast(ȳ * z, np.shape(high)),
+                NoTangent(),
+            )
+
+        return y, draw_pullback
+
+
+def _location_scale(primal):
+    @rrule(primal)
+    def _(source: Anything, loc: Anything = 0.0, scale: Anything = 1.0, size: Anything = None):
+        y = primal(source, loc, scale, size)
+
+        def draw_pullback(ȳ):
+            z = standard(y - loc, scale)
+            return (
+                NoTangent(),
+                unbroadcast(ȳ, np.shape(loc)),
+                unbroadcast(ȳ * z, np.shape(scale)),
+                NoTangent(),
+            )
+
+        return y, draw_pullback
+
+
+def _scale(primal):
+    @rrule(primal)
+    def _(source: Anything, scale: Anything = 1.0, size: Anything = None):
+        y = primal(source, scale, size)
+
+        def draw_pullback(ȳ):
+            z = standard(y, scale)
+            return NoTangent(), unbroadcast(ȳ * z, np.shape(scale)), NoTangent()
+
+        return y, draw_pullback
+
+
+def _lognormal(primal):
+    @rrule(primal)
+    def _(source: Anything, mean: Anything = 0.0, sigma: Anything = 1.0, size: Anything = None):
+        y = primal(source, mean, sigma, size)
+
+        def draw_pullback(ȳ):
+            z = standard(np.log(y) - mean, sigma)
+            return (
+                NoTangent(),
+                unbroadcast(ȳ * y, np.shape(mean)),
+                unbroadcast(ȳ * y * z, np.shape(sigma)),
+                NoTangent(),
+            )
+
+        return y, draw_pullback
+
+
+def _of_shape(primal, slope):
+    @rrule(primal)
+    def _(source: Anything, a: Anything, size: Anything = None):
+        y = primal(source, a, size)
+
+        def draw_pullback(ȳ):
+            return NoTangent(), unbroadcast(ȳ * slope(y, a), np.shape(a)), NoTangent()
+
+        return y, draw_pullback
+
+
+def by_exponent(y, a):
+    """∂y/∂a of y = E^(1/a)."""
+    return -y * np.log(y) / a
+
+
+def pareto_slope(y, a):
+    """∂y/∂a of y = exp(E / a) - 1."""
+    return -(1 + y) * np.log1p(y) / a
+
+
+def _triangular(primal):
+    @rrule(primal)
+    def _(source: Anything, left: Anything, mode: Anything, right: Anything, size: Anything = None):
+        """The inverse of the distribution: a part U of the area is to the left of y."""
+        y = primal(source, left, mode, right, size)
+
+        def draw_pullback(ȳ):
+            ȳ = np.asarray(ȳ)
+            low = np.less_equal(y, mode)
+            width, rise, fall = right - left, mode - left, right - mode
+            u = np.sqrt(np.where(low, (y - left) ** 2, (right - y) ** 2))
+            rise_or_1 = np.where(rise == 0, 1.0, rise)
+            fall_or_1 = np.where(fall == 0, 1.0, fall)
+            below = masked(ȳ * u / 2, low)  # y = left + √(U width rise)
+            above = masked(ȳ * u / 2, ~low)  # y = right - √((1 - U) width fall)
+            left_bar = masked(ȳ, low) - below * (1 / width + 1 / rise_or_1) + above / width
+            mode_bar = below / rise_or_1 + above / fall_or_1
+            right_bar = masked(ȳ, ~low) + below / width - above * (1 / width + 1 / fall_or_1)
+            return (
+                NoTangent(),
+                unbroadcast(left_bar, np.shape(left)),
+                unbroadcast(mode_bar, np.shape(mode)),
+                unbroadcast(right_bar, np.shape(right)),
+                NoTangent(),
+            )
+
+        return y, draw_pullback
+
+
+def _no_slope(what):
+    """A cotangent that there is no formula for: an error, if it is asked for."""
+
+    def refuse():
+        raise NotImplementedError(f"a draw has no derivative by {what} here")
+
+    return Thunk(refuse)
+
+
+def _gamma(primal):
+    @rrule(primal)
+    def _(source: Anything, shape: Anything, scale: Anything = 1.0, size: Anything = None):
+        y = primal(source, shape, scale, size)
+
+        def draw_pullback(ȳ):
+            scale_bar = unbroadcast(ȳ * standard(y, scale), np.shape(scale))
+            return NoTangent(), _no_slope("its shape"), scale_bar, NoTangent()
+
+        return y, draw_pullback
+
+
+for _source in SOURCES:
+    _gamma(_source.gamma)
+    _uniform(_source.uniform)
+    for _name in ("normal", "laplace", "logistic", "gumbel"):
+        _location_scale(getattr(_source, _name))
+    for _name in ("exponential", "rayleigh"):
+        _scale(getattr(_source, _name))
+    _lognormal(_source.lognormal)
+    _of_shape(_source.weibull, by_exponent)
+    _of_shape(_source.power, by_exponent)
+    _of_shape(_source.pareto, pareto_slope)
+    _triangular(_source.triangular)
+
+# -- entries at random places ----------------------------------------------------------------------
+
+
+def places_like(x: Any) -> Any:
+    """The numbers of the entries, as an array that is drawn from as from `x`."""
+    return numbered(x).astype(x.dtype if x.itemsize == 8 and x.dtype.kind == "f" else float)
+
+
+non_differentiable(places_like)
+
+
+def _taking(primal):
+    @rrule(primal)
+    def _(source: Anything, x: np.ndarray, *args: Anything, **kwargs):
+        places = primal(source, places_like(x), *args, **kwargs)
+        places = np.asarray(places).astype(int)
+        shape = x.shape
+
+        def taking_pullback(ȳ):
+            rest = [NoTangent() for _ in args]
+            return NoTangent(), moved_back(np.asarray(ȳ), places, shape), *rest
+
+        return np.reshape(x, -1)[places], taking_pullback
+
+    @rrule(primal)
+    def _(source: Anything, x: int, *args: Anything, **kwargs):
+        def whole_numbers_pullback(ȳ):
+            return (ZeroTangent(),) * (2 + len(args))
+
+        return primal(source, x, *args, **kwargs), whole_numbers_pullback
+
+
+for _source in SOURCES:
+    _taking(_source.permutation)
+    _taking(_source.choice)
+_taking(np.random.Generator.permuted)
+
+
+# -- the module random -----------------------------------------------------------------------------
+
+
+@rrule(random.Random.triangular)
+def _(source: Anything, low: Anything = 0.0, high: Anything = 1.0, mode: Anything = None):
+    y = source.triangular(low, high, mode)
+
+    def triangular_pullback(ȳ):
+        width = high - low
+        if width == 0:
+            return NoTangent(), ȳ, ZeroTangent(), ZeroTangent()
+        middle = 0.5 * (low + high) if mode is None else mode
+        rise, fall = middle - low, high - middle
+        if y <= middle:  # y = low + √(U width rise)
+            u = ȳ * (y - low) / 2
+            low_bar, mode_bar = ȳ - u / width - u / rise, u / rise
+            high_bar = u / width
+        else:  # y = high - √((1 - U) width fall)
+            u = ȳ * (high - y) / 2
+            low_bar, mode_bar = u / width, u / fall
+            high_bar = ȳ - u / width - u / fall
+        if mode is None:
+            return NoTangent(), low_bar + mode_bar / 2, high_bar + mode_bar / 2, NoTangent()
+        return NoTangent(), low_bar, high_bar, mode_bar
+
+    return y, triangular_pullback
+
+
+del _source, _name

@@ -1,0 +1,16 @@
+"""Points and weights of numpy.polynomial, which are constant; loaded when that is first met.
+
+Tests: tests/coverage/test_page.py
+"""
+
+from __future__ import annotations
+
+from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
+
+from morula.core.extend import non_differentiable
+
+non_differentiable(
+    chebyshev.chebgauss, chebyshev.chebpts1, chebyshev.chebpts2, chebyshev.chebweight,
+    legendre.leggauss, legendre.legweight, hermite.hermgauss, hermite.hermweight,
+    hermite_e.hermegauss, hermite_e.hermeweight, laguerre.laggauss, laguerre.lagweight,
+)  # fmt: skip

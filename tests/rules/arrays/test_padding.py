@@ -1,0 +1,51 @@
+"""np.pad: every mode with widths on each side, wider than the array, of each dtype."""
+
+import numpy as np
+import pytest
+
+from morula import gradient
+from morula.testing import check_rrule
+
+WIDTHS = [0, 1, 3, (2, 1), ((1, 0), (0, 2)), ((4, 9), (7, 5))]
+KEYWORDS = {
+    "constant": [{}, {"constant_values": 0.5}, {"constant_values": ((1.0, 2.0), (0.3, -1.0))}],
+    "edge": [{}], "wrap": [{}], "linear_ramp": [{}, {"end_values": (0.5, 2.0)}],
+    "reflect": [{}, {"reflect_type": "odd"}], "symmetric": [{}, {"reflect_type": "odd"}],
+    "mean": [{}, {"stat_length": 2}], "maximum": [{}, {"stat_length": ((1, 2), (3, 1))}],
+    "minimum": [{}, {"stat_length": 2}], "median": [{}, {"stat_length": 3}],
+}  # fmt: skip
+CASES = [(mode, keywords) for mode, all_keywords in KEYWORDS.items() for keywords in all_keywords]
+
+
+@pytest.mark.parametrize(("mode", "keywords"), CASES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_modes(rng, mode, keywords, width):
+    check_rrule(np.pad, rng.standard_normal((3, 4)), width, mode, **keywords)
+
+
+@pytest.mark.parametrize(("mode", "keywords"), CASES)
+def test_dtypes_and_layouts(rng, mode, keywords):
+    x = rng.standard_normal((4, 6))
+    check_rrule(np.pad, x.astype("f4"), 2, mode, **keywords)
+    check_rrule(np.pad, x[::2, ::-1], 2, mode, **keywords)
+    if mode not in ("maximum", "minimum", "median"):
+        check_rrule(np.pad, x + 1j * x[::-1], 2, mode, **keywords)
+
+
+@pytest.mark.parametrize(("mode", "keywords"), CASES)
+def test_second_derivatives(rng, check_second_order, mode, keywords):
+    if "constant_values" not in keywords:
+        check_second_order(np.pad, rng.standard_normal((3, 2)), 1, mode, **keywords)
+
+
+def test_margins_have_gradients(path):
+    x = np.arange(3.0)
+    found = gradient(lambda a, b: np.pad(x, 2, constant_values=(a, b)).sum(), 1.0, 2.0)
+    assert found == (2.0, 2.0)
+    assert gradient(lambda a: np.pad(x, (2, 0), "linear_ramp", end_values=a).sum(), 1.0) == (1.5,)
+
+
+def test_an_axis_of_length_one_and_the_empty_array():
+    check_rrule(np.pad, np.array([2.0]), 2, "reflect")
+    check_rrule(np.pad, np.array([2.0]), 2, "symmetric")
+    check_rrule(np.pad, np.zeros((0, 2)), 1)

@@ -1,0 +1,59 @@
+"""Text, logs and warnings on the way of a gradient."""
+
+import json
+import logging
+import pprint
+import re
+import warnings
+
+import pytest
+
+from morula import grad, pullback
+
+logger = logging.getLogger(__name__)
+
+
+def test_logs_and_texts_do_not_get_in_the_way(caplog, path):
+    def f(x):
+        logger.warning("x is %s", x)
+        logging.getLogger("other").error("twice: %r", 2 * x)
+        text = json.dumps({"x": x, "list": [x, 1]})
+        if re.match(r'\{"x": ', text) and re.search("list", text):
+            return x * x * len(pprint.pformat([x]))
+        return x
+
+    n = len(pprint.pformat([3.0]))
+    assert grad(f)(3.0) == 6.0 * n
+    assert [record.getMessage() for record in caplog.records] == ["x is 3.0", "twice: 6.0"]
+
+
+def test_warnings_are_given_once():
+    def f(x):
+        warnings.warn("here", UserWarning, stacklevel=1)
+        return x * 2
+
+    with pytest.warns(UserWarning, match="here") as seen:
+        assert pullback(f, 1.0)[1](1.0) == (2.0,)
+    assert len(seen) == 1
+
+
+def test_numbers_read_from_text_are_constant():
+    assert grad(lambda x: float(re.findall(r"\d+", f"{x} of 7")[-1]) * x)(2.0) == 7.0
+    assert grad(lambda x: float(re.sub("[a-z]", "", "a7b")) * x)(2.0) == 7.0
+
+
+def test_functions_that_sub_calls_are_differentiated_or_refused():
+    def f(x):
+        seen = []
+
+        def note(match):
+            seen.append(x * x)
+            return ""
+
+        re.sub("a", note, "banana")
+        return sum(seen)
+
+    try:
+        assert grad(f)(3.0) == 18.0
+    except NotImplementedError:
+        pass
