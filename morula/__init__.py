@@ -24,6 +24,7 @@ from morula.core.interface import J, grad, gradient, pullback, value_and_grad, w
 from morula.core.registry import frule, non_differentiable, rrule, scalar_rule
 from morula.mixed_mode import jvp, pushforward
 from morula.rules.checkpoints import checkpoint
+from morula.rules.complex import wirtinger
 from morula.rules.diagnosis import debug_nans, why
 from morula.rules.implicit import fixed_point, implicit_rule
 from morula.rules.loops import checkpointed
@@ -75,5 +76,6 @@ __all__ = [
     "showgrad",
     "value_and_grad",
     "why",
+    "wirtinger",
     "withgradient",
 ]

@@ -12,7 +12,7 @@ Tests: tests/rules/scipy/test_sparse.py
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +37,10 @@ from morula.core.extend import (
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.types import Anything
 
-Sparse = sparse.sparray | sparse.spmatrix
+if TYPE_CHECKING:  # the type is there for dispatch
+    Sparse = Any
+else:
+    Sparse = sparse.sparray | sparse.spmatrix
 ORDERED = ("csr", "csc", "coo")  # whose data stand in the order of `tocoo`
 
 
