@@ -57,3 +57,8 @@ def test_several_numbers_are_refused():
 def test_inside_differentiated_code():
     g = gradient(lambda x: abs(wirtinger(lambda z: z**2, x * (1 + 1j))[0]) ** 2, 2.0)[0]
     assert np.isclose(g, 8 * 2 * 2.0)
+
+
+def test_on_a_branch_cut_the_side_counts():
+    assert wirtinger(np.sqrt, complex(-1, 0.0))[0] == -0.5j
+    assert wirtinger(np.sqrt, complex(-1, -0.0))[0] == 0.5j

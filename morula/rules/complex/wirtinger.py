@@ -32,7 +32,7 @@ def wirtinger(f: Callable[..., Any], z: Any) -> tuple[Any, Any]:
     >>> wirtinger(lambda z: z**2 * z.conjugate(), 1 + 2j)
     ((10-0j), (-3+4j))
     """
-    y, back = interface.pullback(f, np.asarray(z) + 0j if isinstance(z, np.ndarray) else z + 0j)
+    y, back = interface.pullback(f, z if np.iscomplexobj(z) else z + 0j)
     if np.size(y) != 1:
         raise TypeError(
             f"wirtinger needs one number as the output of f, which returned an array of shape "
