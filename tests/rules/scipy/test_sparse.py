@@ -71,6 +71,20 @@ PROGRAMS = {
     "factorized": lambda d: norm(linalg.factorized(build(d).tocsc())(X)),
     "gmres": lambda d: norm(linalg.gmres(build(d), X, rtol=1e-12)[0]),
     "bicgstab": lambda d: norm(linalg.bicgstab(build(d), X, rtol=1e-12)[0]),
+    "stacked": lambda d: norm(sparse.hstack([build(d), build(d * d)]) @ np.r_[X, X]) + norm(
+        sparse.vstack([build(d), build(d * d)]) @ X
+    ),
+    "blocks": lambda d: norm(
+        sparse.block_array([[build(d), None], [build(d * d), build(d)]]) @ np.r_[X, X]
+    ) + norm(sparse.block_diag([build(d), build(d)]) @ np.r_[X, X]),
+    "triangles": lambda d: norm(sparse.tril(build(d)) @ X) + norm(sparse.triu(build(d), 1) @ X),
+    "reshaped": lambda d: norm(build(d).reshape((2, 8)) @ np.r_[X, X]),
+    "matrices": lambda d: norm(sparse.csr_matrix(build(d)) * X) + norm(
+        sparse.csr_matrix(build(d)).getrow(1).sum()
+    ),
+    "arrays": lambda d: norm((build(d) * build(d)).sum()) + norm((build(d) * C).sum()),
+    "dictionary": lambda d: norm(build(d).todok()[1, 1]) + norm(build(d).tolil()[1].sum()),
+    "singular values": lambda d: norm(linalg.svds(build(d), k=2)[1]),
     "norm": lambda d: linalg.norm(build(d)),
 }  # fmt: skip
 
@@ -139,6 +153,49 @@ def test_a_matrix_in_a_structure(rng):
     model = {"A": build(data(rng)), "x": X}
     g = gradient(lambda m: norm(m["A"] @ m["x"]), model)[0]
     assert g["A"].nnz == PATTERN.nnz
+
+
+def test_eigenvalues(rng):
+    def f(d):
+        A = build(d) + build(d).T + 5 * sparse.eye_array(4)
+        return linalg.eigsh(A, k=2)[0][1] + linalg.eigsh(A, k=1, return_eigenvectors=False)[0]
+
+    check_gradient(f, data(rng))
+    with pytest.raises(UnsupportedError, match="toarray"):
+        gradient(lambda d: linalg.eigsh(build(d) + build(d).T, k=1)[1][0, 0], data(rng))
+
+
+def test_what_changes_an_array_in_place_is_refused(rng):
+    def item(d):
+        A = build(d)
+        A[0, 0] = d[1]
+        return A.sum()
+
+    def diagonal(d):
+        A = build(d)
+        A.setdiag(d[:4])
+        return A.sum()
+
+    def attribute(d):
+        A = build(d)
+        A.data = A.data * 2
+        return A.sum()
+
+    def factor(d):
+        A = build(d)
+        A *= 2
+        return A.sum()
+
+    def entries(d):
+        A = build(d)
+        A.data[0] = d[1]
+        return A.sum()
+
+    for f in (item, diagonal, attribute, factor):
+        with pytest.raises(UnsupportedError, match="changes a sparse array in place"):
+            gradient(f, data(rng))
+    with pytest.raises(ValueError, match="read-only"):
+        gradient(entries, data(rng))
 
 
 def test_entries_that_cancel_are_refused(rng):

@@ -373,3 +373,14 @@ def lower_sylvester(W, T):
     found = np.linalg.solve(inner, np.ravel(W)[below])
     places = below[:, None] == np.arange(n * n)
     return np.reshape(found @ places, (n, n))
+
+
+@rrule(linalg.qz)
+def _(A: np.ndarray, B: np.ndarray, *rest: Anything, **keywords):
+    def qz_pullback(ȳ):
+        raise UnsupportedError(
+            "scipy.linalg.qz has no derivative here: eigenvalues of a pair have one, by "
+            "scipy.linalg.eigvals"
+        )
+
+    return linalg.qz(A, B, *rest, **keywords), qz_pullback

@@ -18,6 +18,7 @@ from scipy import sparse
 from morula.core.extend import (
     NoTangent,
     UnsupportedError,
+    call,
     non_differentiable,
     partial_functions,
     project_to,
@@ -198,10 +199,15 @@ non_differentiable(refuse_broadcast)
 
 
 @rrule(operator.mul)
-def _(A: Sparse, B: Anything):
+def _(A: Sparse, B: Sparse | np.ndarray):
     """Of matrices a product, of arrays entry by entry."""
-    form = operator.matmul if isinstance(A, sparse.spmatrix) else A.multiply
-    raise UnsupportedError(f"write {'A @ B' if form is operator.matmul else 'A.multiply(B)'}")
+    form = operator.matmul if isinstance(A, sparse.spmatrix) else type(A).multiply
+    _, back = call(form, A, B)
+
+    def mul_pullback(ȳ):
+        return tuple(back(ȳ)[1:])
+
+    return A * B, mul_pullback
 
 
 each_method("multiply")(_multiply)
@@ -350,8 +356,8 @@ def _power(primal):
 # -- entries ---------------------------------------------------------------------------------------
 
 
-@rrule(operator.getitem)
-def _(A: Sparse, index: Anything):
+def entry_of(A, index):
+    """A[index] and its pullback."""
     y = A[index]
 
     def getitem_pullback(ȳ):
@@ -370,6 +376,121 @@ def _(A: Sparse, index: Anything):
     return y, getitem_pullback
 
 
+@rrule(operator.getitem)
+def _(A: Sparse, index: Anything):
+    return entry_of(A, index)
+
+
+@rrule(operator.getitem)
+def _(A: sparse.dok_array | sparse.dok_matrix, index: Anything):
+    """These are dictionaries too."""
+    return entry_of(A, index)
+
+
+# -- what changes an array in place ----------------------------------------------------------------
+
+
+def refuse_change(what: str) -> Any:
+    """Cotangents of sparse arrays go by value."""
+    raise UnsupportedError(
+        f"{what} changes a sparse array in place, which differentiated code cannot do: make a new "
+        "one from its data"
+    )
+
+
+@rrule(operator.setitem)
+def _(A: Sparse, index: Anything, value: Anything):
+    return refuse_change("an assignment to an item")
+
+
+@rrule(operator.setitem)
+def _(A: sparse.dok_array | sparse.dok_matrix, index: Anything, value: Anything):
+    return refuse_change("an assignment to an item")
+
+
+@rrule(setattr)
+def _(A: Sparse, name: str, value: Anything):
+    return refuse_change(f"an assignment to the attribute {name!r}")
+
+
+def _in_place(primal):
+    @rrule(primal)
+    def _(A: Sparse, other: Anything):
+        return refuse_change(primal.__name__)
+
+
+for _f in (operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ipow):
+    _in_place(_f)
+
+
+@each_method("setdiag", "resize")
+def _changing(primal):
+    @rrule(primal)
+    def _(A: Sparse, *rest: Anything, **keywords):
+        return refuse_change(primal.__name__)
+
+
+# -- functions that put the entries of several arrays into one -------------------------------------
+
+
+def leaves_of(blocks: Any) -> list[Any]:
+    """The sparse arrays in nested lists; dense ones are not known."""
+    if sparse.issparse(blocks):
+        return [blocks]
+    if isinstance(blocks, list | tuple):
+        return [leaf for block in blocks for leaf in leaves_of(block)]
+    if blocks is None:
+        return []
+    raise UnsupportedError("dense blocks among sparse ones: wrap them in csr_array")
+
+
+def numbered(blocks: Any, start: list[int]) -> Any:
+    """The same with the entries numbered from 1 through all arrays."""
+    if sparse.issparse(blocks):
+        first = start[0]
+        start[0] += len(values(blocks))
+        return like(blocks, np.arange(first + 1.0, start[0] + 1))
+    if isinstance(blocks, list | tuple):
+        return type(blocks)([numbered(block, start) for block in blocks])
+    return blocks
+
+
+def sorted_into(blocks, bars, start):
+    """The cotangents of the blocks, in their structure."""
+    if sparse.issparse(blocks):
+        first = start[0]
+        start[0] += len(values(blocks))
+        return like(blocks, bars[first : start[0]])
+    if isinstance(blocks, list | tuple):
+        return type(blocks)([sorted_into(block, bars, start) for block in blocks])
+    return NoTangent()
+
+
+non_differentiable(leaves_of, numbered)
+
+
+def _placing(primal):
+    @rrule(primal)
+    def _(blocks: Anything, *rest: Anything, **keywords):
+        y = primal(blocks, *rest, **keywords)
+
+        def placing_pullback(ȳ):
+            total = sum([len(values(leaf)) for leaf in leaves_of(blocks)])
+            where = primal(numbered(blocks, [0]), *rest, **keywords)
+            positions = (values(where) - 1).astype(int)
+            bars = scatter(picked(ȳ, where), (positions,), (total,), ȳ.dtype)
+            return (sorted_into(blocks, bars, [0]), *[NoTangent()] * len(rest))
+
+        return y, placing_pullback
+
+
+for _f in (
+    sparse.hstack, sparse.vstack, sparse.block_array, sparse.bmat, sparse.block_diag, sparse.tril,
+    sparse.triu,
+):  # fmt: skip
+    _placing(_f)
+each_method("reshape", "getrow", "getcol")(_placing)
+
 CONSTANT = (
     "shape", "ndim", "nnz", "dtype", "format", "indices", "indptr", "row", "col", "coords", "size",
     "offsets", "has_sorted_indices", "has_canonical_format", "maxprint", "blocksize",
@@ -379,6 +500,9 @@ CONSTANT = (
 @rrule(getattr)
 def _(A: Sparse, name: str):
     y = getattr(A, name)
+    if name == "data" and isinstance(y, np.ndarray):
+        y = y.view()  # what is written to it would not be seen
+        y.flags.writeable = False
 
     def getattr_pullback(ȳ):
         if name in CONSTANT:
@@ -419,14 +543,14 @@ def of_argument(S̄, A, arg1):
     if not isinstance(arg1, tuple) or not isinstance(arg1[0], np.ndarray | list):
         return NoTangent()
     data = np.asarray(arg1[0])
-    if len(arg1) == 3:  # data, indices, indptr
-        plain = type(A)((np.ones(len(data)), *arg1[1:]), shape=A.shape)
-    else:
-        plain = sparse.coo_array((np.ones(len(data)), tuple(arg1[1])), shape=A.shape)
     if data.ndim != 1 or A.format not in ORDERED:
         raise UnsupportedError(
             f"a {A.format} array made of its parts has no derivative: make a csr_array"
         )
+    if len(arg1) == 3:  # data, indices, indptr
+        plain = type(A)((np.ones(len(data)), *arg1[1:]), shape=A.shape)
+    else:
+        plain = sparse.coo_array((np.ones(len(data)), tuple(arg1[1])), shape=A.shape)
     bars = picked(S̄, plain)
     return (project_to(arg1[0])(bars), *[NoTangent()] * (len(arg1) - 1))
 

@@ -14,9 +14,17 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
-from morula.core.extend import NoTangent, UnsupportedError, non_differentiable, rrule
+from morula.core.extend import (
+    NoTangent,
+    UnsupportedError,
+    is_zero,
+    non_differentiable,
+    partial_functions,
+    rrule,
+)
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import Anything
+from morula.rules.linalg.spectral import matching
 from morula.rules.scipy.sparse.spaces import Sparse, adjoint, entries_of_product, like
 
 
@@ -134,6 +142,64 @@ def _(x: Sparse, ord=None, axis=None):
         return like(x, ȳ * x.data / (y if y else 1.0)), NoTangent(), NoTangent()
 
     return y, norm_pullback
+
+
+# -- a few eigenvalues and singular values ---------------------------------------------------------
+
+
+def refuse_vectors(V̄: Any) -> None:
+    """Vectors of a few values depend on all the others."""
+    if not is_zero(V̄):
+        raise UnsupportedError(
+            "vectors of eigsh and svds have no derivative here: compute with A.toarray()"
+        )
+
+
+non_differentiable(refuse_vectors)
+partial_functions(refuse_vectors)
+
+
+@rrule(linalg.eigsh)
+def _(A: Sparse | np.ndarray, k=6, **keywords):
+    """w̄ as Σ w̄ᵢ vᵢ vᵢᴴ at the places of A, which counts as Hermitian."""
+    y = linalg.eigsh(A, k, **keywords)
+
+    def eigsh_pullback(ȳ):
+        values_only = not isinstance(y, tuple)
+        w̄ = ȳ if values_only else part(ȳ, 0)
+        if not values_only:
+            refuse_vectors(part(ȳ, 1))
+        options = {**keywords, "return_eigenvectors": True}
+        w, V = linalg.eigsh(A, k, **options) if values_only else y
+        w̄ = np.take(w̄, matching(y if values_only else w, w))
+        return weighted(V * w̄, V, A), NoTangent()
+
+    return y, eigsh_pullback
+
+
+@rrule(linalg.svds)
+def _(A: Sparse | np.ndarray, k=6, **keywords):
+    y = linalg.svds(A, k, **keywords)
+
+    def svds_pullback(ȳ):
+        values_only = not isinstance(y, tuple)
+        s̄ = ȳ if values_only else part(ȳ, 1)
+        if not values_only:
+            refuse_vectors(part(ȳ, 0))
+            refuse_vectors(part(ȳ, 2))
+        options = {**keywords, "return_singular_vectors": True}
+        U, s, Vh = linalg.svds(A, k, **options) if values_only else y
+        s̄ = np.take(s̄, matching(y if values_only else s, s))
+        return weighted(U * s̄, np.conjugate(Vh).T, A), NoTangent()
+
+    return y, svds_pullback
+
+
+def weighted(U, V, A):
+    """U Vᴴ at the places of A."""
+    if sparse.issparse(A):
+        return like(A, entries_of_product(U, V, A))
+    return U @ np.conjugate(V).T
 
 
 non_differentiable(linalg.onenormest, linalg.spbandwidth, linalg.is_sptriangular)

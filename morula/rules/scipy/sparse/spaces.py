@@ -166,12 +166,17 @@ def into_space(A: Any, x̄: Any) -> Any:
     return like(A, data.astype(wanted))
 
 
-for _base in (sparse.sparray, sparse.spmatrix):
+def memory_of_data(A: Any) -> Any:
+    """The array that holds the numbers; None, if several objects do."""
+    return A.data if A.format not in ("dok", "lil") else None
+
+
+for _base in (sparse.sparray, sparse.spmatrix, sparse.dok_array, sparse.dok_matrix):
     adjoint_object.register(_base, lambda A: None)
     collector.register(_base, lambda A: None)
     on_entry.register(_base, lambda A, known: A.copy())
-    remembered.register(_base, lambda A, known: remembered(A.data, known))
-    parts_of.register(_base, lambda A: parts_of(A.data) if isinstance(A.data, np.ndarray) else None)
+    remembered.register(_base, lambda A, known: remembered(memory_of_data(A), known))
+    parts_of.register(_base, lambda A: parts_of(memory_of_data(A)))
     space_problem.register(_base, lambda A, x̄: None)
     add.register(_base, lambda a, b: a + b)
     multiply.register(_base, lambda x̄, factor: x̄ * factor)
