@@ -32,6 +32,7 @@ from morula.mixed_mode import (
     pushforward,
 )
 from morula.rules.checkpoints import checkpoint
+from morula.rules.complex import wirtinger
 from morula.rules.diagnosis import debug_nans, why
 from morula.rules.implicit import fixed_point, implicit_rule
 from morula.rules.loops import checkpointed
@@ -88,5 +89,6 @@ __all__ = [
     "showgrad",
     "value_and_grad",
     "why",
+    "wirtinger",
     "withgradient",
 ]

@@ -85,7 +85,7 @@ from morula.core.registry import (
     type_stable,
 )
 from morula.core.reverse import Pair
-from morula.core.shipped import waits
+from morula.core.shipped import meet, waits
 from morula.core.simplify import folds
 from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
@@ -236,6 +236,7 @@ __all__ = [
     "may_mutate",
     "maybe_zero",
     "maybe_zero_of_parts",
+    "meet",
     "memory",
     "memory_of",
     "multiply",

@@ -195,6 +195,8 @@ class Entry:
         return rule
 
     def _resolve(self, rules: plum.Function, target: Any, shown: tuple[Any, ...]) -> Rule | None:
+        for x in shown:  # their packages may ship rules for what is done with them
+            meet(x if isinstance(x, type) else type(x))
         try:
             function, _ = rules.resolve_method(target)
         except plum.NotFoundLookupError:

@@ -24,6 +24,7 @@ from functools import singledispatch
 from typing import Any
 
 from morula.core.cotangents import NONE, ZERO, NotKnown, unthunk
+from morula.core.shipped import meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ def detail_of(x: Any) -> Any:
 
 def describe(x: Any) -> Known:
     """What is known of a value like `x`."""
+    meet(type(x))
     return Known(type(x), detail_of(x))
 
 

@@ -50,6 +50,7 @@ from morula.core.extend import (
     hands_on,
     is_zero,
     materialise,
+    meet,
     memory,
     memory_of,
     no_rule,
@@ -916,6 +917,8 @@ class ObjectOnEntry:
 
 @on_entry.register(object)
 def _(x: Any, known: dict[int, Any]) -> Any:
+    if meet(type(x)):  # its package has rules
+        return on_entry(x, known)
     if not has_fields(type(x)) or not is_by_identity(x) or is_part_of_python(type(x)):
         return x
     found = known.get(id(x))

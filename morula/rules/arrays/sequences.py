@@ -99,6 +99,12 @@ def takes_sequences(*primals):
         _first(primal)
 
 
+def take_two_sequences(*primals):
+    """The same for functions of two arguments, each of which may be a sequence."""
+    for primal in primals:
+        _pair(primal)
+
+
 def _pair(primal):
     _CONVERTED[primal] = (0, 1)
 

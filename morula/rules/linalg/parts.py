@@ -15,8 +15,8 @@ from morula.core.extend import (
     AbstractZero,
     Tangent,
     UnsupportedError,
-    effects,
     non_differentiable,
+    partial_functions,
     unthunk,
 )
 
@@ -106,4 +106,4 @@ def shared(w̄: Any, w: Any) -> Any:
 
 
 non_differentiable(precision, repeated, vanishing, involved, require_zero)
-effects(require_zero)
+partial_functions(require_zero)

@@ -30,8 +30,8 @@ from morula.core.extend import (
     AbstractZero,
     NoTangent,
     UnsupportedError,
-    effects,
     non_differentiable,
+    partial_functions,
     rrule,
 )
 from morula.rules.linalg.parts import (
@@ -98,7 +98,7 @@ def refuse_mixed(skew: Any, K: Any, w̄: Any, same: Any) -> None:
 
 
 non_differentiable(refuse_mixed)
-effects(refuse_mixed)
+partial_functions(refuse_mixed)
 
 
 @rrule(np.linalg.eigh)
@@ -158,7 +158,7 @@ def refuse_defective(V: Any) -> None:
 
 
 non_differentiable(refuse_defective)
-effects(refuse_defective)
+partial_functions(refuse_defective)
 
 
 @rrule(np.linalg.eig)
@@ -272,7 +272,7 @@ def refuse_mixed_singular(J: Any, K: Any, s̄: Any, same: Any, zero: Any) -> Non
 
 
 non_differentiable(refuse_mixed_singular, both)
-effects(refuse_mixed_singular)
+partial_functions(refuse_mixed_singular)
 
 
 def over(X, divisor, where):

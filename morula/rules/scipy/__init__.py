@@ -3,6 +3,7 @@
 fft          scipy.fft
 fftpack      scipy.fftpack
 linalg       scipy.linalg
+sparse       scipy.sparse and scipy.sparse.linalg
 special      scipy.special
 """
 
@@ -15,4 +16,5 @@ waits("scipy.fft", "morula.rules.scipy.fft")
 waits("uarray", "morula.rules.scipy.fft")
 waits("scipy.special", "morula.rules.scipy.special", unnamed=np.ufunc)
 waits("scipy.linalg", "morula.rules.scipy.linalg")
+waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")

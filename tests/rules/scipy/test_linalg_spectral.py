@@ -128,3 +128,19 @@ def test_schur(rng):
     check_gradient(f, a.real + 0j)
     with pytest.raises(UnsupportedError, match="output='complex'"):
         gradient(lambda a: linalg.schur(a)[0][0, 0], np.array([[1.0, 2], [-2, 1]]))
+
+
+def test_stacks_whose_results_are_lists(rng):
+    a = draw(rng, (2, 3, 3), "f8")
+    C = draw(rng, (3, 3), "f8")
+
+    def f(a):
+        U, s, Vh = linalg.svd(a)
+        w = linalg.eig(a)[0]
+        Q, R = linalg.qr(a)
+        return np.sum((U * s[:, None] ** 2) @ Vh * C) + np.sum(w**3).real + np.sum(Q * C + R)
+
+    check_gradient(f, a)
+    check_gradient(lambda a: linalg.lu_factor(a)[0][1, 2, 0], a)
+    with pytest.raises(UnsupportedError, match="polar of a stack"):
+        gradient(lambda a: linalg.polar(a)[0][0, 0, 0], a)

@@ -313,3 +313,26 @@ def test_both_paths(path):
         return np.sum(sp.gammaln(x) * sp.erf(a * x)) + sp.logsumexp(x) + np.sum(sp.jv(1, x))
 
     check_gradient(f, X, 0.7)
+
+
+def test_lists_and_integers():
+    check_rrule(sp.erf, [0.3, 0.7])
+    check_rrule(sp.xlogy, [0.3, 0.7], np.array([1.0, 2.0]))
+    check_rrule(sp.beta, (0.3, 0.7), 2.0)
+    check_rrule(sp.gammaln, np.array([1, 2, 3]))
+    check_rrule(sp.airy, [0.3, 0.7])
+    check_rrule(sp.softmax, [0.3, 0.7])
+    assert gradient(sp.gammaln, 3)[0] == sp.digamma(3)
+
+
+def test_keywords_of_ufuncs():
+    check_gradient(lambda x: np.sum(sp.erf(x, dtype=np.float64) ** 2), X)
+
+
+@pytest.mark.parametrize("name", ["erf", "gammaln", "xlogy", "gammainc", "betaln"])
+def test_zero_axes_and_empty_arrays(name):
+    fn = getattr(sp, name)
+    n = fn.nin
+    check_rrule(fn, *[np.array(0.7 + i) for i in range(n)])
+    check_rrule(fn, *[np.zeros((0, 2)) for _ in range(n)])
+    check_rrule(fn, *[np.ones((4, 3))[::2, ::-1] * (0.7 + i) for i in range(n)])

@@ -28,6 +28,7 @@ from morula.rules.linalg.factors import (
     reflections,
 )
 from morula.rules.linalg.parts import ctranspose, filled, hermitian, triangle
+from morula.rules.scipy.linalg.by_code import refuse_stack
 from morula.rules.scipy.linalg.solvers import of_equation
 
 # -- Cholesky --------------------------------------------------------------------------------------
@@ -192,6 +193,7 @@ def _(A: np.ndarray, lower=True, hermitian=True, overwrite_a=False, check_finite
     y = linalg.ldl(A, lower, hermitian, False, check_finite)
 
     def ldl_pullback(ȳ):
+        refuse_stack(linalg.ldl, A)
         return (ldl_cotangent(ȳ, y, lower, hermitian), *[NoTangent()] * 4)
 
     return y, ldl_pullback
@@ -288,6 +290,7 @@ def _(
     y = linalg.qr_multiply(a, c, mode, pivoting, conjugate)
 
     def qr_multiply_pullback(ȳ):
+        refuse_stack(linalg.qr_multiply, a)
         A = a[:, y[2]] if pivoting else a
         _, back = call(multiplied, A, c, mode, conjugate)
         product = filled(part(ȳ, 0), y[0])
@@ -314,6 +317,7 @@ def _(a: np.ndarray, overwrite_a=False, lwork=None, mode="full", check_finite=Tr
     y = linalg.rq(a, False, lwork, mode, check_finite)
 
     def rq_pullback(ȳ):
+        refuse_stack(linalg.rq, a)
         m, n = a.shape
         if m > n or (mode == "full" and m < n):
             raise UnsupportedError(
@@ -344,7 +348,8 @@ def _(a: np.ndarray, side="right"):
     y = linalg.polar(a, side)
 
     def polar_pullback(ȳ):
-        U, P = y
+        refuse_stack(linalg.polar, a)
+        U, P = y[0], y[1]
         Ū, P̄ = filled(part(ȳ, 0), U), filled(part(ȳ, 1), P)
         if side == "right":
             return polar_cotangent(Ū, P̄, U, P), NoTangent()
@@ -376,6 +381,7 @@ def _(a: np.ndarray, calc_q=False, overwrite_a=False, check_finite=True):
     y = linalg.hessenberg(a, calc_q, False, check_finite)
 
     def hessenberg_pullback(ȳ):
+        refuse_stack(linalg.hessenberg, a)
         (H, Q), back = call(hessenberg_form, a)
         H̄ = filled(part(ȳ, 0), H) if calc_q else ȳ
         Q̄ = filled(part(ȳ, 1), Q) if calc_q else np.zeros_like(Q)
@@ -407,6 +413,7 @@ def _(A: np.ndarray, permute=True, scale=True, separate=False, overwrite_a=False
     y = linalg.matrix_balance(A, permute, scale, separate)
 
     def balance_pullback(ȳ):
+        refuse_stack(linalg.matrix_balance, A)
         T = linalg.matrix_balance(A, permute, scale)[1]
         TH = ctranspose(T)
         Ā = np.linalg.solve(TH, filled(part(ȳ, 0), y[0]) @ TH)

@@ -20,6 +20,7 @@ from morula.core.extend import NoTangent, call, rrule
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.parts import ctranspose, filled
+from morula.rules.scipy.linalg.by_code import refuse_stack
 from morula.rules.scipy.linalg.solvers import complex_if
 
 
@@ -85,6 +86,7 @@ def _(A: np.ndarray, E: np.ndarray, method=None, compute_expm=True, check_finite
     y = linalg.expm_frechet(A, E, method, compute_expm, check_finite)
 
     def frechet_pullback(ȳ):
+        refuse_stack(linalg.expm_frechet, A)
         both, back = call(exponential_and_derivative, A, E)
         if compute_expm:
             bars = filled(part(ȳ, 0), both[0]), filled(part(ȳ, 1), both[1])

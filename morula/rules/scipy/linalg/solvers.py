@@ -21,6 +21,7 @@ from morula.rules.arrays.types import Anything
 from morula.rules.linalg.inverses import lstsq_cotangents, pinv_cotangent
 from morula.rules.linalg.matrices import adjugate
 from morula.rules.linalg.parts import ctranspose, hermitian, triangle
+from morula.rules.scipy.linalg.by_code import refuse_stack
 
 SYMMETRIC = ("sym", "symmetric")
 HERMITIAN = ("her", "hermitian", "pos", "positive definite")
@@ -165,6 +166,7 @@ def _(
     y = linalg.lstsq(a, b, cond, False, False, check_finite, lapack_driver)
 
     def lstsq_pullback(ȳ):
+        refuse_stack(linalg.lstsq, a)
         Ā, B̄ = lstsq_cotangents(part(ȳ, 0), part(ȳ, 1), part(ȳ, 3), a, b, y)
         return (Ā, B̄, *[NoTangent()] * 5)
 
@@ -262,6 +264,7 @@ def _riccati(primal, residual, adjoint):
         x = primal(a, b, q, r, e, s, balanced)
 
         def riccati_pullback(x̄):
+            refuse_stack(primal, a)
             Z = adjoint(hermitian(x̄), a, b, r, e, s, x)
             _, back = call(residual, a, b, q, r, e, s, x)
             bars = back(Z)[1:7]

@@ -38,6 +38,7 @@ from morula.rules.linalg.spectral import (
     singular_cotangent,
     values_cotangent,
 )
+from morula.rules.scipy.linalg.by_code import refuse_stack
 
 # -- Hermitian -------------------------------------------------------------------------------------
 
@@ -183,6 +184,7 @@ def _banded(primal):
         y = primal(a_band, lower, *rest, **keywords)
 
         def banded_pullback(ȳ):
+            refuse_stack(primal, a_band)
             values_only = not isinstance(y, tuple)
             A = dense_of(a_band, lower)
             w̄, V̄ = (ȳ, ZERO) if values_only else (part(ȳ, 0), part(ȳ, 1))
@@ -211,6 +213,7 @@ def _tridiagonal(primal):
         y = primal(d, e, *rest, **keywords)
 
         def tridiagonal_pullback(ȳ):
+            refuse_stack(primal, d, 1)
             values_only = not isinstance(y, tuple)
             A = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
             w̄, V̄ = (ȳ, ZERO) if values_only else (part(ȳ, 0), part(ȳ, 1))
@@ -334,6 +337,7 @@ def _(a: np.ndarray, output="real", lwork=None, overwrite_a=False, sort=None, ch
     y = linalg.schur(a, output, lwork, False, sort, check_finite)
 
     def schur_pullback(ȳ):
+        refuse_stack(linalg.schur, a)
         T, Z = y[0], y[1]
         if np.any(np.tril(T, -1)):
             raise UnsupportedError(
@@ -369,3 +373,14 @@ def lower_sylvester(W, T):
     found = np.linalg.solve(inner, np.ravel(W)[below])
     places = below[:, None] == np.arange(n * n)
     return np.reshape(found @ places, (n, n))
+
+
+@rrule(linalg.qz)
+def _(A: np.ndarray, B: np.ndarray, *rest: Anything, **keywords):
+    def qz_pullback(ȳ):
+        raise UnsupportedError(
+            "scipy.linalg.qz has no derivative here: eigenvalues of a pair have one, by "
+            "scipy.linalg.eigvals"
+        )
+
+    return linalg.qz(A, B, *rest, **keywords), qz_pullback

@@ -16,7 +16,7 @@ from morula.core.extend import NoTangent, non_differentiable, project_to, rrule
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.parts import ctranspose
-from morula.rules.scipy.linalg.by_code import by_code
+from morula.rules.scipy.linalg.by_code import by_code, refuse_stack
 from morula.rules.scipy.linalg.solvers import of_equation
 from morula.rules.scipy.linalg.spectral import dense_triangle
 
@@ -94,6 +94,7 @@ def convolution_matrix(a: Any, n: Any, mode: Any = "full") -> Any:
 
 def diagsvd(s: Any, M: Any, N: Any) -> Any:
     """s on the diagonal of an M × N matrix."""
+    refuse_stack(linalg.diagsvd, s, 1)
     padded = np.concatenate((s, np.zeros(M - len(s), s.dtype)))
     return padded[:, None] * np.eye(M, N)
 
@@ -163,6 +164,9 @@ def _(c_or_cr: np.ndarray | tuple, b: np.ndarray, check_finite=True):
     x = linalg.solve_toeplitz(c_or_cr, b, check_finite)
 
     def solve_toeplitz_pullback(x̄):
+        refuse_stack(
+            linalg.solve_toeplitz, c_or_cr[0] if isinstance(c_or_cr, tuple) else c_or_cr, 1
+        )
         b̄ = linalg.solve_toeplitz(conjugate_transpose_of(c_or_cr), x̄, check_finite)
         G = of_equation(b̄, x)
         return of_toeplitz(G, c_or_cr), np.reshape(b̄, b.shape), NoTangent()
@@ -175,6 +179,9 @@ def _(c_or_cr: np.ndarray | tuple, x: np.ndarray, check_finite=False, workers=No
     y = linalg.matmul_toeplitz(c_or_cr, x, check_finite, workers)
 
     def matmul_toeplitz_pullback(ȳ):
+        refuse_stack(
+            linalg.matmul_toeplitz, c_or_cr[0] if isinstance(c_or_cr, tuple) else c_or_cr, 1
+        )
         x̄ = linalg.matmul_toeplitz(conjugate_transpose_of(c_or_cr), ȳ, check_finite, workers)
         G = -of_equation(ȳ, x)
         return of_toeplitz(G, c_or_cr), np.reshape(x̄, x.shape), NoTangent(), NoTangent()
@@ -218,6 +225,7 @@ def _(
     x = linalg.solve_banded(l_and_u, ab, b, False, False, check_finite)
 
     def solve_banded_pullback(x̄):
+        refuse_stack(linalg.solve_banded, ab)
         lower, upper = l_and_u
         n = ab.shape[-1]
         rows = []
@@ -242,6 +250,7 @@ def _(
     x = linalg.solveh_banded(ab, b, False, False, lower, check_finite)
 
     def solveh_banded_pullback(x̄):
+        refuse_stack(linalg.solveh_banded, ab)
         b̄ = linalg.solveh_banded(ab, x̄, False, False, lower, check_finite)
         bands = [hermitian_band(b̄, x, k, lower) for k in range(ab.shape[0])]
         ordered = bands if lower else bands[::-1]
@@ -266,6 +275,7 @@ def _(ab: np.ndarray, overwrite_ab=False, lower=False, check_finite=True):
     y = linalg.cholesky_banded(ab, False, lower, check_finite)
 
     def cholesky_banded_pullback(ȳ):
+        refuse_stack(linalg.cholesky_banded, ab)
         L = dense_triangle(y, lower)
         Ā = cholesky_cotangent(dense_triangle(ȳ, lower), L, lower)
         outside = np.where(beyond(ab.shape, lower), ȳ, 0.0)  # is handed on
@@ -279,6 +289,7 @@ def _(cb_and_lower: tuple, b: np.ndarray, overwrite_b=False, check_finite=True):
     x = linalg.cho_solve_banded(cb_and_lower, b, False, check_finite)
 
     def cho_solve_banded_pullback(x̄):
+        refuse_stack(linalg.cho_solve_banded, cb_and_lower[0])
         cb, lower = cb_and_lower
         b̄ = linalg.cho_solve_banded(cb_and_lower, x̄, False, check_finite)
         G = of_equation(b̄, x)

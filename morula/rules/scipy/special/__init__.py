@@ -14,6 +14,11 @@ waves              Mathieu, parabolic cylinder, spheroidal functions
 softmax            logsumexp, softmax
 """
 
+import numpy as np
+from scipy import special
+
+from morula.core.extend import find_rrule
+from morula.rules.arrays.sequences import take_two_sequences, takes_sequences
 from morula.rules.scipy.special import (
     bessel,
     distributions,
@@ -43,3 +48,19 @@ __all__ = [
     "softmax",
     "waves",
 ]
+
+
+def _of_sequences():
+    """Functions of one and two arguments take lists and tuples."""
+    number = np.ones(1)
+    for name in dir(special):
+        fn = getattr(special, name)
+        if not isinstance(fn, np.ufunc) or find_rrule(fn, (number,) * fn.nin) is None:
+            continue
+        if fn.nin == 1:
+            takes_sequences(fn)
+        elif fn.nin == 2:
+            take_two_sequences(fn)
+
+
+_of_sequences()

@@ -1,0 +1,10 @@
+"""The rules of scipy.sparse and scipy.sparse.linalg.
+
+spaces        the space of a sparse array: its own pattern
+arithmetic    construction, conversion, operators, methods
+solvers       equations, by the implicit function
+"""
+
+from morula.rules.scipy.sparse import arithmetic, solvers, spaces
+
+__all__ = ["arithmetic", "solvers", "spaces"]
