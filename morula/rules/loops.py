@@ -330,8 +330,9 @@ def roots_of(items: Sequence[Any]) -> list[Any]:
     if type(items) is range:
         return []
     found = State((items,), containers_only=True)
-    arrays = [x for x, _ in found.arrays]
-    return [x for x, _ in found.parts.values() if adjoint_object(x) is not None] + arrays
+    arrays = [array for array, _ in found.arrays.values()]
+    parts = [x for x, _ in found.parts.values() if adjoint_object(x) is not None]
+    return [*parts, *arrays]
 
 
 def keep(plan: Plan, step: int, carried: tuple[Any, ...]) -> None:

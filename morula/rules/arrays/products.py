@@ -456,7 +456,7 @@ def einsum_plan(i, inputs, output, shapes):
     sizes: dict = {}
     for letters, shape in zip(inputs, shapes, strict=True):
         for c, n in zip(letters, shape, strict=True):
-            sizes[c] = max(sizes.get(c, 1), n)
+            sizes[c] = n if n != 1 else sizes.get(c, 1)
     wanted = inputs[i]
     own = dict(zip(wanted, shapes[i], strict=True))
     letters = "".join(dict.fromkeys(wanted))

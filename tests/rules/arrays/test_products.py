@@ -107,6 +107,8 @@ def test_tensordot_of_different_sizes(rng):
         ("iii->", [(2, 2, 2)]),
         ("ab , bc -> ac", [(2, 3), (3, 2)]),
         (",ij->ij", [(), (2, 3)]),
+        ("ij,kj->ik", [(3, 0), (2, 0)]),
+        ("ij,jk->ik", [(0, 3), (3, 2)]),
     ],
 )
 def test_einsum(rng, subscripts, shapes):
