@@ -1,5 +1,6 @@
 """Forward mode through what steers the gradient, and over reverse mode through it."""
 
+import numpy as np
 import pytest
 
 from morula import (
@@ -52,6 +53,7 @@ def test_forward(f, x, slope):
         (lambda x: checkpoint(lambda y: y**3, x), 2.0, 12.0),
         (lambda x: hook(lambda x̄: 5 * x̄, x) ** 2, 3.0, 10.0),
         (lambda x: x * x * nestlevel(), 3.0, 4.0),
+        (lambda x: (np.array([x]).astype(float).reshape(-1) ** 3).sum(), 2.0, 12.0),
     ],
 )
 def test_forward_over_reverse(f, x, second):
