@@ -109,7 +109,7 @@ def through(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Both:
         return getattr(x, name), ẋ if name == "__self__" else ZERO
     if type(x) is partial and name in ("func", "args", "keywords"):
         return getattr(x, name), part(ẋ, name)
-    if type(x) is local:
+    if isinstance(x, local):
         return getattr(x, name), unknown(x, ẋ, name)
     return plain_attribute(run, x, ẋ, name)
 

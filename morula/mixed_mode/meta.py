@@ -121,7 +121,8 @@ def instead(fn: Any, other: Any) -> None:
         return push(run, other, ZERO, args, tangents, keywords)
 
 
-instead(interface.J, interface.differentiate)
+instead(interface.J, interface.straight_differentiate)
+instead(interface.differentiate, interface.straight_differentiate)
 instead(interface.pull, interface.straight_pull)
 instead(interface.gradient, meta.general_gradient)
 instead(interface.withgradient, meta.general_withgradient)

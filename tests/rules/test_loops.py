@@ -484,7 +484,18 @@ def with_new_arrays(x, n):
     return sum(h.sum() for h in history) * u[1]
 
 
-@pytest.mark.parametrize("f", [into_a_buffer, in_place, with_a_scratch_array, with_new_arrays])
+def over_rows(x, n):
+    a = np.full((n, 2), x) + np.arange(2.0)
+    total = x
+    for row in checkpointed(a, slots=2):
+        row *= total
+        total = total * 0.5 + row[1]
+    return total + (a * a).sum()
+
+
+@pytest.mark.parametrize(
+    "f", [over_rows, into_a_buffer, in_place, with_a_scratch_array, with_new_arrays]
+)
 def test_loops_that_write_to_arrays(f):
     g = plainly(f)
     for n in (1, 2, 7, 12):
