@@ -84,6 +84,11 @@ def pull_back(pullback: Any, kept: Any, ȳ: Any) -> Any:
         given = traits.at_once(rule.primal, values, ȳ)
         if given is not None:
             return (*first, *given)
+    if memory.in_memory() and not rule.by_identity:
+        ȳ = registry.with_memory(rule, y, values, ȳ)
+        given = traits.at_once(rule.primal, values, ȳ)
+        if given is not None:
+            return (*first, *given)
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
         return (*first, *[ZERO for _ in positions])
     cotangents = pullback(ȳ)
@@ -121,7 +126,8 @@ def instead(fn: Any, other: Any) -> None:
         return push(run, other, ZERO, args, tangents, keywords)
 
 
-instead(interface.J, interface.differentiate)
+instead(interface.J, interface.straight_differentiate)
+instead(interface.differentiate, interface.straight_differentiate)
 instead(interface.pull, interface.straight_pull)
 instead(interface.gradient, meta.general_gradient)
 instead(interface.withgradient, meta.general_withgradient)
