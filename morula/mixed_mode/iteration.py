@@ -58,7 +58,7 @@ def tangent_at(run: Pass, origin: Any) -> Any:
         return origin.tangent
     if kind is reverse.ListItem:
         return item_of(tangents_if_any(run, origin.xs), origin.i)
-    if kind is reverse.Entry:
+    if kind is reverse.Entry or kind is reverse.ArrayItem:
         tangents = tangents_if_any(run, origin.owner)
         if tangents is None:
             return ZERO
@@ -67,9 +67,9 @@ def tangent_at(run: Pass, origin: Any) -> Any:
         return tangents.get(origin.key, ZERO)
     if kind is reverse.Pieces:
         return together([tangent_at(run, part) for part in origin.parts])
-    if kind in (reverse.Unknown, reverse.Value):
-        return Unknown(errors.no_rule(next, (origin,)))
-    return ZERO
+    if origin is reverse.CONSTANT:
+        return ZERO
+    return Unknown(errors.no_rule(next, (origin,)))
 
 
 SOURCE = "source"  # in the tangents of an iterator: the tangent of what it runs over

@@ -17,7 +17,7 @@ from morula.core import errors, general
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
 from morula.core.protected import caught
 from morula.core.registry import Entry, Rule, non_differentiable, registry
-from morula.core.traits import has_tangent, makes_container
+from morula.core.traits import changes_in_place, has_tangent, makes_container
 from morula.mixed_mode.forward import binder_of, count_of_parameters, forward_of
 from morula.mixed_mode.tangents import (
     Pass,
@@ -118,6 +118,8 @@ def push(
     rule, is_forward = rules_of(fn, args, keywords)
     if type(rule) is Entry:
         return split_call(fn, args, keywords), ZERO
+    if writes(fn, args, keywords):
+        return written(fn, args, tangents, keywords)
     if rule is None or rule.trusted:
         for meaning in meanings_of(fn):
             found = meaning(run, args, tangents, keywords)
@@ -151,6 +153,31 @@ def attempted(
         return push(run, fn, ḟ, args, tangents, keywords)
     except BaseException as error:
         return caught(error, 1), ZERO
+
+
+def writes(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:
+    """Does a call change a value whose tangent goes by value?"""
+    if not keywords and (not args or isinstance(args[0], NEVER_WRITTEN)):
+        return False
+    types = [type(x) for x in args]
+    return any([test(fn, types, len(args), keywords) for test in changes_in_place])
+
+
+NEVER_WRITTEN = (int, float, complex, str, tuple, list, dict, type(None))
+non_differentiable(writes)
+
+
+def written(
+    fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: tuple[str, ...]
+) -> Both:
+    """A call that changes an array, which can be followed only if all is constant."""
+    refuse_unknown(tangents)
+    if not all_zero(tangents):
+        raise errors.UnsupportedError(
+            f"{errors.qualified_name(fn)} writes to an array, which forward mode cannot follow yet: "
+            "make a new array, or use reverse mode (gradient, pullback)"
+        )
+    return split_call(fn, args, keywords), ZERO
 
 
 def split_call(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:

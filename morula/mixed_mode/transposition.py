@@ -81,6 +81,7 @@ class AttributeRule:
     """A rule of one argument that was not registered for a callable."""
 
     by_identity = False
+    primal = None
 
     def checked(self, cotangents: Any, n_args: int) -> Any:
         """The result of the pullback."""

@@ -212,10 +212,41 @@ def test_map_and_filter_at_second_order(order):
 
 
 @pytest.mark.parametrize("order", [*itertools.product("fr", repeat=2)])
-def test_generators_at_second_order_are_refused(order):
+def test_generators_at_second_order_are_right_or_refused(order):
     outer, inner = [DERIVATIVES[k] for k in order]
+    second = outer(inner(lambda x: sum(v * x for v in [x, x]) * x))
+    if order[1] == "r":
+        assert second(2.0) == 24.0
+        return
     with pytest.raises(UnsupportedError, match="a generator in a derivative of a derivative"):
-        outer(inner(lambda x: sum(v * x for v in [x, x])))(2.0)
+        second(2.0)
+
+
+def test_writes_into_arrays_are_refused_where_tangents_are():
+    def f(x):
+        y = np.zeros(3)
+        y[0] = x
+        return y.sum()
+
+    with pytest.raises(UnsupportedError, match=r"operator\.setitem writes to an array"):
+        slope(f, 2.0)
+    with pytest.raises(UnsupportedError, match=r"numpy\.exp writes to an array"):
+        slope(lambda x: np.exp(x * np.ones(2), out=np.zeros(2)).sum(), 2.0)
+
+    def of_constants(x):
+        y = np.zeros(3)
+        y[1] = 2.0
+        return (y * x).sum()
+
+    assert slope(of_constants, 2.0) == 2.0
+
+
+def test_items_of_arrays():
+    def f(x):
+        a, b = np.array([x, x * x])
+        return a * b + sum([v * x for v in np.array([x, 1.0])])
+
+    assert slope(f, 2.0) == 17.0
 
 
 def test_copies_are_independent():
