@@ -138,7 +138,10 @@ def item_by_item(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The cotangents of all items in the memory of x, which are reached, and those of x among them."""
     found: Beside = beside(owner_of(x), Beside)
     if found.reached is None or x.dtype != found.dtype:
-        raise UnsupportedError("a view that overlaps itself, of parts of the items of an array")
+        raise UnsupportedError(
+            "the gradient runs through a view that overlaps itself, of parts of the items of an "
+            "array that is written to: make it a copy"
+        )
     where = np.full(x.shape, address(x) - found.start)
     for i, stride in enumerate(x.strides):
         steps = np.arange(x.shape[i]) * stride
@@ -146,16 +149,32 @@ def item_by_item(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return found.cotangents, found.reached, where // x.itemsize
 
 
+def repeated_axes(x: np.ndarray) -> tuple[int, ...]:
+    """The axes along which an array repeats itself, as what was broadcast does."""
+    return tuple([i for i, n in enumerate(x.shape) if n > 1 and x.strides[i] == 0])
+
+
+def first_along(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The first entries along some axes."""
+    return x[(*[0 if i in axes else slice(None) for i in range(x.ndim)], ...)]
+
+
 def where_of(x̄: Any) -> Any:
     """Where a cotangent is not structurally zero."""
     return x̄._where if type(x̄) is Selected and x̄._where is not None else True
 
 
-non_differentiable(owner_of, is_followed, beside_of, overlaps, item_by_item, where_of)
+non_differentiable(
+    owner_of, is_followed, beside_of, repeated_axes, first_along, overlaps, item_by_item, where_of
+)
 
 
 def give(x: np.ndarray, x̄: Any) -> None:
     """Add to the cotangents beside the memory of an array."""
+    axes = repeated_axes(x)
+    if axes:
+        give(first_along(x, axes), np.add.reduce(x̄, axis=axes))
+        return
     if overlaps(x):
         cotangents, reached, where = item_by_item(x)
         np.add.at(cotangents, where, x̄)

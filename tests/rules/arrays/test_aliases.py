@@ -126,6 +126,16 @@ def test_a_view_that_overlaps_itself_is_read():
     check_mutation(f, X)
 
 
+def test_a_part_of_complex_numbers_is_broadcast():
+    def f(z):
+        v = z.real
+        w = np.broadcast_to(v, (2, *v.shape))
+        v[0] = v[1] * 2.0
+        return (w * w).sum() + np.sum(np.abs(z) ** 2)
+
+    check_mutation(f, X * (1 + 0.5j))
+
+
 def test_one_array_is_passed_twice():
     def f(a, b):
         y = a * 2.0
