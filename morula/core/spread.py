@@ -38,6 +38,7 @@ class Spread:
         self.place: dict[Call, tuple[Block, int]] = {}
         self.readers: dict[Operand, list[Call]] = {}
         self.held: set[Operand] = set()  # what is passed on to other blocks
+        self.asked: set[Operand | None] = set()  # what branches depend on
         self.displays: list[Call] = []  # that a call is followed back to
         self.gone: list[Call] = []  # what has no purpose when the call is rewritten
         for block in ir.blocks:
@@ -48,6 +49,7 @@ class Spread:
                     self.readers.setdefault(x, []).append(call)
             for branch in block.branches:
                 self.held.update(branch.args)
+                self.asked.add(branch.cond)
 
     def rewrite(self, block: Block, call: Call) -> bool:
         """Give a call its arguments one by one, if they are known."""
@@ -64,7 +66,11 @@ class Spread:
         call.fn, call.args = fn, (*positional, *[x for _, x in named])
         call.keywords = tuple([name for name, _ in named])
         read_by = [call, *self.gone]
-        unread = [d for d in self.displays if all(c in read_by for c in self.readers[d.out])]
+        unread = [
+            d
+            for d in self.displays
+            if d.out not in self.asked and all(c in read_by for c in self.readers[d.out])
+        ]
         for other in (*self.gone, *unread):
             home, _ = self.place[other]
             home.calls.remove(other)

@@ -123,3 +123,14 @@ def test_errors_are_those_of_python(path, f, message):
         f(1.0)
     with pytest.raises(TypeError, match=message):
         morula.gradient(f, 1.0)
+
+
+def given_on(x, cls=None, **keywords):
+    if cls is None and not keywords:
+        return 3.0 * x
+    return cls(**keywords)
+
+
+def test_keywords_that_a_branch_asks_for_are_kept(path):
+    assert morula.gradient(lambda x: given_on(x) * x, 2.0) == (12.0,)
+    assert morula.gradient(lambda x: given_on(x, float) * x, 2.0) == (0.0,)

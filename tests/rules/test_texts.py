@@ -57,3 +57,7 @@ def test_functions_that_sub_calls_are_differentiated_or_refused():
         assert grad(f)(3.0) == 18.0
     except NotImplementedError:
         pass
+
+
+def test_what_json_reads_is_constant():
+    assert grad(lambda x: json.loads("[1, 2.5]")[1] * x)(2.0) == 2.5

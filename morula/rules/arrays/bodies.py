@@ -25,11 +25,11 @@ def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[...,
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
         names = body.__code__.co_varnames[: body.__code__.co_argcount]
-        place = names.index("out") if "out" in names else len(names)
+        place = names.index("out") if "out" in names else -1
 
         @serves(*primals)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if len(args) > place and args[place] is not None:
+            if len(args) > place >= 0 and args[place] is not None:
                 raise refuse(f"np.{fn.__name__} with an array to write to by position")
             rest = {k: v for k, v in kwargs.items() if k != "out"}
             y = fn(*args, **rest)

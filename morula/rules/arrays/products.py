@@ -13,6 +13,7 @@ Tests: tests/rules/arrays/test_products.py
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy import dot
 from morula.core.extend import NONE, NoTangent, call, folds, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
+from morula.rules.calls import compiled, serves
 
 # -- matrix products -------------------------------------------------------------------------------
 
@@ -368,17 +370,20 @@ def _(subscripts: str, *operands, optimize=False, dtype=None):
     return np.einsum(subscripts, *operands, optimize=optimize, dtype=dtype), einsum_pullback
 
 
-@rrule(np.einsum)
-def _(first: np.ndarray, axes: list | tuple, *rest, optimize=False):
+@serves(np.einsum)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Operands and lists of axes in turn, the axes of the result last."""
-    operands, subscripts = as_letters((first, axes, *rest))
-    y, back = call(np.einsum, subscripts, *operands, optimize=optimize)
+    if kwargs.get("out") is not None or len(args) < 2 or isinstance(args[0], str):
+        return compiled(fn, args, kwargs)
+    operands, subscripts = as_letters(args)
+    y, back = call(np.einsum, subscripts, *operands, **kwargs)
+    n = len(operands)
 
     def einsum_pullback(ȳ):
         _, _, *cotangents = back(ȳ)
-        found = [NONE] * (2 + len(rest))
-        found[: 2 * len(operands) : 2] = cotangents[: len(operands)]
-        return tuple(found)
+        found = [NONE] * len(args)
+        found[: 2 * n : 2] = cotangents[:n]
+        return (NONE, *found, *[NONE] * len(kwargs))
 
     return y, einsum_pullback
 
@@ -406,22 +411,28 @@ non_differentiable(subscripts_of)
 
 def einsum_subscripts(subscripts, operands):
     """The letters of each operand and of the result, with letters in place of the ellipses."""
+    return parsed(subscripts, tuple([np.ndim(x) for x in operands]))
+
+
+@lru_cache(maxsize=1000)
+def parsed(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+    """The same, from the numbers of axes of the operands."""
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, output = subscripts.partition("->")
     terms = inputs.split(",")
     free = [c for c in LETTERS if c not in inputs]
     extra = [
-        np.ndim(x) - len(t.replace("...", "")) if "..." in t else 0
-        for t, x in zip(terms, operands, strict=True)
+        ndim - len(t.replace("...", "")) if "..." in t else 0
+        for t, ndim in zip(terms, ndims, strict=True)
     ]
     most = max(extra, default=0)
     dots = "".join(free[:most])
     terms = [t.replace("...", dots[most - n :]) for t, n in zip(terms, extra, strict=True)]
     if arrow:
-        return terms, output.replace("...", dots)
+        return tuple(terms), output.replace("...", dots)
     letters = sorted(set("".join(terms)) - set(dots))
     once = [c for c in letters if "".join(terms).count(c) == 1]
-    return terms, dots + "".join(once)
+    return tuple(terms), dots + "".join(once)
 
 
 def einsum_cotangent(ȳ, i, inputs, output, operands, optimize):
@@ -429,7 +440,7 @@ def einsum_cotangent(ȳ, i, inputs, output, operands, optimize):
 
     A letter that the operand has twice is put on its diagonal.
     """
-    plan = einsum_plan(i, inputs, output, [np.shape(x) for x in operands])
+    plan = einsum_plan(i, inputs, output, tuple([np.shape(x) for x in operands]))
     others = [np.conjugate(x) for x in (*operands[:i], *operands[i + 1 :])]
     x̄ = np.einsum(plan.expression, ȳ, *others, optimize=optimize)
     x̄ = np.broadcast_to(np.reshape(x̄, einsum_shape(plan, x̄.shape)), plan.full)
@@ -451,6 +462,7 @@ class EinsumPlan(NamedTuple):
     repeated: tuple[int, ...]  # the sizes of the letters that the operand has again
 
 
+@lru_cache(maxsize=1000)
 def einsum_plan(i, inputs, output, shapes):
     """The plan for operand i; all of it is letters and sizes."""
     sizes: dict = {}
