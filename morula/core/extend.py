@@ -58,6 +58,7 @@ from morula.core.errors import (
     exception_of_higher_order,
     no_rule,
     qualified_name,
+    unsupported,
 )
 from morula.core.general import (
     attempted,
@@ -111,6 +112,7 @@ from morula.core.traits import (
     gives_new,
     gradient_for,
     hands_over,
+    has_tangent,
     holds_memory,
     in_place_forms,
     keep_apart,
@@ -218,6 +220,7 @@ __all__ = [
     "gradient_for",
     "hands_on",
     "hands_over",
+    "has_tangent",
     "holds_memory",
     "in_place_forms",
     "interface",
@@ -282,6 +285,7 @@ __all__ = [
     "type_stable",
     "typed_zero",
     "unit",
+    "unsupported",
     "unthunk",
     "waits",
     "watch",

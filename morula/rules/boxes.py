@@ -199,7 +199,18 @@ def default_value(fn: FunctionType, key: Any) -> Any:
     return (fn.__defaults__ or ())[key]
 
 
-non_differentiable(remember, missing_arguments, default_value)
+non_differentiable(remember, missing_arguments)
+
+
+@rrule(default_value)
+def _(fn: FunctionType, key: Anything):
+    def default_value_pullback(ȳ):
+        bars = adjoint_of(fn)
+        bars["default", key] = accumulate(bars.get(("default", key), ZERO), ȳ)
+        return NoTangent(), NoTangent()
+
+    return default_value(fn, key), default_value_pullback
+
 
 # -- what the user gets for a function -------------------------------------------------------------
 

@@ -7,31 +7,72 @@ Tests: tests/rules/test_classes.py
 
 import builtins
 import dataclasses
+import enum
 import types
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
-from morula.core.extend import NONE, ZERO, adjoint_of, body_code, call, non_differentiable
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    NotSpecialised,
+    adjoint_of,
+    body_code,
+    call,
+    has_tangent,
+    non_differentiable,
+    rewrites,
+    rrule,
+    unsupported,
+)
 from morula.rules.boxes import missing_arguments, remember
-from morula.rules.calls import serves
-from morula.rules.objects import assign, give, move, table_of, take
+from morula.rules.calls import lookup, serves
+from morula.rules.objects import assign, give, move, note_made, note_values, table_of, take
 
 
 def build_class(body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
     """What `class name(*bases, **keywords):` does."""
     resolved = types.resolve_bases(bases)
+    metaclass: Any
     metaclass, names, keywords = types.prepare_class(name, resolved, keywords)
     if resolved is not bases:
         names["__orig_bases__"] = bases
     as_function(body)(names)
-    if metaclass is type:  # `type(x)` is a constant, making a class is not
-        cls = type.__new__(type, name, resolved, names, **keywords)
+    if makes_plainly(metaclass):
+        cls = make_plainly(metaclass, name, resolved, names, **keywords)
+    elif isinstance(metaclass, type) and issubclass(metaclass, enum.EnumType):
+        cls = make_enumeration(metaclass, name, resolved, names, keywords)
     else:
         cls = metaclass(name, resolved, names, **keywords)
     check_class_cell(name, cls, names)
     return cls
+
+
+@rrule(type, by_identity=True)
+def _(name: str, bases: tuple, names: dict):
+    """A class that is made by calling `type`."""
+    cls, back = call(make_class, name, bases, names)
+
+    def type_pullback(ȳ):
+        return back(ȳ)[1:]
+
+    return cls, type_pullback
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """Functions that make classes so go by the general path."""
+    if any(c.primitive is type and len(c.args) > 1 for c in s.ir.calls()):
+        raise NotSpecialised("a class is made")
+    return False
+
+
+def make_class(name: str, bases: tuple[Any, ...], names: dict[str, Any]) -> Any:
+    """`type(name, bases, names)`; of the bases, the metaclass that derives from all others."""
+    metaclass = types.prepare_class(name, bases)[0]
+    if makes_plainly(metaclass):
+        return make_plainly(metaclass, name, bases, names)
+    return metaclass(name, bases, names)
 
 
 def as_function(body: FunctionType) -> FunctionType:
@@ -56,7 +97,25 @@ def check_class_cell(name: str, cls: Any, names: Any) -> None:
         raise TypeError(f"__class__ set to {found!r} defining {name!r} as {cls!r}")
 
 
-non_differentiable(types.resolve_bases, types.prepare_class, as_function, check_class_cell)
+def make_plainly(metaclass: Any, *args: Any, **keywords: Any) -> Any:
+    """A class, as the `__call__` of `type` makes it."""
+    cls = type.__new__(metaclass, *args, **keywords)
+    metaclass.__init__(cls, *args, **keywords)
+    return cls
+
+
+def makes_plainly(metaclass: Any) -> bool:
+    """Does it leave making a class to `type`?"""
+    return (
+        isinstance(metaclass, type)
+        and lookup(metaclass, "__new__") is type.__dict__["__new__"]
+        and lookup(type(metaclass), "__call__") is type.__dict__["__call__"]
+    )
+
+
+non_differentiable(
+    types.resolve_bases, types.prepare_class, as_function, check_class_cell, makes_plainly
+)
 
 
 @serves(builtins.__build_class__)
@@ -67,16 +126,66 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(type.__new__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     names = args[3]
-    cls = type.__new__(*args, **kwargs)
-    for name, value in names.items():
-        if isinstance(value, (float, complex, np.ndarray, list, dict, tuple)):
-            assign(cls, name)
+    bases = args[2]
+    refuse_hook(args[1], bases, kwargs)
+    naming = [key for key, value in names.items() if type(set_name_of(value)) is FunctionType]
+    given = {**names, **dict.fromkeys(naming)}
+    cls = type.__new__(*args[:3], given, **kwargs)
+    note_made(cls)
+    for key in names:
+        assign(cls, key)
+    backs = []
+    for key in naming:
+        type.__setattr__(cls, key, names[key])
+    for key in naming:
+        backs.append(call(set_name_of(names[key]), names[key], cls, key)[1])
 
     def new_class_pullback(ȳ: Any) -> tuple[Any, ...]:
+        for back in reversed(backs):
+            back(ZERO)
         move(table_of(cls), adjoint_of(names))
         return (NONE, *[ZERO] * (len(args) + len(kwargs)))
 
     return cls, new_class_pullback
+
+
+def set_name_of(value: Any) -> Any:
+    """The `__set_name__` of a descriptor, or MISSING."""
+    return lookup(type(value), "__set_name__")
+
+
+def refuse_hook(name: str, bases: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """An error if numbers go to an `__init_subclass__`, which is called by compiled code."""
+    if any(has_tangent(type(value)) for value in keywords.values()):
+        where = f"the definition of {name}"
+        raise unsupported("a value given to `__init_subclass__` by keyword", where)
+
+
+non_differentiable(set_name_of, refuse_hook)
+
+
+def make_enumeration(
+    metaclass: Any, name: str, bases: tuple[Any, ...], names: Any, keywords: dict[str, Any]
+) -> Any:
+    """An enumeration with the members that its namespace names."""
+    return metaclass(name, bases, names, **keywords)
+
+
+@serves(make_enumeration)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    names = args[3]
+    values = dict(names)
+    cls = fn(*args)
+    note_made(cls)
+    note_values(cls, values)
+    for key in values:
+        assign(cls, key)
+
+    def make_enumeration_pullback(ȳ: Any) -> tuple[Any, ...]:
+        move(table_of(cls), adjoint_of(names))
+        return (NONE, *[ZERO] * len(args))
+
+    return cls, make_enumeration_pullback
 
 
 non_differentiable(type.__init__)

@@ -30,7 +30,7 @@ from types import (
     SimpleNamespace,
 )
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -187,7 +187,20 @@ def is_assigned(owner: Any, name: str) -> bool:
     return name in _assigned.get(owner, ())
 
 
-non_differentiable(assign, is_assigned)
+_made: WeakSet[type] = WeakSet()
+
+
+def note_made(cls: type) -> None:
+    """Note that a class was made in differentiated code."""
+    _made.add(cls)
+
+
+def is_made(cls: type) -> bool:
+    """Was it?"""
+    return cls in _made
+
+
+non_differentiable(assign, is_assigned, note_made, is_made)
 
 # -- reading ---------------------------------------------------------------------------------------
 
@@ -282,7 +295,7 @@ def attribute(x: Any, name: str) -> Attribute:
     if cls is super:
         return super_attribute(x, name)
     if isinstance(x, Enum) and type(lookup(cls, name)) is not FunctionType:
-        return getattr(x, name), to_nobody
+        return member_attribute(x, name)
     custom = lookup(cls, "__getattribute__")
     hook = lookup(cls, "__getattr__")
     if hook is MISSING:
@@ -429,16 +442,81 @@ def class_attribute(cls: type, name: str) -> Attribute:
     """An attribute of a class."""
     if name == "__dict__":
         return cls.__dict__, to_nobody
-    y = getattr(cls, name)
-    return y, class_field(cls, name)
+    meta = type(cls)
+    custom = lookup(meta, "__getattribute__")
+    if type(custom) is FunctionType:
+        y, back = call(custom, cls, name)
+        return y, lambda ȳ: back(ȳ)[1]
+    of_meta, hook = lookup(meta, name), lookup(meta, "__getattr__")
+    if of_meta is MISSING and lookup(cls, name) is MISSING and type(hook) is FunctionType:
+        y, back = call(hook, cls, name)
+        return y, lambda ȳ: back(ȳ)[1]
+    return plain_class_attribute(cls, name)
+
+
+@serves(type.__getattribute__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y, back = plain_class_attribute(*args)
+    return y, lambda ȳ: (NONE, back(ȳ), NONE)
+
+
+def plain_class_attribute(cls: type, name: str) -> Attribute:
+    """`type.__getattribute__(cls, name)`."""
+    of_meta = lookup(type(cls), name)
+    if type(of_meta) is property and of_meta.fget is not None:
+        return by_getter(of_meta.fget, cls)
+    found = lookup(cls, name)
+    get = lookup(type(found), "__get__")
+    if type(get) is FunctionType:
+        y, back = call(get, found, None, cls)
+        return y, lambda ȳ: back(ȳ)[1]
+    return type.__getattribute__(cls, name), class_field(cls, name)
 
 
 def class_field(cls: type, name: str) -> Callable[[Any], Any]:
     """Where the cotangent of a class's attribute goes."""
     for base in cls.__mro__:
         if name in base.__dict__:
-            return field(base, name) if is_assigned(base, name) else to_nobody
+            if is_assigned(base, name):
+                return field(base, name)
+            return unknown(base, name) if is_made(base) else to_nobody
     return to_nobody
+
+
+def member_attribute(x: Enum, name: str) -> Attribute:
+    """An attribute of a member of an enumeration: a constant, unless that was made here."""
+    cls = type(x)
+    found = lookup(cls, name)
+    if is_made(cls):
+        if name in ("value", "_value_"):
+            return x.value, member_value(cls, x)
+        if type(found) is property and found.fget is not None:
+            return by_getter(found.fget, x)
+        if holds(x, name) and name not in MEMBER_CONSTANTS:
+            return getattr(x, name), unknown(x, name)
+    return getattr(x, name), to_nobody
+
+
+MEMBER_CONSTANTS = ("_name_", "_sort_order_", "__objclass__")
+
+
+def member_value(cls: type, x: Enum) -> Callable[[Any], Any]:
+    """Where the cotangent of a member's value goes: to what the body of the class has bound."""
+    bound = _values.get(cls, {})
+    if x.name in bound and bound[x.name] is x.value:
+        return field(cls, x.name)
+    return unknown(x, "value")
+
+
+_values: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
+
+
+def note_values(cls: type, values: dict[str, Any]) -> None:
+    """Note what the body of an enumeration has bound."""
+    _values[cls] = values
+
+
+non_differentiable(note_values)
 
 
 def by_getter(get: Any, x: Any) -> Attribute:
@@ -707,7 +785,7 @@ serves(operator.delitem)(by_method("__delitem__"))
 
 @serves(operator.getitem)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if isinstance(args[0], type):  # list[int]
+    if isinstance(args[0], type) and lookup(type(args[0]), "__getitem__") is MISSING:  # list[int]
         return operator.getitem(*args), lambda ȳ: (NONE, NONE, NONE)
     return by_item(fn, args, kwargs)
 

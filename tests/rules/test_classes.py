@@ -2,11 +2,15 @@
 
 import dataclasses
 import enum
+import functools
+import operator
 import typing
+from fractions import Fraction
 
 import pytest
 
-from morula import gradient, withgradient
+from morula import NoRuleError, grad, gradient, withgradient
+from morula.core.errors import UnsupportedError
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -119,9 +123,142 @@ def names_in_the_body(x):
     return A.s(x) * A.c(x) * A.sign + A().scale
 
 
+def other_numbers_in_the_body(x):
+    class A:
+        whole = 2 * x
+        exact = Fraction(1, 3) * Fraction(x)
+        first = functools.partial(operator.mul, x)
+
+    return A.whole * float(A.exact) + A.first(3.0) + A().first(2.0)
+
+
+def whole_numbers_in_the_body(x):
+    class A:
+        k = round(x) * 0 + 2
+
+    class B:
+        k = x if x is None else A.k * x
+
+    return B.k * B().k
+
+
+def values_of_an_enumeration(x):
+    class Choice(enum.Enum):
+        FIRST = x * x
+        SECOND = 2.0
+
+        @property
+        def twice(self):
+            return 2 * self.value
+
+    return Choice.FIRST.value * Choice.SECOND.value + Choice.FIRST.twice * x
+
+
+def an_enumeration_of_numbers(x):
+    class Choice(float, enum.Enum):
+        FIRST = x * 2
+
+    return Choice.FIRST * Choice.FIRST.value
+
+
+def a_class_by_calling_type(x):
+    made = type("A", (), {"k": 2 * x, "m": lambda self: self.k * x})
+    return made().m() + made.k
+
+
+def a_class_by_calling_type_with_a_base(x):
+    class Meta(type):
+        def __init__(cls, name, bases, names):
+            cls.scale = cls.k * x
+
+    class Base(metaclass=Meta):
+        k = x
+
+    made = type("A", (Base,), {"k": 3 * x})
+    return made.scale * Base.scale + made.k
+
+
+def a_metaclass_that_is_called_and_asked(x):
+    class Meta(type):
+        def __call__(cls, *args):
+            made = super().__call__(*args)
+            made.extra = 2 * x
+            return made
+
+        def __getitem__(cls, i):
+            return cls.k * i
+
+        def __getattr__(cls, name):
+            return cls.k * len(name)
+
+        def __len__(cls):
+            return 2
+
+        def __iter__(cls):
+            yield cls.k
+            yield x
+
+        @property
+        def volume(cls):
+            return cls.k * x
+
+    class A(metaclass=Meta):
+        k = x * x
+
+        def __init__(self, v):
+            self.v = v
+
+    return A(x).extra * A(x).v + A[3] + A.volume + A.three * sum(A) * len(A)
+
+
+def a_metaclass_with_getattribute(x):
+    class Meta(type):
+        def __getattribute__(cls, name):
+            if name == "other":
+                return 2.0 * x
+            return super().__getattribute__(name)
+
+    class A(metaclass=Meta):
+        k = x * x
+
+    return A.k * A.other
+
+
+def descriptors_that_learn_their_names(x):
+    class Scaled:
+        def __set_name__(self, owner, name):
+            self.name, self.scale = "_" + name, owner.k
+
+        def __get__(self, obj, owner):
+            return self.scale if obj is None else self.scale * obj.__dict__[self.name]
+
+        def __set__(self, obj, value):
+            obj.__dict__[self.name] = value * value
+
+    class A:
+        k = 3 * x
+        d = Scaled()
+
+    a = A()
+    a.d = x
+    a.d += 1.0
+    return a.d * A.d
+
+
+def default_values_of_a_method(x):
+    class A:
+        def m(self, u=x * 3, *, v=x):
+            return u * u * v
+
+    return A().m() + A().m(2.0)
+
+
 PROGRAMS = [
     a_class_variable, inheritance, a_dataclass, a_dataclass_with_defaults, a_metaclass,
-    a_named_tuple, an_enum, names_in_the_body,
+    a_named_tuple, an_enum, names_in_the_body, other_numbers_in_the_body, whole_numbers_in_the_body,
+    values_of_an_enumeration, an_enumeration_of_numbers, a_class_by_calling_type,
+    a_class_by_calling_type_with_a_base, a_metaclass_that_is_called_and_asked,
+    a_metaclass_with_getattribute, descriptors_that_learn_their_names, default_values_of_a_method,
 ]  # fmt: skip
 
 
@@ -129,6 +266,67 @@ PROGRAMS = [
 def test_gradients(program):
     assert withgradient(program, 1.3)[0] == program(1.3)
     check_gradient(program, 1.3)
+
+
+def test_whole_numbers_of_a_class_are_points_of_the_real_line():
+    def f(n):
+        class A:
+            k = n * 2
+
+        return A.k * 1.5
+
+    assert gradient(f, 3) == (3.0,)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        values_of_an_enumeration,
+        a_class_by_calling_type,
+        descriptors_that_learn_their_names,
+        default_values_of_a_method,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_second_derivatives(program):
+    check_gradient(grad(program), 1.3)
+
+
+def test_what_only_compiled_code_sees_is_refused():
+    class Base:
+        def __init_subclass__(cls, scale=1.0):
+            cls.scale = scale * 2
+
+    def by_keyword(x):
+        class A(Base, scale=x):
+            pass
+
+        return A.scale
+
+    def by_attribute(x):
+        class Own:
+            def __init_subclass__(cls):
+                cls.scale = x
+
+        class A(Own):
+            pass
+
+        return A.scale
+
+    def of_a_member(x):
+        class Choice(enum.Enum):
+            FIRST = (x, 2.0)
+
+            def __init__(self, a, b):
+                self.product = a * b
+
+        return Choice.FIRST.product
+
+    with pytest.raises(UnsupportedError, match=r"given to `__init_subclass__`.*\n.* A"):
+        gradient(by_keyword, 1.0)
+    for program in (by_attribute, of_a_member):
+        with pytest.raises(NoRuleError, match="getattr"):
+            gradient(program, 1.0)
 
 
 def test_the_class_is_as_python_makes_it():
