@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.dual_numbers import DUAL_MATH, Dual
+from tests.flow_writer import FlowWriter
 from tests.program_writer import Program
 from tests.random_programs import check, difference, forward_gradient, programs
 from tests.structure_writer import StructureWriter
@@ -29,6 +30,11 @@ def test_gradients_of_random_programs(program):
 @pytest.mark.parametrize("number", range(20))
 def test_gradients_of_random_programs_with_structures(number):
     check(StructureWriter(random.Random(f"structures {number}")).program())
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_gradients_of_random_programs_with_exceptions_generators_and_classes(number):
+    check(FlowWriter(random.Random(f"flow {number}")).program())
 
 
 # -- the checks themselves -------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if cls is super:
         return super_attribute(run, x, ẋ, name)
     if isinstance(x, Enum) and type(lookup(cls, name)) is not FunctionType:
-        return getattr(x, name), ZERO
+        return member_attribute(run, x, ẋ, name)
     custom = lookup(cls, "__getattribute__")
     hook = lookup(cls, "__getattr__")
     if hook is MISSING:
@@ -189,11 +189,47 @@ def class_attribute(run: Pass, cls: type, name: str) -> Both:
     """An attribute of a class."""
     if name == "__dict__":
         return cls.__dict__, ZERO
-    y = getattr(cls, name)
+    meta = type(cls)
+    custom, hook = lookup(meta, "__getattribute__"), lookup(meta, "__getattr__")
+    missing = lookup(meta, name) is MISSING and lookup(cls, name) is MISSING
+    for method, asked in ((custom, True), (hook, missing)):
+        if asked and type(method) is FunctionType:
+            return push(run, method, ZERO, (cls, name), (ZERO, ZERO))
+    return plain_class_attribute(run, cls, name)
+
+
+@pushes(type.__getattribute__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return plain_class_attribute(run, *args)
+
+
+def plain_class_attribute(run: Pass, cls: type, name: str) -> Both:
+    """`type.__getattribute__(cls, name)`."""
+    of_meta = lookup(type(cls), name)
+    if type(of_meta) is property and of_meta.fget is not None:
+        return push(run, of_meta.fget, ZERO, (cls,), (ZERO,))
+    found = lookup(cls, name)
+    get = lookup(type(found), "__get__")
+    if type(get) is FunctionType:
+        return push(run, get, ZERO, (found, None, cls), (ZERO, ZERO, ZERO))
+    y = type.__getattribute__(cls, name)
     for base in cls.__mro__:
         if name in base.__dict__:
             return y, value_of(run, base, name)
     return y, ZERO
+
+
+def member_attribute(run: Pass, x: Enum, ẋ: Any, name: str) -> Both:
+    """An attribute of a member of an enumeration."""
+    found = lookup(type(x), name)
+    if objects.is_made(type(x)):
+        if name in ("value", "_value_"):
+            return x.value, value_of(run, type(x), x.name)
+        if type(found) is property and found.fget is not None:
+            return push(run, found.fget, ZERO, (x,), (ẋ,))
+        if objects.holds(x, name) and name not in objects.MEMBER_CONSTANTS:
+            raise errors.no_rule(getattr, (x, name), reason=f"for the attribute {name!r}")
+    return getattr(x, name), ZERO
 
 
 def super_attribute(run: Pass, s: Any, ẋ: Any, name: str) -> Both:

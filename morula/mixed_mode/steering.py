@@ -14,7 +14,7 @@ from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.meta import instead
 from morula.mixed_mode.push import push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, set_value, value_of
-from morula.rules import classes, steering
+from morula.rules import classes, objects, steering
 from morula.rules.boxes import missing_arguments, remember
 from morula.rules.checkpoints import checkpoint
 
@@ -23,10 +23,39 @@ instead(builtins.__build_class__, classes.build_class)
 
 @pushes(type.__new__)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    cls = split_call(type.__new__, args, keywords)
-    for name in args[3]:
-        set_value(run, cls, name, value_of(run, args[3], name))
+    names = args[3]
+    n = len(args)
+    classes.refuse_hook(
+        args[1], args[2], dict(zip(keywords, args[n - len(keywords) :], strict=True))
+    )
+    naming = [k for k, v in names.items() if type(classes.set_name_of(v)) is FunctionType]
+    given = {**names, **dict.fromkeys(naming)}
+    cls: Any = split_call(type.__new__, (*args[:3], given, *args[4:]), keywords)
+    objects.note_made(cls)
+    for name in names:
+        set_value(run, cls, name, value_of(run, names, name))
+    for name in naming:
+        type.__setattr__(cls, name, names[name])
+    for name in naming:
+        push(run, classes.set_name_of(names[name]), ZERO, (names[name], cls, name), (ZERO,) * 3)
     return cls, ZERO
+
+
+@pushes(classes.make_enumeration)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    tangents_of = {name: value_of(run, args[3], name) for name in args[3]}
+    cls = classes.make_enumeration(*args)
+    objects.note_made(cls)
+    for name, ẋ in tangents_of.items():
+        set_value(run, cls, name, ẋ)
+    return cls, ZERO
+
+
+@pushes(type)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) == 1:
+        return type(args[0]), ZERO
+    return push(run, classes.make_class, ZERO, args, tangents, keywords)
 
 
 @pushes(dataclasses._process_class)  # type: ignore[attr-defined]

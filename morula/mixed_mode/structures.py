@@ -160,7 +160,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         if isinstance(xs, dict):
             return of_dict(run, xs, i)
         return of_list(run, xs, i) if isinstance(xs, list) else of_tuple(xs, tangents[0], i)
-    if isinstance(xs, type):  # list[int]
+    if isinstance(xs, type) and type(lookup(kind, "__getitem__")) is not FunctionType:  # list[int]
         return operator.getitem(xs, i), ZERO
     method = lookup(kind, "__getitem__")
     if type(method) is FunctionType:
