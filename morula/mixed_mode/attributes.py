@@ -29,7 +29,7 @@ from morula.core import errors
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names, compiled
-from morula.mixed_mode.push import Both, Unknown, push, pushes, split_call
+from morula.mixed_mode.push import Both, Unknown, push, pushes, rules_of, split_call
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
@@ -330,11 +330,19 @@ def delete_attribute(run: Pass, x: Any, name: str, delete: Any) -> Both:
 PLAIN = (int, float, complex, np.ndarray, np.generic, str, list, tuple, dict, set, type)
 
 
+def has_rule(op: Any, args: Args, keywords: Names) -> bool:
+    """Is there a rule for these operands, which says more than the code of a class does?"""
+    return rules_of(op, args, keywords)[0] is not None
+
+
+non_differentiable(has_rule)
+
+
 def binary_operator(op: Any) -> Callable[..., Any]:
     """`a op b` where at least one of the classes says in Python what it is."""
 
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        if type(args[0]) in PLAIN and type(args[1]) in PLAIN:
+        if (type(args[0]) in PLAIN and type(args[1]) in PLAIN) or has_rule(op, args, keywords):
             return NotImplemented
         methods = objects.attempts(op, *args)
         if not any([objects.is_python(m) for m, _ in methods]):
@@ -355,7 +363,7 @@ def unary_operator(op: Any) -> Callable[..., Any]:
     names = operators.METHODS.get(op) or of_builtins.METHODS[op]
 
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        if not args or type(args[0]) in PLAIN:
+        if not args or type(args[0]) in PLAIN or has_rule(op, args, keywords):
             return NotImplemented
         for name in names:
             if name is not None and objects.is_python(lookup(type(args[0]), name)):

@@ -157,7 +157,7 @@ def table_of(x: Any) -> Any:
 def expose(x: Any) -> Any:
     """The `__dict__` of an object, known as its own from now on."""
     d = x.__dict__
-    if isinstance(x, CONTAINERS):
+    if isinstance(x, CONTAINERS) or not is_by_identity(x):
         return d
     with contextlib.suppress(TypeError):  # an object without weak references
         _exposed[id(d)] = x

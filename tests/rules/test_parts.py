@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import contextvars
 import statistics
 
 import numpy as np
@@ -13,22 +14,11 @@ from morula.core.extend import UnsupportedError
 pytestmark = pytest.mark.usefixtures("path")
 
 
-class Opaque:
-    """Calls the function in its `with`, which is not looked into."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        pass
-
-
 def opaquely(f):
-    """A function that cannot be looked into."""
+    """A function that is called by compiled code, which cannot be looked into."""
 
     def run(*args):
-        with Opaque():
-            f(*args)
+        contextvars.Context().run(f, *args)
 
     return run
 
@@ -67,7 +57,7 @@ HARMFUL = {
     "list in a dict": (lambda x: {"a": [x]}, lambda d: double_item(d["a"]), lambda d: d["a"][0]),
     "list in a tuple": (lambda x: ([x],), lambda t: double_item(t[0]), lambda t: t[0][0]),
     "list in Weights": (lambda x: Weights([x]), lambda o: double_item(o.w), lambda o: o.w[0]),
-    "appended": (lambda x: [x], lambda xs: xs.append(xs[0]), lambda xs: xs[-1]),
+    "appended": (lambda x: [x], lambda xs: xs.append(xs[0] * 2), lambda xs: xs[-1]),
 }
 
 
@@ -92,24 +82,22 @@ def test_a_captured_variable_that_is_changed_is_refused():
 
         def add(y):
             nonlocal total
-            with Opaque():
-                total = total + y * y
+            total = total + y * y
 
-        add(x)
+        opaquely(add)(x)
         return total * x
 
     with pytest.raises(NoRuleError, match="which changes a cell"):
         gradient(f, 2.0)
 
 
-def test_a_generator_that_changes_its_argument_is_refused():
+def test_a_generator_that_changes_its_argument_is_followed():
     def f(x):
         xs = [x, x]
         list(triple_later(xs))
         return xs[0]
 
-    with pytest.raises(NoRuleError, match="which changes a list"):
-        gradient(f, 2.0)
+    assert gradient(f, 2.0) == (3.0,)
 
 
 def test_changes_elsewhere_do_no_harm():

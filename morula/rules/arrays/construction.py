@@ -16,6 +16,7 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     NoTangent,
+    UnsupportedError,
     ZeroTangent,
     non_differentiable,
     project_to,
@@ -125,9 +126,9 @@ def _(a: np.ndarray, dtype=None, type=None):
     given = [x for x in (dtype, type) if x is not None]
     y = a.view(*given)
     if y.dtype != a.dtype and (y.dtype.kind not in "fc" or a.dtype.kind not in "fc"):
-        raise NotImplementedError(f"a view of {a.dtype} as {y.dtype} has no reverse rule")
+        raise UnsupportedError(f"a view of {a.dtype} as {y.dtype} has no reverse rule")
     if y.dtype != a.dtype and np.empty(1, a.dtype).real.dtype != np.empty(1, y.dtype).real.dtype:
-        raise NotImplementedError(f"a view of {a.dtype} as {y.dtype} has no reverse rule")
+        raise UnsupportedError(f"a view of {a.dtype} as {y.dtype} has no reverse rule")
 
     def view_pullback(ȳ):
         if y.dtype != a.dtype:

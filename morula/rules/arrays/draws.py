@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, Thunk, ZeroTangent, non_differentiable, rrule
+from morula.core.extend import (
+    NoTangent,
+    Thunk,
+    UnsupportedError,
+    ZeroTangent,
+    non_differentiable,
+    rrule,
+)
 from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.arrays.moving import moved_back, numbered
 from morula.rules.arrays.structural import masked
@@ -154,7 +161,7 @@ def _no_slope(what):
     """A cotangent that there is no formula for: an error, if it is asked for."""
 
     def refuse():
-        raise NotImplementedError(f"a draw has no derivative by {what} here")
+        raise UnsupportedError(f"a draw has no derivative by {what} here")
 
     return Thunk(refuse)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import non_differentiable
+from morula.core.extend import UnsupportedError, non_differentiable
 from morula.rules.arrays.bodies import derivative_of
 
 Concatenator: Any = type(np.r_).__mro__[1]
@@ -32,9 +32,7 @@ def directives(self: Any, first: Any) -> list[int]:
     settings = [self.axis, self.ndmin, self.trans1d]
     if isinstance(first, str):
         if first in ("r", "c") or self.matrix:
-            raise NotImplementedError(
-                f"no reverse rule for np.r_ with {first!r}: use np.concatenate"
-            )
+            raise UnsupportedError(f"no reverse rule for np.r_ with {first!r}: use np.concatenate")
         given = [int(n) for n in first.split(",")]
         settings[: len(given)] = given
     return settings

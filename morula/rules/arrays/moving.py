@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
+from morula.core.extend import NoTangent, UnsupportedError, ZeroTangent, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.construction import is_number, like_sequence
@@ -128,7 +128,7 @@ def _(x: np.ndarray, window_shape: Anything, axis=None, *, subok=False, writeabl
 def _(x: np.ndarray, shape: Anything = None, strides: Anything = None):
     view = np.lib.stride_tricks.as_strided
     if not x.flags.c_contiguous:
-        raise NotImplementedError("as_strided has a reverse rule for contiguous arrays only")
+        raise UnsupportedError("as_strided has a reverse rule for contiguous arrays only")
     steps = x.strides if strides is None else strides
     numbers = numbered(x)
     places = view(numbers, shape, [n * numbers.itemsize // x.itemsize for n in steps])

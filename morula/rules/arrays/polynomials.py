@@ -75,7 +75,7 @@ def roots(p):
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """Least squares by columns of powers, each of length 1."""
     if full or cov:
-        raise NotImplementedError("np.polyfit has a derivative without full= and cov= only")
+        raise UnsupportedError("np.polyfit has a derivative without full= and cov= only")
     x, y = np.asarray(x) + 0.0, np.asarray(y) + 0.0
     powers = np.vander(x, int(deg) + 1)
     if w is not None:

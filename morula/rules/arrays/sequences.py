@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NONE, find_rrule, rrule
+from morula.core.extend import NONE, UnsupportedError, find_rrule, rrule
 from morula.rules.arrays.construction import like_sequence
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
@@ -67,7 +67,7 @@ def _by_arrays(primal: Any, rule_primal: Any, args: Any, kwargs: Any) -> Any:
     arrays = [np.asarray(a) if i in _CONVERTED[primal] else a for i, a in enumerate(args)]
     rule = find_rrule(rule_primal, tuple(arrays), kwargs)
     if rule is None:
-        raise NotImplementedError(f"no reverse rule for {primal.__name__} of a sequence")
+        raise UnsupportedError(f"no reverse rule for {primal.__name__} of a sequence")
     _, back = rule.function(*arrays, **kwargs)
 
     def sequence_pullback(ȳ):
