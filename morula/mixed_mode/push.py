@@ -116,17 +116,19 @@ def push(
 ) -> Both:
     """The value of a call and its tangent."""
     rule, is_forward = rules_of(fn, args, keywords)
-    if type(rule) is Entry:
+    if type(rule) is Entry and not meanings_of(fn):
         return split_call(fn, args, keywords), ZERO
     if writes(fn, args, keywords):
         return written(fn, args, tangents, keywords)
-    if rule is None or rule.trusted:
+    if rule is None or type(rule) is Entry or rule.trusted:
         for meaning in meanings_of(fn):
             found = meaning(run, args, tangents, keywords)
             if found is not NotImplemented:
                 return found
     if rule is None:
         return meaning_of_type(fn)(run, fn, ḟ, args, tangents, keywords)
+    if type(rule) is Entry:
+        return split_call(fn, args, keywords), ZERO
     refuse_unknown(tangents)
     if run.primitive is not None and not (rule.by_identity and rule.trusted):
         y = value_by(rule, args, keywords)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from morula.core.extend import UnsupportedError
 from morula.rules.arrays.bodies import derivative_of, instead_of
 
 
