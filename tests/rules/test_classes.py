@@ -127,7 +127,7 @@ def other_numbers_in_the_body(x):
     class A:
         whole = 2 * x
         exact = Fraction(1, 3) * Fraction(x)
-        first = functools.partial(operator.mul, x)
+        first = staticmethod(functools.partial(operator.mul, x))  # a method since CPython 3.14
 
     return A.whole * float(A.exact) + A.first(3.0) + A().first(2.0)
 
