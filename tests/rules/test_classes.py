@@ -127,9 +127,9 @@ def other_numbers_in_the_body(x):
     class A:
         whole = 2 * x
         exact = Fraction(1, 3) * Fraction(x)
-        first = staticmethod(functools.partial(operator.mul, x))  # a method since CPython 3.14
+        first = functools.partial(operator.mul, x)  # of an instance, a method since CPython 3.14
 
-    return A.whole * float(A.exact) + A.first(3.0) + A().first(2.0)
+    return A.whole * float(A.exact) + A.first(3.0) + A.first(2.0)
 
 
 def whole_numbers_in_the_body(x):
