@@ -39,7 +39,7 @@ from morula.rules.vectors import ravel
 def fixed_point(
     f: Callable[..., Any], x0: Any, *params: Any, tol: float | None = None, max_steps: int = 10_000
 ) -> Any:
-    """The x with x = f(x, *params), by iteration from x0; its derivative is that of the equation.
+    """The x with `x = f(x, *params)`, by iteration from x0; its derivative is that of the equation.
 
     So the derivative does not depend on how many steps were taken, nor on x0, and is right where the
     iteration started at the solution. Variables that `f` captured count as parameters too. x is a
@@ -49,7 +49,7 @@ def fixed_point(
         f: function of x and the parameters that gives something like x.
         x0: where to begin.
         params: further arguments of `f`.
-        tol: the iteration ends when no number changes by more than tol · max(1, max |x|); about
+        tol: the iteration ends when no number changes by more than `tol · max(1, max(abs(x)))`; about
             3e-13 in double precision if it is not given.
         max_steps: how many steps are taken at most.
     Raises:

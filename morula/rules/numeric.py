@@ -53,7 +53,7 @@ def numeric_rule(
         f: the callable, which is returned; it must give the same for the same arguments.
         method: "forward" (error O(h)), "central" (O(h²)) or "richardson" (O(h⁴)).
         step: h; by default it is the best one for the method and functions of order one, times
-            max(1, |x|).
+            `max(1, abs(x))`.
         rtol: with "richardson", a larger estimate of the relative error gives a warning.
     Raises:
         RuleError: `f` has a rule, or captures variables, which would not be seen to matter.
