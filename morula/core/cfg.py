@@ -103,14 +103,21 @@ def canonical_loops(ir: IR) -> list[Loop]:
     ir.blocks = reachable(ir)
     predecessors = ir.predecessors()
     for loop in loops:
-        loop.body = {loop.header, loop.latch}
-        work = [loop.latch]
-        while work:
-            for p, _ in predecessors[work.pop()]:
-                if p not in loop.body:
-                    loop.body.add(p)
-                    work.append(p)
+        loop.body = loop_body(loop.header, [loop.latch], predecessors)
     return sorted(loops, key=lambda loop: len(loop.body))
+
+
+def loop_body(
+    header: Block, latches: list[Block], predecessors: dict[Block, list[tuple[Block, Branch]]]
+) -> set[Block]:
+    """The blocks of a loop, from the ends of its iterations back to its header."""
+    body, work = {header}, list(latches)
+    while work:
+        block = work.pop()
+        if block not in body:
+            body.add(block)
+            work += [p for p, _ in predecessors[block]]
+    return body
 
 
 def is_reducible(ir: IR) -> bool:

@@ -7,7 +7,6 @@ mostly costs nothing. A call of a primitive becomes the instruction that it stan
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable
 from types import CodeType
@@ -27,6 +26,7 @@ from morula.core.ir import (
     Operand,
     Position,
     Var,
+    count_of_parameters,
     count_uses,
     reachable,
 )
@@ -703,7 +703,7 @@ class Slots:
         names: set[str] = set(self.free.values())
         slot_of: dict[Var, str] = {}
         for i, param in enumerate(self.ir.params):
-            name = self.like.co_varnames[i] if i < self.argument_count() else f"arg{i}"
+            name = self.like.co_varnames[i] if i < count_of_parameters(self.like) else f"arg{i}"
             slot_of[self.find(param)] = name
             taken.append((name, self.range.get(self.find(param), 0) | 1))
             names.add(name)
@@ -713,12 +713,6 @@ class Slots:
                 continue
             slot_of[v] = self.first_free(v, taken, names)
         return {v: slot_of[self.find(v)] for v in self.range}
-
-    def argument_count(self) -> int:
-        code = self.like
-        n = code.co_argcount + code.co_kwonlyargcount
-        n += bool(code.co_flags & inspect.CO_VARARGS)
-        return n + bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
     def first_free(self, v: Var, taken: list[tuple[str, int]], names: set[str]) -> str:
         for i, (name, range_) in enumerate(taken):

@@ -154,7 +154,7 @@ def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
         y, back = call(fn, *args, **kwargs)
         return (passed_by(y, 1) if type(y) is Raised else y), back
     except BaseException as error:
-        return caught(error, 1), partial(
+        return caught(error), partial(
             _pull_back_strays, protection.strays, 1 + len(args) + len(kwargs)
         )
     finally:

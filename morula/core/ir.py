@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -38,6 +39,12 @@ class Inlined(NamedTuple):
 
 
 NOWHERE = Position()
+
+
+def count_of_parameters(code: CodeType) -> int:
+    """All parameters of a function, `*args` and `**kwargs` among them."""
+    stars = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + stars
 
 
 class Var:

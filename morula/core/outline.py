@@ -19,7 +19,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors, protected
-from morula.core.cfg import dominates, dominators
+from morula.core.cfg import dominates, dominators, loop_body
 from morula.core.emit import emit
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
@@ -142,14 +142,8 @@ class Outlining:
     def find_loop(self) -> set[Block]:
         """The header, and the blocks from which control comes back to it."""
         predecessors = self.ir.predecessors()
-        loop = {self.header}
-        work = [b for b, _ in predecessors[self.header] if dominates(self.parent, self.header, b)]
-        while work:
-            block = work.pop()
-            if block not in loop:
-                loop.add(block)
-                work += [p for p, _ in predecessors[block]]
-        return loop
+        back = [b for b, _ in predecessors[self.header] if dominates(self.parent, self.header, b)]
+        return loop_body(self.header, back, predecessors)
 
     def run(self) -> None:
         """Rewrite the function."""

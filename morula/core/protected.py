@@ -27,17 +27,17 @@ def attempt(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     try:
         return fn(*args, **kwargs)
     except BaseException as error:
-        return caught(error, 1)
+        return caught(error)
 
 
-def caught(error: BaseException, depth: int) -> Raised:
+def caught(error: BaseException) -> Raised:
     """An exception that a function on behalf of another has caught, as if that one had.
 
-    In its traceback stands the frame `depth` above the caller's, in the place of the caller's own.
+    In its traceback stands the frame above the caller's, in the place of the caller's own.
     """
     own = error.__traceback__
     error.__traceback__ = None if own is None else own.tb_next
-    return passed_by(Raised(error), 1 + depth)
+    return passed_by(Raised(error), 2)
 
 
 def passed_by(raised: Raised, depth: int) -> Raised:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from morula.core.cfg import Loop, canonical_loops, is_reducible, leads_to, one_exit
+from morula.core.cfg import Loop, canonical_loops, is_reducible, leads_to, loop_body, one_exit
 from morula.core.cotangents import ZERO, accumulate
 from morula.core.ir import (
     IR,
@@ -317,7 +317,7 @@ class Reversal:
         return {
             v
             for loop, latch in latches.items()
-            for block in loop_body(loop, [latch], predecessors)
+            for block in loop_body(loop.header, [latch], predecessors)
             for v in (*block.params, *(c.out for c in block.calls))
         }
 
@@ -407,7 +407,7 @@ class _Residuals:
         bodies = {}
         for loop in self.loops:
             latches = [block for block, _ in self.marks.get((end_iteration, loop), ())]
-            bodies[loop] = loop_body(loop, latches, predecessors)
+            bodies[loop] = loop_body(loop.header, latches, predecessors)
         return bodies
 
     def run(self) -> None:
@@ -515,17 +515,6 @@ class _Residuals:
                     block.branches = block.branches[1:]
                     block.branches[0].cond = None
             block.calls = [c for c in block.calls if c.primitive not in MARKS]
-
-
-def loop_body(loop: Loop, latches: list[Block], predecessors: Any) -> set[Block]:
-    """The blocks of a loop as they are now, from the end of its iterations back to its header."""
-    body, work = {loop.header}, latches
-    while work:
-        block = work.pop()
-        if block not in body:
-            body.add(block)
-            work += [p for p, _ in predecessors[block]]
-    return body
 
 
 def reachable_from(start: Block) -> set[Block]:

@@ -15,7 +15,7 @@ from morula.core.bytecode.lower import as_written, lower
 from morula.core.cotangents import ZERO
 from morula.core.emit import emit
 from morula.core.general import _is_plain
-from morula.core.ir import IR, Branch, Call, Const, Operand, Var
+from morula.core.ir import IR, Branch, Call, Const, Operand, Var, count_of_parameters
 from morula.core.primitives import build_tuple, unpack
 from morula.core.registry import is_constant
 from morula.core.verify import checked
@@ -47,12 +47,6 @@ def binder_of(fn: FunctionType) -> FunctionType:
     new.__kwdefaults__ = fn.__kwdefaults__
     new.__qualname__ = fn.__qualname__
     return new
-
-
-def count_of_parameters(code: CodeType) -> int:
-    """All parameters of a function, `*args` and `**kwargs` among them."""
-    stars = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
-    return code.co_argcount + code.co_kwonlyargcount + stars
 
 
 def binder(code: CodeType) -> CodeType:

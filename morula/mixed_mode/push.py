@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 from morula.core import errors, general
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
+from morula.core.ir import count_of_parameters
 from morula.core.protected import caught
 from morula.core.registry import Entry, Rule, non_differentiable, registry
 from morula.core.traits import changes_in_place, has_tangent, makes_container
-from morula.mixed_mode.forward import binder_of, count_of_parameters, forward_of
+from morula.mixed_mode.forward import binder_of, forward_of
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
@@ -154,7 +155,7 @@ def attempted(
     try:
         return push(run, fn, ḟ, args, tangents, keywords)
     except BaseException as error:
-        return caught(error, 1), ZERO
+        return caught(error), ZERO
 
 
 def writes(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:

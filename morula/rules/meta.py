@@ -134,7 +134,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return call(general.call, *args, **kwargs)
     except BaseException as error:
         back = partial(refuse_exception if watched() else general._constant_back, n - 1)
-        return (protected.caught(error, 1), back), lambda ȳ: (NONE,) * n
+        return (protected.caught(error), back), lambda ȳ: (NONE,) * n
     finally:
         unwatch(outer)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from morula.core import errors, generators
 from morula.core.bytecode.lower import MAKERS, Lowering, derive, location, lowers
-from morula.core.ir import IR, Block, Branch, Call, Const, Operand
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, count_of_parameters
 from morula.core.primitives import UNDEFINED, build_tuple, own_keywords
 
 _KIND = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -29,7 +29,7 @@ def lower_generator(code: CodeType, namespace: dict[str, Any]) -> IR | None:
         raise errors.unsupported("an asynchronous generator function", location(code, None))
     ir = IR(code.co_qualname, code.co_filename)
     entry = ir.block()
-    entry.params = [ir.var(name) for name in code.co_varnames[: _argument_count(code)]]
+    entry.params = [ir.var(name) for name in code.co_varnames[: count_of_parameters(code)]]
     ir.free = [ir.var(name) for name in code.co_freevars]
     frame, made = ir.var("frame"), ir.var()
     start: list[Operand] = [Const(0), Const(None), *entry.params]
@@ -47,12 +47,6 @@ def lower_generator(code: CodeType, namespace: dict[str, Any]) -> IR | None:
 
 
 MAKERS.append(lower_generator)
-
-
-def _argument_count(code: CodeType) -> int:
-    n = code.co_argcount + code.co_kwonlyargcount
-    star, stars = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
-    return n + bool(code.co_flags & star) + bool(code.co_flags & stars)
 
 
 _LIKE = (lambda frame, signal: None).__code__
@@ -73,7 +67,7 @@ class _Steps(Lowering):
         self.yields: list[tuple[Block, Operand]] = [(self.ir.entry, Const(None))]
         self.kept: list[dict[Hashable, int]] = []  # per yield, where in the frame a variable stands
         self.resume()
-        arguments = range(_argument_count(self.code))
+        arguments = range(count_of_parameters(self.code))
         self.kept[0] = {("slot", i): _HEAD + i for i in arguments}
         self.at_start = {**of_free, **{i: self.frame for i in arguments}}
         self.of_free = of_free

@@ -161,7 +161,7 @@ COMMON: dict[str, Rewrite] = {
     "STORE_NAME": same("store_name"),
     "DELETE_NAME": same("delete_name"),
     "SETUP_ANNOTATIONS": number("setup_annotations"),
-    "BEFORE_WITH": number("enter_with"),
+    "BEFORE_WITH": const_arg("enter_with", ("__enter__", "__exit__")),
     "WITH_EXCEPT_START": const_arg("exit_with", 4),
     "PUSH_EXC_INFO": number("push_exc_info"),
     "POP_EXCEPT": number("pop_except"),
@@ -186,7 +186,7 @@ COMMON: dict[str, Rewrite] = {
         ("awaitable", None),
     ],
     "END_ASYNC_FOR": number("end_async_for"),
-    "BEFORE_ASYNC_WITH": number("enter_async_with"),
+    "BEFORE_ASYNC_WITH": const_arg("enter_with", ("__aenter__", "__aexit__")),
 }
 
 

@@ -17,7 +17,18 @@ from typing import Any
 from morula.core import errors, patterns, primitives, protected
 from morula.core.bytecode.instructions import Handler, Instruction, decode, handlers, slot_names
 from morula.core.emit import emit
-from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Position, Var, reachable
+from morula.core.ir import (
+    IR,
+    Block,
+    Branch,
+    Call,
+    Const,
+    Operand,
+    Position,
+    Var,
+    count_of_parameters,
+    reachable,
+)
 from morula.core.ssa import Variables, prune_params
 
 _JUMPS = {
@@ -211,8 +222,7 @@ class Lowering:
         self.ir.blocks.insert(0, self.ir.blocks.pop())
         self.block = entry
         code = self.code
-        n = code.co_argcount + code.co_kwonlyargcount
-        n += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        n = count_of_parameters(code)
         for i, name in enumerate(code.co_varnames[:n]):
             self.at_start[i] = self.ir.var(name)
         entry.params = list(self.at_start.values())
@@ -342,18 +352,25 @@ class Lowering:
         if not is_protected or not self.may_raise(fn, args):
             return self.append(fn, *args, keywords=keywords, name=name)
         out = self.append(protected.attempt, fn, *args, keywords=keywords, name=name)
-        failed, go_on = self.ir.block(), self.ir.block()
-        has_raised = self.append(protected.has_raised, out)
-        self.block.branches = [Branch(failed, (), has_raised), Branch(go_on)]
-        if self.block in self.following:
-            self.following[go_on] = self.following[self.block]
-        self.before[go_on] = self.block
-        for block in (failed, go_on):
-            self.variables.follow(block, self.block)
-        self.block = failed
+        go_on = self.split(self.append(protected.has_raised, out))
         self.goto_handler(self.append(protected.exception_of, out))
         self.block = go_on
         return out
+
+    def split(self, cond: Operand) -> Block:
+        """Go on in a new block if the condition holds; gives the block that is for when it does not.
+
+        There the instructions go on.
+        """
+        yes, no = self.ir.block(), self.ir.block()
+        self.block.branches = [Branch(yes, (), cond), Branch(no)]
+        if self.block in self.following:
+            self.following[no] = self.following[self.block]
+        self.before[no] = self.block
+        for block in (yes, no):
+            self.variables.follow(block, self.block)
+        self.block = yes
+        return no
 
     def may_raise(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Does a call perhaps raise an exception?"""
@@ -365,15 +382,17 @@ class Lowering:
 
     def goto_handler(self, exception: Operand) -> None:
         """End the block with an exception: it goes to its handler or leaves the function."""
-        handler = self.handler
-        if handler is None:
-            if self.guarded:
-                raised = self.append(protected.give_raised, exception)
-                self.block.branches = [Branch(None, (raised,))]
-            else:
-                self.append(protected.reraise, exception)
-            self.block = self.ir.block()  # which is never reached
-            return
+        if self.handler is not None:
+            self.handle(exception, self.handler)
+        elif self.guarded:
+            raised = self.append(protected.give_raised, exception)
+            self.block.branches = [Branch(None, (raised,))]
+        else:
+            self.append(protected.reraise, exception)
+        self.block = self.ir.block()  # which is never reached
+
+    def handle(self, exception: Operand, handler: Handler) -> None:
+        """Go to a handler, with the stack as it expects it."""
         depth = handler.depth
         if handler.with_offset:
             self.variables.write(self.block, ("stack", depth), Const(-1))
@@ -383,7 +402,6 @@ class Lowering:
         self.block.branches = [Branch(target)]
         nulls = {i for i in self.nulls if i < handler.depth}
         self.waiting.append((target, depth + 1, nulls))
-        self.block = self.ir.block()  # which is never reached
 
     def test(self, x: Operand) -> Operand:
         """A condition, whose truth is found here if that may raise an exception."""
@@ -874,18 +892,10 @@ def _(b: Lowering, name: str) -> None:
 
 
 @lowers("enter_with")
-def _(b: Lowering, arg: Any) -> None:
+def _(b: Lowering, methods: tuple[str, str]) -> None:
     manager = b.pop()
-    enter = b.call(protected.special_method, manager, "__enter__")
-    b.push(b.call(protected.special_method, manager, "__exit__"))
-    b.push(b.call(enter))
-
-
-@lowers("enter_async_with")
-def _(b: Lowering, arg: Any) -> None:
-    manager = b.pop()
-    enter = b.call(protected.special_method, manager, "__aenter__")
-    b.push(b.call(protected.special_method, manager, "__aexit__"))
+    enter, leave = [b.call(protected.special_method, manager, name) for name in methods]
+    b.push(leave)
     b.push(b.call(enter))
 
 
@@ -893,13 +903,7 @@ def _(b: Lowering, arg: Any) -> None:
 def _(b: Lowering, arg: Any) -> None:
     _, exception = b.popn(2)
     ended = b.append(protected.exception_matches, exception, StopAsyncIteration)
-    other, go_on = b.ir.block(), b.ir.block()
-    b.block.branches = [Branch(go_on, (), ended), Branch(other)]
-    for block in (other, go_on):
-        b.variables.follow(block, b.block)
-    if b.block in b.following:
-        b.following[go_on] = b.following[b.block]
-    b.block = other
+    go_on = b.split(b.append(operator.not_, ended))
     b.goto_handler(exception)
     b.block = go_on
 
