@@ -140,7 +140,7 @@ class Family:
             optimistic=not tries,
         )
         try:
-            program.code = gradient.compile(slow_path, program)
+            program.code = gradient.compile(slow_path, program, general_path)
         except (NotSpecialised, errors.UnsupportedError) as reason:
             program.reason = str(reason)
             return program
@@ -185,11 +185,18 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
         return family.general(f, positional, named)
     program = family.program(f, args, failed)
     if program.code is None:
-        return family.general(f, positional, named)
+        return general_path(g, *args)
     g.__code__ = program.code  # the next arguments are most often like these
     family.specialised.add(g)
     run = FunctionType(program.code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
     return run(*positional, **named)
+
+
+def general_path(g: FunctionType, *args: Any) -> Any:
+    """What a gradient function does with arguments for which no compiled program will do."""
+    family: Family = g.__dict__["__morula__"]
+    positional, named = family.as_called(args)
+    return family.general(g.__wrapped__, positional, named)  # type: ignore[attr-defined]
 
 
 _families: dict[Any, Family] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from morula.core import primitives
 from morula.core.ir import IR, Call, Const, Operand, Var
-from morula.core.primitives import advance, unpack
+from morula.core.primitives import advance, load_global, unpack
 from morula.core.values import Value, sample_value
 
 
@@ -81,18 +81,24 @@ _NOTHING = object()
 def _example_item(items: Any, key: Any) -> Any:
     if type(items) is dict:
         return items[key] if key is not _NOTHING else next(iter(items.values()))
-    if type(items) not in (list, tuple) or type(key) is slice:
+    if type(items) not in (list, tuple):
         return _NOTHING
-    return items[key if type(key) is int else 0]
+    return items[key if type(key) in (int, slice) else 0]
 
 
 def _example_attribute(x: Any, name: str) -> Any:
-    """An attribute that is in the object itself; nothing is run."""
+    """An attribute that is in the object itself or in its class; nothing is run."""
     fields = getattr(x, "__dict__", None)
     if isinstance(fields, dict) and not isinstance(x, type | ModuleType) and name in fields:
         return fields[name]
-    slot = getattr(type(x), name, None)
-    return slot.__get__(x) if type(slot) is MemberDescriptorType else _NOTHING
+    found = next((c.__dict__[name] for c in type(x).__mro__ if name in c.__dict__), _NOTHING)
+    if type(found) is MemberDescriptorType:
+        return found.__get__(x)
+    return _NOTHING if hasattr(type(found), "__get__") else found
+
+
+def _example_global(namespace: dict[str, Any], name: str) -> Any:
+    return namespace.get(name, _NOTHING)
 
 
 def _example_iterator(x: Any) -> Any:
@@ -118,6 +124,7 @@ def _example_zip(*xs: Any) -> Any:
 READERS: dict[int, Callable[..., Any]] = {
     id(operator.getitem): _example_item,
     id(getattr): _example_attribute,
+    id(load_global): _example_global,
     id(iter): _example_iterator,
     id(advance): _first_of,
     id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else _NOTHING,

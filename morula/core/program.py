@@ -28,6 +28,7 @@ from morula.core.primitives import (
     load_global,
 )
 from morula.core.reuse import reuse_memory
+from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import remove_unused
 from morula.core.specialise import (
     AssumptionsUnsafe,
@@ -35,6 +36,7 @@ from morula.core.specialise import (
     Specialiser,
     bail_out,
     check_type,
+    go_general,
 )
 from morula.core.ssa import prune_params
 from morula.core.traits import Known, gradient_for, has_tangent, sample, typed_zero, unit
@@ -66,16 +68,19 @@ class Gradient(Adjoint):
         self.examples = examples
         super().__init__(with_value or has_aux, optimistic)
 
-    def compile(self, otherwise: Callable[..., Any], this: Any) -> CodeType:
+    def compile(
+        self, otherwise: Callable[..., Any], this: Any, generally: Callable[..., Any]
+    ) -> CodeType:
         """The code, which closes over one more variable than `fn`: the function that runs it.
 
-        Where its guards do not hold, it calls `otherwise(function, this, *arguments)`.
+        Where its guards do not hold, it calls `otherwise(function, this, *arguments)`; where only
+        the general path will do, `generally(function, *arguments)`.
         """
         self.build()
         self.ir.kept = []
         merge_blocks(self.ir)
         reuse_memory(self.ir, self.known_of, self.holds_memory)
-        self.add_guards(otherwise, this)
+        self.add_guards(otherwise, this, generally)
         signature = with_keywords(self.fn.__code__, self.keywords)
         like = with_own_cell(positional_only(signature, self.wanted))
         return emit(self.ir, like, self.fn.__globals__, self.holds_memory)
@@ -99,6 +104,7 @@ class Gradient(Adjoint):
         if self.has_aux:
             self.leave_out_aux()
         leaves = [leaf for i in self.wanted for leaf in flat(self.leaves_of(i))]
+        ask_whether_shared(s, leaves)
         self.differentiate(leaves, leaves)
         self.set_seed()
         self.inline_rules()
@@ -246,18 +252,14 @@ class Gradient(Adjoint):
 
     # -- guards
 
-    def add_guards(self, otherwise: Callable[..., Any], this: Any) -> None:
+    def add_guards(
+        self, otherwise: Callable[..., Any], this: Any, generally: Callable[..., Any]
+    ) -> None:
         """At the entry: are the world and the arguments as they were when this was compiled?"""
         ir, guards = self.ir, self.specialiser.guards
-        slow = ir.block()
-        ir.cold.append(slow)
-        out, own, function = ir.var(), ir.var(OWN), ir.var()
+        own = ir.var(OWN)
         ir.free.append(own)
-        slow.calls = [
-            Call(function, Const(get_cell), (own, Const(OWN))),
-            Call(out, Const(otherwise), (function, Const(this), *ir.params)),
-        ]
-        slow.branches = [Branch(None, [out])]
+        slow = self.way_out(own, otherwise, Const(this))
         body = ir.block()
         entry = ir.entry
         body.calls, body.branches = entry.calls, entry.branches
@@ -301,10 +303,24 @@ class Gradient(Adjoint):
         for v, k in [*zip(ir.params, self.knowns, strict=True), *guards.types]:
             check_type(v, k, append, check)
         block.branches = [Branch(body)]
-        for other in ir.blocks:
-            if any(c.primitive is bail_out for c in other.calls):
-                other.calls, other.branches = [], [Branch(slow)]
+        for other in list(ir.blocks):
+            ends = {c.primitive for c in other.calls} & {bail_out, go_general}
+            if ends:
+                way = slow if bail_out in ends else self.way_out(own, generally)
+                other.calls, other.branches = [], [Branch(way)]
                 ir.cold.append(other)
+
+    def way_out(self, own: Var, otherwise: Callable[..., Any], *args: Operand) -> Block:
+        """A block that returns what another way gives for the arguments of the function."""
+        ir = self.ir
+        block, out, function = ir.block(), ir.var(), ir.var()
+        block.calls = [
+            Call(function, Const(get_cell), (own, Const(OWN))),
+            Call(out, Const(otherwise), (function, *args, *ir.params)),
+        ]
+        block.branches = [Branch(None, [out])]
+        ir.cold.append(block)
+        return block
 
 
 CONTAINERS = (build_tuple, build_list, build_map, build_set)

@@ -263,10 +263,21 @@ class Specialiser(Inference):
                 if after is None:
                     continue
                 block, i = after, -1
+            if is_fixed(example):
+                self.assume_identity(block, i + 1, x, example)
+                return True
             self.given[x] = coarsened(known_value(example, 1))
             self.guard(block, i + 1, x, self.given[x])  # type: ignore[arg-type]
             return True
         return False
+
+    def assume_identity(self, block: Block, index: int, x: Var, fixed: Any) -> None:
+        """Take x for this function, class or module; the program asks whether it is that."""
+        same = self.ir.var()
+        substitute(self.ir, {x: Const(fixed)})
+        block.calls.insert(index, Call(same, Const(operator.is_), (x, Const(fixed))))
+        self.given[x] = Const(fixed)
+        self.guard_test(block, index + 1, same)
 
     @staticmethod
     def behind_loop_test(block: Block, call: Call) -> Block | None:
@@ -349,6 +360,8 @@ class Specialiser(Inference):
             else:
                 self.guards.types.append((value, known_value(now)))
                 self.given[value] = known_value(now)
+                if self.examples.given:
+                    self.examples.given[value] = now
             self.captured[value] = cell
         fixed = {v: x for v, x in self.given.items() if type(x) is Const and v in self.captured}
         substitute(ir, fixed)  # type: ignore[arg-type]
@@ -501,7 +514,11 @@ def bail_out() -> Any:
     """Stands where the program begins anew on the general path."""
 
 
-only_reads(bail_out, primitives.raise_exception)
+def go_general() -> Any:
+    """Stands where the program begins anew on the general path, and not as another program."""
+
+
+only_reads(bail_out, go_general, primitives.raise_exception)
 
 
 def check_type(
