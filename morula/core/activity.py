@@ -50,9 +50,12 @@ def may_mutate(s: Specialiser, call: Call) -> bool:
     entry = registry.get(fn)
     if type(fn) is FunctionType and (entry is None or entry.whole) and not is_ours(fn):
         return True
-    if fn in IN_PLACE_OPERATORS:
-        return may_hold(s.value(call.args[0]))
-    return changes_objects(fn)
+    return changes_objects(fn) and not is_plain_in_place(s, call)
+
+
+def is_plain_in_place(s: Specialiser, call: Call) -> bool:
+    """Is it `x += y` for an x whose type has no in-place form, or goes by value?"""
+    return call.primitive in IN_PLACE_OPERATORS and not may_hold(s.value(call.args[0]))
 
 
 IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values()]
@@ -115,7 +118,7 @@ def may_store(s: Specialiser, varied: set[Operand]) -> bool:
             continue
         if type(call.fn) is not Const:
             return True
-        if s.callee_of(call) is not None:
+        if s.callee_of(call) is not None or is_plain_in_place(s, call):
             continue
         if changes_objects(call.fn.value):
             return True

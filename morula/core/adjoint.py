@@ -79,6 +79,7 @@ from morula.core.specialise import (
     is_ours,
     may_run_twice,
 )
+from morula.core.sums import add_in_place
 from morula.core.traits import (
     Known,
     coarse_detail,
@@ -487,6 +488,8 @@ class Adjoint:
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
                     sums.append(call)
+                elif (item := packed_item(call, makers)) is not None:
+                    passed.setdefault(call.out, []).append((item, None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
                     tests[call.out] = call.args[0]
             for branch in block.branches:
@@ -564,6 +567,7 @@ class Adjoint:
             changed |= remove_empty_control(self.ir, self.reversal)
             merge_blocks(self.ir)
             changed |= self.fold_types()
+        add_in_place(self.ir, self.reversal.start)
 
     def drop_doubts(self) -> None:
         """What may be a structural zero has been said; it was said by calls of the identity.
@@ -773,6 +777,18 @@ GROWING = {
 }
 
 DOUBTS = (maybe_zero, maybe_zero_of_parts)
+
+
+def packed_item(call: Call, makers: dict[Var, Call]) -> Operand | None:
+    """What a call takes out of a tuple that is put together here."""
+    if call.primitive is not operator.getitem or type(call.args[1]) is not Const:
+        return None
+    made, k = makers.get(call.args[0]), call.args[1].value  # type: ignore[arg-type]
+    if made is None or made.primitive is not build_tuple or type(k) is not int:
+        return None
+    return made.args[k]
+
+
 ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
 
 # Functions that may rewrite the primal of an Adjoint before it is differentiated. They return the

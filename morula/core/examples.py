@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import MemberDescriptorType, ModuleType
+from types import MemberDescriptorType
 from typing import Any
 
 from morula.core import primitives
@@ -89,7 +89,7 @@ def _example_item(items: Any, key: Any) -> Any:
 def _example_attribute(x: Any, name: str) -> Any:
     """An attribute that is in the object itself or in its class; nothing is run."""
     fields = getattr(x, "__dict__", None)
-    if isinstance(fields, dict) and not isinstance(x, type | ModuleType) and name in fields:
+    if isinstance(fields, dict) and not isinstance(x, type) and name in fields:
         return fields[name]
     found = next((c.__dict__[name] for c in type(x).__mro__ if name in c.__dict__), _NOTHING)
     if type(found) is MemberDescriptorType:

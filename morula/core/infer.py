@@ -42,13 +42,14 @@ from morula.core.primitives import (
     unpack,
 )
 from morula.core.registry import non_differentiable, registry
-from morula.core.simplify import PURE
+from morula.core.simplify import PURE, is_simple
 from morula.core.traits import (
     Known,
     constant_attribute,
     contents,
     describe,
     detail_matches,
+    has_constants,
     only_reads,
     part_of,
     reads_only,
@@ -393,7 +394,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     if type(owner) is not Const or not isinstance(owner.value, ModuleType):
         return None
     now = getattr(owner.value, name.value, s)
-    if now is s or not is_fixed(now):
+    if now is s or not (is_fixed(now) or (has_constants(owner.value) and is_simple(now))):
         return None
     s.guards.attributes[id(owner.value), name.value] = (owner.value, name.value, now)
     return Const(now)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
+from types import ModuleType
 from typing import Any
 
 from morula.core.cotangents import NONE, ZERO, NotKnown, unthunk
@@ -264,6 +265,38 @@ def forms_in_place(fn: Any) -> tuple[int | None, dict[int, Form]]:
     return _in_place_forms.get(id(fn), (None, {}))
 
 
+@dataclass(frozen=True)
+class Adding:
+    """How what a function gives is added to a sum in place.
+
+    `add(total, *args)` is `total + fn(*args)`, and may overwrite the total, which may be the
+    structural zero; `begin(x)` is x as a total that may be overwritten. If `made` is given, it makes
+    the first argument of `fn`, and `add` takes what that was made of.
+    """
+
+    add: Callable[..., Any]
+    begin: Callable[[Any], Any]
+    made: Callable[..., Any] | None = None
+
+
+_adding: dict[int, Adding] = {}
+
+
+def adds_into(
+    fn: Any,
+    add: Callable[..., Any],
+    begin: Callable[[Any], Any],
+    made: Callable[..., Any] | None = None,
+) -> None:
+    """Register how results of `fn` are added to a sum in place."""
+    _adding[id(fn)] = Adding(add, begin, made)
+
+
+def adding_into(fn: Any) -> Adding | None:
+    """How they are, if that was registered."""
+    return _adding.get(id(fn))
+
+
 _marking: set[int] = set()
 
 
@@ -343,6 +376,18 @@ def detail_matches(x: Any, detail: Any) -> bool:
 # fine detail coarse; `constant_attribute[T]` gives an attribute that the detail decides, or None.
 coarse_detail: dict[type, Callable[[Any], Any]] = {}
 constant_attribute: dict[type, Callable[[Any, str], Any]] = {}
+
+_constants: set[int] = set()
+
+
+def have_constants(*modules: ModuleType) -> None:
+    """Declare modules whose numbers nobody rebinds: what is computed from them is computed once."""
+    _constants.update(map(id, modules))
+
+
+def has_constants(module: ModuleType) -> bool:
+    """Is it one of these?"""
+    return id(module) in _constants
 
 
 def coarse(known: Known) -> Known:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    accumulate,
+    adds_into,
     cheap,
     field_of,
     folds,
@@ -26,7 +28,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
 from morula.rules.arrays.elementwise import infinite_less, share_of
-from morula.rules.arrays.indexing import marked_like, scatter
+from morula.rules.arrays.indexing import marked_like, own_copy, scatter
 from morula.rules.arrays.reductions import (
     add_shared,
     attaining,
@@ -185,6 +187,14 @@ def set_at(zeros: Any, c: Any, index: Any) -> Any:
     """`c` as the entries of fresh zeros that a plain index meets, in place."""
     zeros[index] = c
     return zeros if type(c) is not Selected else marked_like(zeros, c, index)
+
+
+def add_set(total: Any, shape: Any, c: Any, index: Any) -> Any:
+    """`total + set_at(fresh_zeros(shape), c, index)`, in the memory of the total where that can be."""
+    if type(total) is type(c) is np.ndarray and total.dtype == c.dtype:
+        total[index] += c
+        return total
+    return accumulate(total, set_at(np.zeros(shape), c, index))
 
 
 @folds(bars_of)
@@ -493,8 +503,9 @@ type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter, infinite
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
+adds_into(set_at, add_set, own_copy, made=fresh_zeros)
 in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
-written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd)
+written_results(fresh_zeros, set_at, add_set, add_at, add_shared, operator.iadd)
 type_stable(fresh_zeros)
 fresh_results(
     scatter, add_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,

@@ -28,6 +28,7 @@ from morula.core.extend import (
     lose,
     only_reads,
     primitives,
+    result_on_samples,
     transfers,
 )
 
@@ -149,7 +150,17 @@ class ListContents(Contents):
 
 contents[list] = ListContents()
 only_reads(
-    sum, min, max, primitives.build_list, primitives.list_append, list.append, operator.setitem
+    sum,
+    min,
+    max,
+    np.array,
+    np.asarray,
+    np.sum,
+    np.mean,
+    primitives.build_list,
+    primitives.list_append,
+    list.append,
+    operator.setitem,
 )
 
 
@@ -203,7 +214,7 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     found = None if items is None else items.value
     if found is NEVER:
         return Known(int)
-    return join(Known(int), found) if found in (Known(float), Known(int)) else None
+    return join(Known(int), found) if found in NUMBERS else None
 
 
 NUMBERS = (Known(float), Known(int), Known(np.float64))
@@ -219,7 +230,20 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
         return functools.reduce(join, map(coarsened, map(known, args))) if numbers else None
     items = items_of(args[0])
     found = None if items is None else items.value
-    return found if found is NEVER or found in (Known(float), Known(int)) else None
+    return found if found is NEVER or found in NUMBERS else None
+
+
+@transfers(np.array, np.asarray, np.sum, np.mean)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """Of a list of floats, which may be empty; of other values what samples say."""
+    items = items_of(args[0]) if len(args) == 1 and not call.keywords else None
+    if items is None:
+        return result_on_samples(call.primitive, args, call.keywords)
+    if items.value not in (Known(float), Known(np.float64)):
+        return items.value if items.value is NEVER else None
+    if call.primitive in (np.sum, np.mean):
+        return Known(np.float64)
+    return coarsened(known_value(np.zeros(1)))
 
 
 def put(s: Any, call: Any, xs: Any, value: Any) -> None:

@@ -10,6 +10,8 @@ Tests: tests/rules/test_lists.py
 import operator
 from typing import Any
 
+import numpy as np
+
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -103,7 +105,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 @rewrites
 def count_loops(s: Any) -> bool:
-    """`for x in xs` over lists, also by way of zip and enumerate, becomes a loop that counts."""
+    """`for x in xs` over lists or arrays, also by way of zip and enumerate, becomes one that counts."""
     calls = {c.out: c for c in s.ir.calls()}
     uses = count_uses(s.ir)
     entries = s.ir.predecessors()
@@ -121,33 +123,56 @@ def count_loops(s: Any) -> bool:
         source = calls.get(made.args[0])
         if source is not None and source.primitive in (zip, enumerate) and uses[source.out] != 1:
             continue
-        lists = lists_of(s, made.args[0], source)
-        if lists is not None:
-            rewrite_loop(s, block, step, made, source, lists)
+        items = items_of_loop(s, made.args[0], source)
+        if items is not None:
+            rewrite_loop(s, block, step, made, source, items)
             return True
     return False
 
 
-def lists_of(s: Any, over: Any, source: Any) -> list[Any] | None:
-    """The lists that a loop runs over, and None for a range; None if it is another loop."""
+def item_of_list(raw: Any, xs: Any, k: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The k-th item of a list, which a loop has taken from it."""
+    return list_item, (raw, xs, k)
+
+
+def item_of_array(raw: Any, xs: Any, k: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The k-th item of an array."""
+    return operator.getitem, (xs, k)
+
+
+def item_of_range(raw: Any, xs: Any, k: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A whole number, which carries no derivative."""
+    return primitives.alias, (raw,)
+
+
+def taking(k: Any) -> Any:
+    """How a loop takes items from what is of this kind, if it may be made one that counts."""
+    if k is None:
+        return None
+    if k.type is np.ndarray:
+        return item_of_array if k.detail is not None and k.detail[1] > 0 else None
+    return {list: item_of_list, range: item_of_range}.get(k.type)
+
+
+def items_of_loop(s: Any, over: Any, source: Any) -> list[Any] | None:
+    """How a loop takes its items from what it runs over; None if it is to stay as it is."""
     k = known(s.value(over))
     if k is None or k.type is IteratorOver:
         return None
-    if k.type is list:
-        return [over]
+    if k.type in (list, np.ndarray):
+        how = taking(k)
+        return None if how is None else [(how, over)]
     if k.type not in (zip, enumerate) or source is None or source.primitive is not k.type:
         return None
     if source.keywords or not source.args:
         return None
-    kinds: list[Any] = [known(s.value(a)) for a in source.args]
-    if any(kind is None or kind.type not in (list, range) for kind in kinds):
+    ways = [taking(known(s.value(a))) for a in source.args]
+    if None in ways or all(way is item_of_range for way in ways):
         return None
-    if not any(kind.type is list for kind in kinds):
-        return None
-    return [a if kind.type is list else None for a, kind in zip(source.args, kinds, strict=True)]
+    return list(zip(ways, source.args, strict=True))
 
 
-def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, lists: list[Any]) -> None:
+def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, items: list[Any]) -> None:
     ir = s.ir
     item = step.out
     pair = Var(ir.var().id, "counted")
@@ -177,16 +202,19 @@ def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, lists: l
 
     k = append(operator.getitem, pair, Const(0))
     raw = append(operator.getitem, pair, Const(1))
+    (how, xs), *_ = items
     if source is None or source.primitive not in (zip, enumerate):
-        calls.append(Call(item, Const(list_item), (raw, lists[0], k), (), step.position))
+        fn, args = how(raw, xs, k)
+        calls.append(Call(item, Const(fn), args, (), step.position))
     elif source.primitive is enumerate:
-        x = append(list_item, raw, lists[0], k)
-        calls.append(Call(item, Const(primitives.build_tuple), (k, x), (), step.position))
+        fn, args = how(raw, xs, k)
+        pair_of_item = (k, append(fn, *args))
+        calls.append(Call(item, Const(primitives.build_tuple), pair_of_item, (), step.position))
     else:
         parts = []
-        for j, xs in enumerate(lists):
-            part = append(operator.getitem, raw, Const(j))
-            parts.append(part if xs is None else append(list_item, part, xs, k))
+        for j, (how, xs) in enumerate(items):
+            fn, args = how(append(operator.getitem, raw, Const(j)), xs, k)
+            parts.append(append(fn, *args))
         calls.append(Call(item, Const(primitives.build_tuple), parts, (), step.position))
     body.calls[:0] = calls
 

@@ -20,6 +20,7 @@ from morula.core.extend import (
     AbstractZero,
     NoTangent,
     frule,
+    have_constants,
     non_differentiable,
     project_to,
     rrule,
@@ -731,3 +732,4 @@ STABLE = """
 type_stable(*[getattr(math, name) for name in STABLE.split() if hasattr(math, name)])
 type_stable(*[f for name, f in vars(cmath).items() if callable(f) and name[0] != "_"])
 type_stable(digamma, polygamma)
+have_constants(math, cmath)

@@ -345,7 +345,7 @@ class Shadows:
         self.pairs[call.out] = Pair(Const(rule), tuple(args), (), tuple(slots), always)
 
     def numbers_only(self, call: Any) -> None:
-        """A call makes one number of all those of a list."""
+        """A call makes one number, or one array, of all those of a list."""
         value = self.s.types.get(call.out)
         if len(call.args) != 1 or may_hold(value):
             raise UnknownUseError
@@ -481,6 +481,14 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.numbers_only(call)
         rule = extreme_rule(call.primitive)
         plan.pair(call, rule, (call.args[0], plan.shadow(call.args[0])), ())
+
+
+@rewrites_calls(np.array, np.asarray, np.sum, np.mean)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    xs = call.args[0]
+    if plan.is_active(xs):
+        plan.numbers_only(call)
+        plan.pair(call, READ_AT_ONCE[call.primitive], (xs, plan.shadow(xs)), ())
 
 
 @rewrites_calls(list_item)
@@ -621,7 +629,49 @@ def add_to_all(x̂s: list[Any], ȳ: Any) -> None:
     x̂s[:] = [ȳ if x̄ is ZERO else x̄ + ȳ for x̄ in x̂s]
 
 
-effects(add_to_all)
+def array_of_items(xs, x̂s):
+    """`np.array(xs)` of numbers: each has its entry of the cotangent."""
+
+    def array_pullback(ȳ):
+        add_to_each(x̂s, ȳ.tolist())
+        return ()
+
+    return np.array(xs), array_pullback
+
+
+def add_to_each(x̂s: list[Any], ȳs: list[Any]) -> None:
+    """Add to each item of a shadow its own."""
+    x̂s[:] = [ȳ if x̄ is ZERO else x̄ + ȳ for x̄, ȳ in zip(x̂s, ȳs, strict=True)]
+
+
+def sum_as_array(xs, x̂s):
+    """`np.sum(xs)` of numbers."""
+
+    def sum_as_array_pullback(ȳ):
+        add_to_all(x̂s, ȳ)
+        return ()
+
+    return np.sum(xs), sum_as_array_pullback
+
+
+def mean_as_array(xs, x̂s):
+    """`np.mean(xs)` of numbers."""
+
+    def mean_as_array_pullback(ȳ):
+        add_to_all(x̂s, ȳ / len(xs))
+        return ()
+
+    return np.mean(xs), mean_as_array_pullback
+
+
+READ_AT_ONCE = {
+    np.array: array_of_items,
+    np.asarray: array_of_items,
+    np.sum: sum_as_array,
+    np.mean: mean_as_array,
+}
+
+effects(add_to_all, add_to_each)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from morula.core.extend import non_differentiable, type_stable
+from morula.core.extend import have_constants, non_differentiable, type_stable
 from morula.rules.arrays.traits import tangent_dtype
 
 CONSTANT = """
@@ -52,3 +52,4 @@ non_differentiable(
     np.ulonglong, np.bool_, np.str_, tangent_dtype,
 )  # fmt: skip
 type_stable(*[getattr(np, name) for name in STABLE.split()])
+have_constants(np)

@@ -455,6 +455,7 @@ def wide_ends(x, ndim):
 
 
 type_stable(
-    np.copy, np.ndarray.copy, np.ndarray.astype, np.float64, np.float32, np.float16,
-    np.longdouble, np.complex64, np.complex128, np.clongdouble, builtins.float, builtins.complex,
+    np.array, np.asarray, np.asanyarray, np.copy, np.ndarray.copy, np.ndarray.astype, np.float64,
+    np.float32, np.float16, np.longdouble, np.complex64, np.complex128, np.clongdouble,
+    builtins.float, builtins.complex,
 )  # fmt: skip

@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
+from morula.core.extend import (
+    NoTangent,
+    accumulate,
+    adds_into,
+    non_differentiable,
+    rrule,
+    type_stable,
+    written_results,
+)
 from morula.rules.arrays.broadcasting import spread
 from morula.rules.arrays.structural import Selected, masked, selected
 from morula.rules.arrays.traits import tangent_dtype
@@ -63,6 +71,38 @@ def scatter(ȳ, index, shape, dtype):
         return selected(x̄, where)
     np.add.at(x̄, index, ȳ)
     return x̄ if type(ȳ) is not Selected else marked_like(x̄, ȳ, index)
+
+
+def add_scattered(total, ȳ, index, shape, dtype):
+    """`total + scatter(ȳ, index, shape, dtype)`, in the memory of the total where that can be."""
+    if type(total) is np.ndarray and meets_once(index) and fits(ȳ, total.dtype):
+        total[index] += ȳ
+        return total
+    return accumulate(total, scatter(ȳ, index, shape, dtype))
+
+
+def meets_once(index):
+    """Is it an index of numbers and slices, which meets no entry twice?"""
+    if type(index) is int:
+        return True
+    return type(index) is tuple and all([type(i) in (int, slice) for i in index])
+
+
+def fits(ȳ, dtype):
+    """Is it a number or an array whose sum with arrays of this dtype has that dtype?"""
+    kind = type(ȳ)
+    if kind is float:
+        return dtype.kind in "fc"
+    return (kind is np.float64 or kind is np.ndarray) and ȳ.dtype == dtype
+
+
+def own_copy(x̄):
+    """An array that may be written to in the place of this one."""
+    return x̄.copy() if type(x̄) is np.ndarray else x̄
+
+
+adds_into(scatter, add_scattered, own_copy)
+written_results(add_scattered)
 
 
 def marked_like(x̄, ȳ, index):
