@@ -139,9 +139,7 @@ class Sums:
 
     def is_own(self, x: Operand) -> bool:
         """Does nobody else hold this value?"""
-        return (
-            is_zero_value(x) or x in self.growths or x in self.parameters or x in self.parts
-        )
+        return is_zero_value(x) or x in self.growths or x in self.parameters or x in self.parts
 
     def may_be_own(self, p: Var, block: Block) -> bool:
         """Is only passed for a parameter what is, or may become, an own value?"""
