@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from morula.core import errors, primitives
 from morula.core.bytecode.lower import lower
 from morula.core.cells import promote_cells
+from morula.core.collect import collect_generators
 from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
@@ -111,7 +112,7 @@ class Specialiser(Inference):
             changed = self.resolve_constants()
             changed |= self.resolve_methods()
             changed |= simplify_once(self.ir, no_namespace)
-            changed |= spread_arguments(self.ir)
+            changed |= spread_arguments(self.ir) | collect_generators(self.ir)
             self.limit_size()
             checked("specialisation", self.ir)
             if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():

@@ -377,6 +377,19 @@ def detail_matches(x: Any, detail: Any) -> bool:
 coarse_detail: dict[type, Callable[[Any], Any]] = {}
 constant_attribute: dict[type, Callable[[Any, str], Any]] = {}
 
+_reading_at_once: set[int] = set()
+
+
+def reads_at_once(*fns: Any) -> None:
+    """Declare callables that run through an iterator, if it is all that they get, and keep it not."""
+    _reading_at_once.update(map(id, fns))
+
+
+def is_read_at_once(call: Any) -> bool:
+    """Is such a callable called with one argument?"""
+    return id(call.primitive) in _reading_at_once and len(call.args) - len(call.keywords) == 1
+
+
 _constants: set[int] = set()
 
 

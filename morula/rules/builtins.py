@@ -10,6 +10,7 @@ Tests: tests/rules/test_builtins.py
 
 import bisect
 import builtins
+import math
 import operator
 import random
 import time
@@ -26,6 +27,7 @@ from morula.core.extend import (
     frule,
     non_differentiable,
     project_to,
+    reads_at_once,
     rrule,
     type_stable,
     unthunk,
@@ -427,6 +429,8 @@ def conjugate_rule(cls: type) -> Rule:
 for _type in (int, float, complex, Decimal):
     rrule(vars(_type)["conjugate"])(conjugate_rule(_type))
 del _type
+
+reads_at_once(sum, min, max, list, tuple, sorted, set, frozenset, math.fsum, math.prod)
 
 # -- constants -------------------------------------------------------------------------------------
 

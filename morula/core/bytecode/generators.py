@@ -15,7 +15,13 @@ from typing import Any
 from morula.core import errors, generators
 from morula.core.bytecode.lower import MAKERS, Lowering, derive, location, lowers
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, count_of_parameters
-from morula.core.primitives import UNDEFINED, build_tuple, own_keywords
+from morula.core.primitives import (
+    UNDEFINED,
+    build_list,
+    build_tuple,
+    list_append,
+    own_keywords,
+)
 
 _KIND = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _HEAD = 2  # the number of the yield and its value stand before the variables in a frame
@@ -138,17 +144,62 @@ class _Steps(Lowering):
         frame = self.append(build_tuple, generators.FINISHED, value)
         self.block.branches.append(Branch(None, (frame,)))
 
+    def receive(self, signal: Operand) -> Operand:
+        """What was sent."""
+        return self.call(generators.received, signal)
+
+
+def collected(code: CodeType, namespace: dict[str, Any]) -> CodeType:
+    """Code that gives a list of all that a generator expression yields."""
+    key = id(code), id(namespace)
+    found = _collected.get(key)
+    if found is None:
+        found = _collected[key] = (code, derive(code, namespace, _Collected, _LIKE_ONE))
+    return found[1]
+
+
+_collected: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
+_LIKE_ONE = (lambda iterator: None).__code__
+
+
+class _Collected(Lowering):
+    """The body of a generator expression as a function that gives a list."""
+
+    signal = Const(None)
+
+    def entry(self) -> None:
+        """The list that is filled comes first."""
+        super().entry()
+        self.items = self.ir.var("items")
+        self.ir.entry.calls.append(Call(self.items, Const(build_list), ()))
+
+    def handler_at(self, offset: int) -> None:
+        """There is but the handler that a generator has for a StopIteration of its body."""
+
+    def suspend(self, value: Operand) -> None:
+        """Put an item into the list."""
+        self.append(list_append, self.items, value)
+
+    def receive(self, signal: Operand) -> Operand:
+        """Nobody sends anything."""
+        return signal
+
+    def returns(self, value: Operand) -> None:
+        """Give the list."""
+        super().returns(self.items)
+
 
 @lowers("yield")
 def _(b: Lowering, arg: Any) -> None:
-    assert isinstance(b, _Steps)
+    assert isinstance(b, _Steps | _Collected)
     b.suspend(b.pop())
     b.push(b.signal)
 
 
 @lowers("receive")
 def _(b: Lowering, arg: Any) -> None:
-    b.push(b.call(generators.received, b.pop()))
+    assert isinstance(b, _Steps | _Collected)
+    b.push(b.receive(b.pop()))
 
 
 @lowers("delegated_iterator")
