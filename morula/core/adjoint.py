@@ -487,6 +487,8 @@ class Adjoint:
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
                     sums.append(call)
+                elif (item := item_put_in(call, makers)) is not None:
+                    passed.setdefault(call.out, []).append((item, None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
                     tests[call.out] = call.args[0]
             for branch in block.branches:
@@ -822,6 +824,16 @@ def uses_adjoints(function: Callable[..., Any]) -> bool:
 def is_code(x: Any) -> bool:
     """Is a constant of a code object a code object?"""
     return isinstance(x, CodeType)
+
+
+def item_put_in(call: Call, makers: dict[Var, Call]) -> Operand | None:
+    """What `items[i]` is, if the tuple was put together here and not yet taken apart."""
+    if call.primitive is not operator.getitem or type(call.args[1]) is not Const:
+        return None
+    made, i = makers.get(call.args[0]), call.args[1].value  # type: ignore[arg-type]
+    if made is None or made.primitive is not build_tuple or type(i) is not int:
+        return None
+    return made.args[i] if -len(made.args) <= i < len(made.args) else None
 
 
 def checked_rule(rule: Rule) -> Callable[..., Any]:

@@ -46,6 +46,7 @@ from morula.core.cotangents import (
     project_to,
     projector,
     scale,
+    settled,
     unthunk,
 )
 from morula.core.errors import (
@@ -121,6 +122,7 @@ from morula.core.traits import (
     memory_of,
     new_containers,
     no_tangent,
+    of_marked,
     on_entry,
     only_reads,
     part_of,
@@ -247,6 +249,7 @@ __all__ = [
     "no_rule",
     "no_tangent",
     "non_differentiable",
+    "of_marked",
     "on_entry",
     "only_reads",
     "opaque",
@@ -277,6 +280,7 @@ __all__ = [
     "sample_of",
     "scalar_rule",
     "scale",
+    "settled",
     "space_problem",
     "spread_varied",
     "stands_in",

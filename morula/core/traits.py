@@ -277,6 +277,19 @@ def marks(fn: Any) -> bool:
     return id(fn) in _marking
 
 
+_of_marked: dict[int, Any] = {}
+
+
+def of_marked(fn: Any, instead: Any) -> None:
+    """Declare what is called in the place of `fn` where arguments may know more than their type."""
+    _of_marked[id(fn)] = instead
+
+
+def instead_if_marked(fn: Any) -> Any:
+    """What to call in the place of a function there; None: the function itself."""
+    return _of_marked.get(id(fn))
+
+
 _cheap: set[int] = set()
 
 
