@@ -79,7 +79,6 @@ from morula.core.specialise import (
     is_ours,
     may_run_twice,
 )
-from morula.core.sums import add_in_place
 from morula.core.traits import (
     Known,
     coarse_detail,
@@ -121,6 +120,7 @@ class Adjoint:
         self.types: dict[Var, Value] = {}
         self.results: dict[int, Value] = {}  # of the reverse passes of callees
         self.maybe_zero: set[Operand] = set()  # cotangents from outside
+        self.prepared: set[Any] | None = None  # what carries a derivative, if a preparation says it
 
     def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
         """Write the adjoint for these parameters, or items of parameters.
@@ -134,15 +134,20 @@ class Adjoint:
         self.arrays_change = s.writes_in_place or any(map(self.may_change_arrays, s.ir.calls()))
         share(s.ir, lambda block, call: None, self.gives_the_same)
         may_begin_anew = all(may_run_twice(s, c) for c in s.ir.calls())
-        prepared = [found for p in PREPARATIONS if (found := p(self)) is not None]
+        for prepare in PREPARATIONS:
+            found = prepare(self)
+            self.prepared = self.prepared if found is None else found
         if s.writes_in_place:
-            found = None if prepared else write_preparation[0](self)
+            found = None if self.prepared is not None else write_preparation[0](self)
             if found is None:
                 raise NotSpecialised("a value that goes by value is changed in place")
-            prepared = [found]
-        if not prepared and self.may_change_leaves():
+            self.prepared = found
+        if self.prepared is not None:
+            self.varied = self.prepared
+        elif self.may_change_leaves():
             raise NotSpecialised("an argument may be changed in place")
-        self.varied = prepared[0] if prepared else varied_variables(s, leaves)
+        else:
+            self.varied = varied_variables(s, leaves)
         self.reversal = r = Reversal(checked("preparation", s.ir), self.plan, list(leaves))
         r.build()
         if r.exit not in r.primal:
@@ -488,7 +493,7 @@ class Adjoint:
                     doubtful.add(call.out)
                 elif call.primitive is accumulate:
                     sums.append(call)
-                elif (item := packed_item(call, makers)) is not None:
+                elif (item := item_put_in(call, makers)) is not None:
                     passed.setdefault(call.out, []).append((item, None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
                     tests[call.out] = call.args[0]
@@ -567,7 +572,6 @@ class Adjoint:
             changed |= remove_empty_control(self.ir, self.reversal)
             merge_blocks(self.ir)
             changed |= self.fold_types()
-        add_in_place(self.ir, self.reversal.start)
 
     def drop_doubts(self) -> None:
         """What may be a structural zero has been said; it was said by calls of the identity.
@@ -779,16 +783,6 @@ GROWING = {
 DOUBTS = (maybe_zero, maybe_zero_of_parts)
 
 
-def packed_item(call: Call, makers: dict[Var, Call]) -> Operand | None:
-    """What a call takes out of a tuple that is put together here."""
-    if call.primitive is not operator.getitem or type(call.args[1]) is not Const:
-        return None
-    made, k = makers.get(call.args[0]), call.args[1].value  # type: ignore[arg-type]
-    if made is None or made.primitive is not build_tuple or type(k) is not int:
-        return None
-    return made.args[k]
-
-
 ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
 
 # Functions that may rewrite the primal of an Adjoint before it is differentiated. They return the
@@ -838,6 +832,16 @@ def uses_adjoints(function: Callable[..., Any]) -> bool:
 def is_code(x: Any) -> bool:
     """Is a constant of a code object a code object?"""
     return isinstance(x, CodeType)
+
+
+def item_put_in(call: Call, makers: dict[Var, Call]) -> Operand | None:
+    """What `items[i]` is, if the tuple was put together here and not yet taken apart."""
+    if call.primitive is not operator.getitem or type(call.args[1]) is not Const:
+        return None
+    made, i = makers.get(call.args[0]), call.args[1].value  # type: ignore[arg-type]
+    if made is None or made.primitive is not build_tuple or type(i) is not int:
+        return None
+    return made.args[i] if -len(made.args) <= i < len(made.args) else None
 
 
 def checked_rule(rule: Rule) -> Callable[..., Any]:

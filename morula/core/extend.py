@@ -14,7 +14,7 @@ from morula.core import (
     traits,
     watch,
 )
-from morula.core.activity import may_hold, may_mutate, spread_varied
+from morula.core.activity import may_hold, may_mutate, spread_varied, varied_variables
 from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
@@ -46,6 +46,7 @@ from morula.core.cotangents import (
     project_to,
     projector,
     scale,
+    settled,
     unthunk,
 )
 from morula.core.errors import (
@@ -92,7 +93,6 @@ from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
     Contents,
     Known,
-    adds_into,
     adjoint_object,
     changes_in_place,
     cheap,
@@ -123,6 +123,7 @@ from morula.core.traits import (
     memory_of,
     new_containers,
     no_tangent,
+    of_marked,
     on_entry,
     only_reads,
     part_of,
@@ -180,7 +181,6 @@ __all__ = [
     "ZeroTangent",
     "accumulate",
     "add",
-    "adds_into",
     "adds_plainly",
     "adjoint_if_any",
     "adjoint_object",
@@ -252,6 +252,7 @@ __all__ = [
     "no_rule",
     "no_tangent",
     "non_differentiable",
+    "of_marked",
     "on_entry",
     "only_reads",
     "opaque",
@@ -283,6 +284,7 @@ __all__ = [
     "sample_of",
     "scalar_rule",
     "scale",
+    "settled",
     "space_problem",
     "spread_varied",
     "stands_in",
@@ -293,6 +295,7 @@ __all__ = [
     "unit",
     "unsupported",
     "unthunk",
+    "varied_variables",
     "waits",
     "watch",
     "written_results",

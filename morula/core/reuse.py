@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from morula.core.ir import IR, Call, Const, Operand, Var, count_uses
-from morula.core.traits import Form, Known, forms_in_place, gives_new, is_written, marks, typed_zero
+from morula.core.traits import (
+    Form,
+    Known,
+    forms_in_place,
+    gives_new,
+    instead_if_marked,
+    is_written,
+    marks,
+    typed_zero,
+)
 
 
 def reuse_memory(
@@ -17,6 +26,9 @@ def reuse_memory(
 ) -> None:
     """Let calls overwrite operands that are new, large, like the result, and read nowhere else."""
     if any(marks(call.primitive) for call in ir.calls()):
+        for call in ir.calls():
+            if (instead := instead_if_marked(call.primitive)) is not None:
+                call.fn = Const(instead)
         return
     uses = count_uses(ir)
     for block in ir.blocks:

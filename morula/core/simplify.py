@@ -47,7 +47,7 @@ from morula.core.primitives import (
 )
 from morula.core.registry import registry
 from morula.core.ssa import prune_params
-from morula.core.traits import gives_new, is_written
+from morula.core.traits import gives_new, is_written, marks
 
 # Primitives without an effect: a call of one may be removed, or repeated.
 PURE = {
@@ -90,6 +90,7 @@ class Folding:
         self._readers: dict[Var, Block | None] | None = None
         self.notes: dict[str, Any] = {}  # of the folds, for others that follow
         self._uses: dict[Var, int] | None = None
+        self.readers = find_readers(ir) if any(marks(c.primitive) for c in ir.calls()) else None
         self._unbound: set[Operand] | None = None
 
     def types(self, x: Operand) -> type | None:
@@ -171,6 +172,22 @@ class Folding:
         """The call that defines x, if it is one of this primitive."""
         call = self.definitions.get(x) if type(x) is Var else None
         return call if call is not None and call.primitive is primitive else None
+
+
+def find_readers(ir: IR) -> dict[Var, list[Call | Var]]:
+    """What reads each variable: calls, and the parameters that it is passed to."""
+    readers: dict[Var, list[Call | Var]] = {}
+    for block in ir.blocks:
+        for call in block.calls:
+            for x in call.operands():
+                if type(x) is Var:
+                    readers.setdefault(x, []).append(call)
+        for branch in block.branches:
+            if branch.block is not None:
+                for p, a in zip(branch.block.params, branch.args, strict=True):
+                    if type(a) is Var:
+                        readers.setdefault(a, []).append(p)
+    return readers
 
 
 def _only_readers(ir: IR) -> dict[Var, Block | None]:

@@ -265,38 +265,6 @@ def forms_in_place(fn: Any) -> tuple[int | None, dict[int, Form]]:
     return _in_place_forms.get(id(fn), (None, {}))
 
 
-@dataclass(frozen=True)
-class Adding:
-    """How what a function gives is added to a sum in place.
-
-    `add(total, *args)` is `total + fn(*args)`, and may overwrite the total, which may be the
-    structural zero; `begin(x)` is x as a total that may be overwritten. If `made` is given, it makes
-    the first argument of `fn`, and `add` takes what that was made of.
-    """
-
-    add: Callable[..., Any]
-    begin: Callable[[Any], Any]
-    made: Callable[..., Any] | None = None
-
-
-_adding: dict[int, Adding] = {}
-
-
-def adds_into(
-    fn: Any,
-    add: Callable[..., Any],
-    begin: Callable[[Any], Any],
-    made: Callable[..., Any] | None = None,
-) -> None:
-    """Register how results of `fn` are added to a sum in place."""
-    _adding[id(fn)] = Adding(add, begin, made)
-
-
-def adding_into(fn: Any) -> Adding | None:
-    """How they are, if that was registered."""
-    return _adding.get(id(fn))
-
-
 _marking: set[int] = set()
 
 
@@ -308,6 +276,19 @@ def marks_results(*fns: Any) -> None:
 def marks(fn: Any) -> bool:
     """Is it one of these?"""
     return id(fn) in _marking
+
+
+_of_marked: dict[int, Any] = {}
+
+
+def of_marked(fn: Any, instead: Any) -> None:
+    """Declare what is called in the place of `fn` where arguments may know more than their type."""
+    _of_marked[id(fn)] = instead
+
+
+def instead_if_marked(fn: Any) -> Any:
+    """What to call in the place of a function there; None: the function itself."""
+    return _of_marked.get(id(fn))
 
 
 _cheap: set[int] = set()

@@ -4,13 +4,18 @@ Where all that a program does with such an array is known, it has a shadow, as l
 an array of the same shape, made beside it in the primal, that holds the cotangents of its entries in
 the adjoint. The meaning is that of rules/arrays/memory.py and inplace.py: what is read adds to the
 shadow, what is written takes the cotangent from there, and what was overwritten is put back. A view of
-a buffer has the same view of the shadow as its own.
+a buffer has the same view of the shadow as its own. Where an infinite slope may meet what is written
+and never read, an entry of a shadow that nothing has reached is -0.0, which no sum with 0.0 is.
+
+Arrays that a loop only reads, entry by entry, have shadows too: each reading costs the same, however
+long the array.
 Tests: tests/rules/test_buffers.py
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from typing import Any
 
@@ -18,6 +23,7 @@ import numpy as np
 
 from morula.core.extend import (
     NONE,
+    ZERO,
     Call,
     Const,
     Known,
@@ -25,21 +31,30 @@ from morula.core.extend import (
     Rule,
     Var,
     effects,
+    fresh_results,
     gives_new,
     is_constant,
     is_zero,
     known,
+    marks_results,
+    non_differentiable,
     part_of,
     possibilities,
+    prepares,
     prepares_writes,
     primitives,
     result_on_samples,
     spread_varied,
     transfers,
+    type_stable,
     typed_zero,
     unthunk,
+    varied_variables,
+    written_results,
 )
 from morula.rules.arrays.broadcasting import match, total
+from morula.rules.arrays.structural import Selected, mark
+from morula.rules.shadows import UnknownUseError
 
 MAKERS = (np.zeros, np.empty, np.ones, np.zeros_like, np.empty_like, np.ones_like)
 COPIES = (np.ndarray.copy, np.copy)
@@ -47,12 +62,17 @@ LOOKS = (
     len, primitives.actual_type, primitives.actual_attribute, primitives.actual_length,
     operator.is_, operator.is_not, np.shape, np.ndim, np.size,
 )  # fmt: skip
+# What a cotangent passes without being multiplied by a slope of its own, and multiplied by a number.
+LINEAR = (
+    operator.add, operator.sub, operator.neg, operator.pos, operator.getitem, operator.iadd,
+    operator.isub, np.add, np.subtract, np.negative, np.positive, *COPIES, *MAKERS,
+    np.ndarray.reshape, np.reshape, np.ravel, np.ndarray.ravel, np.transpose, np.ndarray.transpose,
+    primitives.build_tuple, max, min, float, operator.matmul, np.dot, np.ndarray.dot, np.sum,
+    np.ndarray.sum,
+)  # fmt: skip
+FACTORS = (operator.mul, operator.truediv)
 FLOAT = np.dtype(float).str
 REAL = (float, np.float64)
-
-
-class UnknownUseError(Exception):
-    """The program does with a buffer what is not known here."""
 
 
 @prepares_writes
@@ -63,6 +83,19 @@ def give_buffers_shadows(adjoint: Any) -> set[Any] | None:
     """
     try:
         return Buffers(adjoint).apply()
+    except UnknownUseError:
+        return None
+
+
+@prepares
+def give_readings_shadows(adjoint: Any) -> set[Any] | None:
+    """The same for arrays that loops read, in a program that writes to none."""
+    if adjoint.specialiser.writes_in_place:
+        return None
+    if adjoint.prepared is None and adjoint.may_change_leaves():
+        return None
+    try:
+        return Buffers(adjoint).apply_to_readings()
     except UnknownUseError:
         return None
 
@@ -84,6 +117,7 @@ class Buffers:
         self.results: set[Any] = set()
         self.varied: set[Any] = set()
         self.undone = True  # must what writes overwrite be put back?
+        self.marked = False  # does it matter which entries nothing has reached?
 
     # -- which arrays
 
@@ -145,6 +179,85 @@ class Buffers:
         value = self.s.value(x)
         return value is not None and all(k.type in (*REAL, int, bool) for k in possibilities(value))
 
+    # -- what is only read
+
+    def read_by_loops(self) -> dict[Any, list[Any]]:
+        """The arrays that loops read entry by entry, or part by part, and the calls that do."""
+        read: dict[Any, list[Any]] = {}
+        for block in self.ir.blocks:
+            again = reachable_from_ends(block)
+            if block not in again:
+                continue
+            for call in block.calls:
+                if call.primitive is not operator.getitem or call.keywords:
+                    continue
+                x = call.args[0]
+                if type(x) is not Var or x in self.members or x not in self.varied:
+                    continue
+                home = self.block_of.get(x) or self.owner[x][0]
+                if home not in again and self.kind(x) is not None and self.is_basic(*call.args):
+                    read.setdefault(x, []).append(call)
+        return read
+
+    def is_basic(self, x: Any, k: Any) -> bool:
+        """Is it an index that meets no entry twice?"""
+        try:
+            self.is_entry(x, k)
+        except UnknownUseError:
+            return False
+        return True
+
+    def follow_readings(self, read: dict[Any, list[Any]]) -> None:
+        """Readings add to the shadow of the array, which is a part of its cotangent."""
+        for x, calls in read.items():
+            marked = self.asks(x, set())
+            x̂ = self.ir.var(f"{x.name}̂")
+            shadow = Call(x̂, Const(shadow_rule(marked)), (x,))
+            if (made := self.definitions.get(x)) is not None:
+                block = self.block_of[x]
+                block.calls.insert(block.calls.index(made) + 1, shadow)
+            else:
+                self.owner[x][0].calls.insert(0, shadow)
+            self.pairs[x̂] = Pair(shadow.fn, (x,), (), ((0, x),), True)
+            for call in calls:
+                k = call.args[1]
+                rule = reading_of("entry" if self.is_entry(x, k) else "part", marked)
+                self.pair(call, rule, (x, x̂, k), (), always=False)
+
+    # -- which zeros matter
+
+    def writes_what_asks(self, call: Any) -> bool:
+        """May the slope of what is written to a buffer be infinite?"""
+        if not (is_write(call) and call.args[0] in self.members):
+            return False
+        v = call.args[-1]
+        if call.primitive in (operator.imul, operator.itruediv) and not self.is_factor(v):
+            return True
+        return self.asks(v, set())
+
+    def asks(self, x: Any, seen: set[Any]) -> bool:
+        """May a cotangent of x be multiplied by an infinite slope? What buffers hold is asked apart."""
+        if type(x) is not Var or x not in self.varied or x in seen:
+            return False
+        seen.add(x)
+        if x in self.owner:
+            block, i = self.owner[x]
+            return any(self.asks(b.args[i], seen) for _, b in self.entries[block])
+        call = self.definitions[x]
+        fn, args = call.primitive, call.args
+        if fn in FACTORS:
+            plain = self.is_factor(args[1]) or (fn is operator.mul and self.is_factor(args[0]))
+            return not plain or any(self.asks(a, seen) for a in args)
+        if fn is getattr:
+            return self.asks(args[0], seen)
+        return fn not in LINEAR or any(self.asks(a, seen) for a in args)
+
+    def is_factor(self, x: Any) -> bool:
+        """Is it a number that was given, which is taken to be finite?"""
+        if type(x) is not Var or x not in self.varied:
+            return True
+        return x in self.owner and self.owner[x][0] is self.ir.entry and not self.is_array(x)
+
     # -- the rewriting
 
     def apply(self) -> set[Any]:
@@ -154,6 +267,8 @@ class Buffers:
             raise UnknownUseError
         self.find_varied()
         self.undone = self.is_read_before_written()
+        self.marked = any(map(self.writes_what_asks, self.ir.calls()))
+        read = self.read_by_loops()
         for block in self.ir.blocks:
             for branch in block.branches:
                 if branch.block is None and any(a in self.members for a in branch.args):
@@ -162,13 +277,29 @@ class Buffers:
                 self.rewrite(block, call)
         for x in list(self.members):
             self.shadow(x)
+        self.follow_readings(read)
+        self.plan_pairs()
+        return self.varied
+
+    def apply_to_readings(self) -> set[Any] | None:
+        """The same for a program that writes to no array: it may read arrays in loops."""
+        varied = self.adjoint.prepared  # as they are if lists have shadows
+        self.varied |= varied_variables(self.s, self.adjoint.leaves) if varied is None else varied
+        read = self.read_by_loops()
+        if not read:
+            return None
+        self.follow_readings(read)
+        self.plan_pairs()
+        return self.varied
+
+    def plan_pairs(self) -> None:
+        """Tell the adjoint what has been planned."""
         self.adjoint.pairs.update(self.pairs)
         self.adjoint.rules.update(
             (id(p.forward.value), Rule(p.forward.value, p.forward.value))
             for p in self.pairs.values()
         )
         self.s.ir = self.ir
-        return self.varied
 
     def find_varied(self) -> None:
         """What carries a derivative by value: buffers do not, what is read from them does."""
@@ -242,7 +373,7 @@ class Buffers:
                 return
             if entry:
                 raise UnknownUseError
-            rule = set_rule("part to a buffer", self.undone)
+            rule = set_rule("part to a buffer", self.undone, self.marked)
             self.pair(call, rule, (x, self.shadow(x), k, v, self.shadow(v)), ())
             return
         unknown = entry and self.s.value(v) is None
@@ -253,7 +384,7 @@ class Buffers:
         else:
             kind = "entry" if entry else "part to a number"
         slots = [(3, v)] if v in self.varied else []
-        self.pair(call, set_rule(kind, self.undone), (x, self.shadow(x), k, v), slots)
+        self.pair(call, set_rule(kind, self.undone, self.marked), (x, self.shadow(x), k, v), slots)
 
     def is_there_already(self, x: Any, k: Any, v: Any) -> bool:
         """Is v the very part of x that it is assigned to, as in `x[k] += v`?"""
@@ -299,14 +430,16 @@ class Buffers:
         if v in self.members:
             self.pair(
                 call,
-                in_place_rule(call.primitive, "buffer", self.undone),
+                in_place_rule(call.primitive, "buffer", self.undone, self.marked),
                 (x, x̂, v, self.shadow(v)),
                 (),
             )
             return
         slots = [(2, v)] if v in self.varied else []
         kind = ("array" if self.is_array(v) else "number") if slots else "constant"
-        self.pair(call, in_place_rule(call.primitive, kind, self.undone), (x, x̂, v), slots)
+        self.pair(
+            call, in_place_rule(call.primitive, kind, self.undone, self.marked), (x, x̂, v), slots
+        )
 
     def rewrite_reading(self, call: Any) -> None:
         """What is computed from buffers has the rule that it has, whose cotangents go to shadows."""
@@ -316,7 +449,8 @@ class Buffers:
             x, k = call.args
             if not self.is_entry(x, k):
                 raise UnknownUseError
-            self.pair(call, read_entry, (x, self.shadow(x), k), (), always=False)
+            rule = reading_of("entry", self.marked)
+            self.pair(call, rule, (x, self.shadow(x), k), (), always=False)
             return
         made = possibilities(self.s.value(call.out) or Known(object))
         numbers = all(typed_zero(k.type) is not None for k in made)
@@ -331,7 +465,7 @@ class Buffers:
         if self.adjoint.needs_projection(rule, call, active):
             raise UnknownUseError
         places = tuple([i for i, x in enumerate(call.args) if x in self.members])
-        reader = reading_rule(rule.function, len(call.args), places)
+        reader = reading_rule(rule.function, len(call.args), places, self.marked)
         self.adjoint.rules[id(rule.function)] = rule
         shadows = [self.shadow(call.args[i]) for i in places]
         self.pair(call, reader, (*call.args, *shadows), active, always=False)
@@ -362,10 +496,11 @@ class Buffers:
                 self.is_entry(call.args[0], call.args[1])
             found = self.insert_after(call, call.primitive, self.shadow(call.args[0]), call.args[1])
         elif call.primitive in MAKERS:
-            found = self.insert_after(call, np.zeros_like, x)
+            found = self.insert_after(call, unreached_like if self.marked else np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
-            found = self.insert_after(call, np.zeros_like, x)
-            self.pairs[found] = Pair(Const(new_shadow), (x,), (), ((0, x),), True)
+            rule = shadow_rule(self.marked)
+            found = self.insert_after(call, rule, x)
+            self.pairs[found] = Pair(Const(rule), (x,), (), ((0, x),), True)
         else:
             raise UnknownUseError
         self.shadows[x] = found
@@ -449,25 +584,79 @@ def _(s: Any, call: Any, args: Any) -> Any:
 # -- what runs
 
 
-def new_shadow(x):
-    """The shadow of a new array; what it holds in the end is the cotangent of the array."""
-    x̂ = np.zeros_like(x)
+def zeros_for(x: np.ndarray) -> np.ndarray:
+    """A shadow of zeros."""
+    return np.zeros(x.shape)
 
+
+def unreached_like(x: np.ndarray) -> np.ndarray:
+    """A shadow that nothing has reached yet."""
+    return np.full(x.shape, -0.0)
+
+
+def reached(x̂: Any) -> Any:
+    """Which entries of a shadow something has reached."""
+    return (x̂ != 0) | ~np.signbit(x̂)
+
+
+def cotangent_in(x̂: np.ndarray) -> np.ndarray:
+    """What a shadow holds, marked as structurally zero where nothing has reached it."""
+    if np.count_nonzero(x̂) == x̂.size:
+        return x̂.copy()
+    where = reached(x̂)
+    return x̂ + 0.0 if where.all() else mark(x̂ + 0.0, where)
+
+
+def sum_if_reached(v̄: Any) -> Any:
+    """The sum of what a shadow held; the structural zero if nothing has reached it."""
+    return total(v̄)
+
+
+written_results(zeros_for, unreached_like)
+fresh_results(zeros_for, unreached_like)
+marks_results(cotangent_in)
+non_differentiable(zeros_for, unreached_like)
+type_stable(cotangent_in)
+
+
+@transfers(zeros_for, unreached_like, cotangent_in)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return args[0]
+
+
+@functools.cache
+def shadow_rule(marked):
+    """The shadow of a new array, or of one that is read; what it holds in the end is a cotangent."""
+    source = f"""
+def rule(x):
+    x̂ = {"unreached_like" if marked else "zeros_for"}(x)
     def new_shadow_pullback(ȳ):
-        return (x̂,)
-
+        return ({"cotangent_in(x̂)" if marked else "x̂"},)
     return x̂, new_shadow_pullback
+"""
+    return made(source)
 
 
-def read_entry(x, x̂, k):
-    """`x[k]`, one entry."""
-
-    def read_entry_pullback(ȳ):
-        x̂[k] += ȳ
+@functools.cache
+def reading_of(kind, marked):
+    """The rule of `x[k]`, an entry or a part; in a sum with 0.0 a cotangent is not -0.0."""
+    add = {
+        ("entry", False): "x̂[k] += ȳ",
+        ("entry", True): "x̂[k] += ȳ + 0.0",
+        ("part", False): "add_to(x̂[k], ȳ)",
+        ("part", True): "add_reaching(x̂[k], ȳ)",
+    }[kind, marked]
+    source = f"""
+def rule(x, x̂, k):
+    def reading_pullback(ȳ):
+        {add}
         return ()
+    return x[k], reading_pullback
+"""
+    return made(source)
 
-    return x[k], read_entry_pullback
 
+UNREACHED = "v̄ == 0.0 and copysign(1.0, v̄) < 0.0"
 
 # What `x[k] = v` does for v, by the kind of x[k] and of v: what is kept, and the cotangents in the end.
 SETTERS = {
@@ -487,10 +676,36 @@ SETTERS = {
 }
 
 
+# The same where it matters which entries nothing has reached.
+MARKED_SETTERS = {
+    "entry": ("", "v̄ = x̂[k]", f"return NONE, NONE, NONE, ZERO if {UNREACHED} else v̄"),
+    "entry to an array": (
+        "shape = np.shape(v)",
+        "v̄ = x̂[k]",
+        f"return NONE, NONE, NONE, ZERO if {UNREACHED} else np.full(shape, v̄) if shape else v̄",
+    ),
+    "part": (
+        "shape = v.shape",
+        "v̄ = cotangent_in(x̂[k])",
+        "return NONE, NONE, NONE, match(v̄, shape)",
+    ),
+    "part to a number": (
+        "",
+        "v̄ = sum_if_reached(cotangent_in(x̂[k]))",
+        "return NONE, NONE, NONE, v̄",
+    ),
+    "part to a buffer": (
+        "",
+        "v̄ = cotangent_in(x̂[k])",
+        "add_reaching(v̂, match(v̄, v̂.shape)); return ()",
+    ),
+}
+
+
 @functools.cache
-def set_rule(kind, undone):
+def set_rule(kind, undone, marked):
     """The rule of `x[k] = v`; what was there is put back, if it is needed again."""
-    kept, taken, given = SETTERS[kind]
+    kept, taken, given = (MARKED_SETTERS if marked else SETTERS)[kind]
     old = "x[k]" if kind.startswith("entry") else "x[k].copy()"
     source = f"""
 def rule(x, x̂, k, v{", v̂" if kind == "part to a buffer" else ""}):
@@ -500,7 +715,7 @@ def rule(x, x̂, k, v{", v̂" if kind == "part to a buffer" else ""}):
     def set_pullback(ȳ):
         {"x[k] = old" if undone else ""}
         {taken}
-        x̂[k] = 0.0
+        x̂[k] = {-0.0 if marked else 0.0}
         {given}
     return None, set_pullback
 """
@@ -510,7 +725,10 @@ def rule(x, x̂, k, v{", v̂" if kind == "part to a buffer" else ""}):
 def made(source: str, **names: Any) -> Any:
     """The rule in a source text."""
     scope: dict[str, Any] = {
-        "NONE": NONE, "np": np, "match": match, "total": total, "add_to": add_to, "write": write,
+        "NONE": NONE, "ZERO": ZERO, "np": np, "match": match, "total": total, "add_to": add_to,
+        "add_reaching": add_reaching, "cotangent_in": cotangent_in, "copysign": math.copysign,
+        "sum_if_reached": sum_if_reached, "zeros_for": zeros_for, "unreached_like": unreached_like,
+        "multiply_reached": multiply_reached, "divide_reached": divide_reached, "write": write,
         "imul": operator.imul, "itruediv": operator.itruediv, "__name__": __name__, **names,
     }  # fmt: skip
     exec(source, scope)
@@ -524,15 +742,44 @@ def add_to(x̂: np.ndarray, c: Any) -> None:
         np.add(x̂, c, x̂)
 
 
-effects(add_to)
+def add_reaching(x̂: np.ndarray, c: Any) -> None:
+    """The same where it matters what is reached: structural zeros reach nothing."""
+    if type(c) is not np.ndarray:
+        c = unthunk(c)
+        if is_zero(c):
+            return
+        if type(c) is Selected and c._where is not None:
+            np.add(x̂, c.view(np.ndarray) + 0.0, x̂, where=c._where)
+            return
+    np.add(x̂, c, x̂)
+    if np.count_nonzero(x̂) != x̂.size:
+        np.add(x̂, 0.0, x̂)
+
+
+def multiply_reached(x̂: np.ndarray, v: Any) -> None:
+    """`x̂ *= v` where something has reached x̂."""
+    where = True if np.count_nonzero(x̂) == x̂.size else reached(x̂)
+    np.multiply(x̂, v, x̂, where=where)
+    np.add(x̂, 0.0, x̂, where=where)
+
+
+def divide_reached(x̂: np.ndarray, v: Any) -> None:
+    """`x̂ /= v` where something has reached x̂."""
+    where = True if np.count_nonzero(x̂) == x̂.size else reached(x̂)
+    np.divide(x̂, v, x̂, where=where)
+    np.add(x̂, 0.0, x̂, where=where)
+
+
+effects(add_to, add_reaching, multiply_reached, divide_reached)
 
 
 @functools.cache
-def reading_rule(rule, n, places):
+def reading_rule(rule, n, places, marked):
     """The rule of a function that reads buffers at these places among its n arguments."""
     args = ", ".join([f"a{i}" for i in range(n)])
     shadows = ", ".join([f"s{i}" for i in places])
-    gifts = "; ".join([f"add_to(s{i}, bars[{i}])" for i in places])
+    add = "add_reaching" if marked else "add_to"
+    gifts = "; ".join([f"{add}(s{i}, bars[{i}])" for i in places])
     bars = ", ".join(["NONE" if i in places else f"bars[{i}]" for i in range(n)])
     source = f"""
 def rule({args}, {shadows}):
@@ -560,6 +807,12 @@ IN_PLACE = {
     operator.imul: ("x̂ * old", "write(imul, x̂, v)"),
     operator.itruediv: ("x̂ * old / (-v * v)", "write(itruediv, x̂, v)"),
 }
+MARKED_IN_PLACE = {
+    operator.iadd: ("cotangent_in(x̂)", ""),
+    operator.isub: ("-cotangent_in(x̂)", ""),
+    operator.imul: ("cotangent_in(x̂) * old", "multiply_reached(x̂, v)"),
+    operator.itruediv: ("cotangent_in(x̂) * old / (-v * v)", "divide_reached(x̂, v)"),
+}
 TO_OPERAND = {
     "number": "return NONE, NONE, total(v̄)",
     "array": "return NONE, NONE, match(v̄, v.shape)",
@@ -569,9 +822,12 @@ TO_OPERAND = {
 
 
 @functools.cache
-def in_place_rule(op, kind, undone):
+def in_place_rule(op, kind, undone, marked):
     """The rule of `x op= v`, where v is a number, an array, a constant or a buffer."""
-    of_operand, on = IN_PLACE[op]
+    of_operand, on = (MARKED_IN_PLACE if marked else IN_PLACE)[op]
+    give = TO_OPERAND[kind]
+    if marked:
+        give = give.replace("total", "sum_if_reached").replace("add_to", "add_reaching")
     first = "" if kind == "constant" else f"v̄ = {of_operand}"
     source = f"""
 def rule(x, x̂, v{", v̂" if kind == "buffer" else ""}):
@@ -581,7 +837,7 @@ def rule(x, x̂, v{", v̂" if kind == "buffer" else ""}):
         {"x[...] = old" if undone else ""}
         {first}
         {on}
-        {TO_OPERAND[kind]}
+        {give}
     return x, in_place_pullback
 """
     return made(source, op=op)

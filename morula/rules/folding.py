@@ -13,30 +13,33 @@ import numpy as np
 
 from morula.core.extend import (
     accumulate,
-    adds_into,
     cheap,
     field_of,
     folds,
     fresh_results,
+    gradient_for,
     in_place_forms,
     partial_functions,
     primitives,
     result_on_samples,
+    settled,
     transfers,
     type_stable,
     written_results,
 )
-from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
-from morula.rules.arrays.elementwise import infinite_less, share_of
-from morula.rules.arrays.indexing import marked_like, own_copy, scatter
+from morula.rules.arrays.broadcasting import collapse, match, restore, spread, total, unbroadcast
+from morula.rules.arrays.elementwise import array_part, infinite_less, marked_part, share_of
+from morula.rules.arrays.indexing import marked_like, scatter, scattered
 from morula.rules.arrays.reductions import (
     add_shared,
     attaining,
     attains,
+    marked_shared,
+    on_diagonal,
     plus_shared,
     shared,
 )
-from morula.rules.arrays.structural import Selected, masked, selected
+from morula.rules.arrays.structural import Selected, masked, selected, unmarked
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
 from morula.rules.containers import bars_of
 
@@ -172,10 +175,11 @@ def _type_of(value: Any) -> Any:
     return type(value.value) if hasattr(value, "value") else getattr(value, "type", None)
 
 
-def add_at(total: Any, c: Any, index: Any) -> Any:
+def add_at(x̄: Any, c: Any, index: Any) -> Any:
     """`c` added to the entries of a fresh array that a plain index meets, in place."""
-    total[index] += c
-    return total
+    x̄ = unmarked(x̄)
+    x̄[index] += c
+    return x̄
 
 
 def fresh_zeros(shape: Any) -> Any:
@@ -189,12 +193,79 @@ def set_at(zeros: Any, c: Any, index: Any) -> Any:
     return zeros if type(c) is not Selected else marked_like(zeros, c, index)
 
 
-def add_set(total: Any, shape: Any, c: Any, index: Any) -> Any:
-    """`total + set_at(fresh_zeros(shape), c, index)`, in the memory of the total where that can be."""
-    if type(total) is type(c) is np.ndarray and total.dtype == c.dtype:
-        total[index] += c
-        return total
-    return accumulate(total, set_at(np.zeros(shape), c, index))
+# What hands the zeros of a cotangent on, and what does not ask about them.
+HANDING_ON = {
+    id(f)
+    for f in (
+        primitives.build_tuple, accumulate, settled, primitives.sum_if_any, primitives.maybe_zero,
+        primitives.alias,
+        operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, np.add, np.subtract,
+        np.negative, np.ndarray.conj, np.ndarray.conjugate, np.conjugate, operator.getitem,
+        np.ndarray.reshape, np.reshape, np.transpose, np.ndarray.transpose, np.swapaxes,
+        np.ndarray.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.ravel, np.broadcast_to,
+        unbroadcast, match, spread, restore, total, collapse, np.ufunc.reduce, np.where, masked,
+        selected, scatter, scattered, array_part, marked_part, add_at, set_at, on_diagonal,
+    )
+}  # fmt: skip
+UNASKING = {
+    id(f)
+    for f in (
+        operator.is_, operator.is_not, operator.matmul, np.dot, np.ndarray.dot, np.outer,
+        gradient_for, np.matmul,
+    )
+}  # fmt: skip
+
+
+def is_finite(x: Any) -> bool:
+    """Is it a finite constant?"""
+    value = constant(x)
+    return value is not None and math.isfinite(value)
+
+
+def is_asked_for(f: Any, x̄: Any) -> bool:
+    """May it matter which zeros of a cotangent are structural: is it multiplied entry by entry?
+
+    A product with a finite number, and one that is a sum over many entries, does not ask.
+    """
+    if not f.in_adjoint or f.readers is None:
+        return True
+    seen = {x̄}
+    work = [x̄]
+    while work:
+        x = work.pop()
+        for reader in f.readers.get(x, ()):
+            if hasattr(reader, "primitive"):
+                if reader.primitive is None or not hands_on(reader, x):
+                    if id(reader.primitive) in UNASKING:
+                        continue
+                    return True
+                reader = reader.out
+            if reader not in seen:
+                seen.add(reader)
+                work.append(reader)
+    return False
+
+
+def hands_on(call: Any, x: Any) -> bool:
+    """Does a call with x as an operand neither ask for zeros nor end them?"""
+    if id(call.primitive) in HANDING_ON:
+        return True
+    if call.primitive in (operator.mul, operator.imul) and len(call.args) == 2:
+        return any(a is not x and is_finite(a) for a in call.args)
+    if call.primitive in (operator.truediv, operator.itruediv):
+        return call.args[0] is x and is_finite(call.args[1]) and constant(call.args[1]) != 0
+    return call.primitive is getattr and call.args[1].value in ("T", "shape", "dtype", "ndim")
+
+
+def _unmarked_forms(marking: Any, plain: Any) -> None:
+    @folds(marking)
+    def _(f: Any, call: Any) -> Any:
+        """What nobody asks about is not marked."""
+        numbers = (float, np.float64) if plain in (scattered, shared) else ()
+        if f.types(call.args[0]) not in (np.ndarray, *numbers) or is_asked_for(f, call.out):
+            return None
+        unmarked = f.same_call(call, plain, *call.args)
+        return (plain is scattered and into_zeros(f, unmarked)) or [unmarked]
 
 
 @folds(bars_of)
@@ -204,8 +275,8 @@ def _(f: Any, call: Any) -> Any:
     return None if made is None or len(made.args) != constant(call.args[1]) else made.out
 
 
-@folds(scatter)
-def _(f: Any, call: Any) -> Any:
+@folds(scattered)
+def into_zeros(f: Any, call: Any) -> Any:
     """Into zeros of known shape, by a plain index."""
     ȳ, index, shape, dtype = call.args
     known = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
@@ -257,7 +328,7 @@ def _(f: Any, call: Any) -> Any:
         if (scalar := spread_from(f, x, y)) is not None:
             return [f.same_call(call, operator.add, y, scalar)]
     if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
-        found = unmarked(f, call, a, b) or with_factor(f, call, a, b) or in_place(f, call, a, b)
+        found = unmarked_sum(f, call, a, b) or with_factor(f, call, a, b) or in_place(f, call, a, b)
         if found is not None:
             return found
     if alike(f, a, b):
@@ -359,7 +430,7 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
-def unmarked(f: Any, call: Any, a: Any, b: Any) -> Any:
+def unmarked_sum(f: Any, call: Any, a: Any, b: Any) -> Any:
     """In a sum with a full array it does not matter that entries are structurally zero."""
     for x, y in ((a, b), (b, a)):
         part = f.definition(y, selected) or f.definition(y, masked)
@@ -450,13 +521,31 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return y if getattr(y, "type", None) is np.ndarray else None
 
 
+_unmarked_forms(scatter, scattered)
+_unmarked_forms(marked_part, array_part)
+_unmarked_forms(marked_shared, shared)
+_unmarked_forms(selected, masked)
+
+
+@transfers(scatter)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return result_on_samples(scattered, args)
+
+
+@transfers(marked_part)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """An array like what is shared out, if it is one."""
+    ȳ = args[0]
+    return ȳ if getattr(ȳ, "type", None) is np.ndarray and ȳ.detail[1] else None
+
+
 @transfers(selected, masked)
 def _(s: Any, call: Any, args: Any) -> Any:
     """What is marked as selected is an array all the same."""
     return args[0] if getattr(args[0], "type", None) is np.ndarray else None
 
 
-@transfers(shared)
+@transfers(shared, marked_shared)
 def _(s: Any, call: Any, args: Any) -> Any:
     """An array like that of which the extreme is taken."""
     a = args[1]
@@ -499,16 +588,15 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 
 type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
-type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scatter, infinite_less, share_of)
+type_stable(np.ufunc.reduce, np.dot, np.ndarray.dot, np.where, scattered, infinite_less, share_of)
 type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
-adds_into(set_at, add_set, own_copy, made=fresh_zeros)
 in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
-written_results(fresh_zeros, set_at, add_set, add_at, add_shared, operator.iadd)
+written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd)
 type_stable(fresh_zeros)
 fresh_results(
-    scatter, add_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
+    scatter, scattered, add_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
     np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,

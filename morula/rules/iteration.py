@@ -40,6 +40,7 @@ from morula.core.extend import (
 from morula.rules.arrays.flat import give_place
 from morula.rules.arrays.inplace import follow_item
 from morula.rules.arrays.memory import reading
+from morula.rules.arrays.structural import selected
 from morula.rules.calls import MISSING, Back, entry, lookup, serves
 from morula.rules.containers import give_at
 from morula.rules.dicts import Key
@@ -574,7 +575,9 @@ def stacked(iterator: Any, xs: Any) -> Any:
     rows = [bars.get(i, ZERO) for i in range(len(xs))]
     bars.clear()
     shape = np.shape(xs)[1:]
-    return np.stack([np.zeros(shape) if is_zero(row) else unthunk(row) for row in rows])
+    whole = np.stack([np.zeros(shape) if is_zero(row) else unthunk(row) for row in rows])
+    reached = np.array([not is_zero(row) for row in rows]).reshape((-1, *[1] * len(shape)))
+    return selected(whole, reached)
 
 
 # -- the next item ---------------------------------------------------------------------------------

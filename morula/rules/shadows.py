@@ -62,7 +62,7 @@ LOOKS = (
 
 
 class UnknownUseError(Exception):
-    """The program does with a list what is not known here."""
+    """The program does with a list, or with an array, what is not known here."""
 
 
 @prepares

@@ -1,5 +1,6 @@
 """Generator expressions that are read at once: as lists in programs, lazily elsewhere."""
 
+import itertools
 import math
 
 import numpy as np
@@ -16,7 +17,7 @@ PROGRAMS = {
     "sum": lambda xs: sum(x * x for x in xs),
     "sum with a condition": lambda xs: sum(x * x for x in xs if x > 1) * xs[0],
     "two loops": lambda xs: sum(x * y for x in xs for y in xs if x < y),
-    "list": lambda xs: list(x * x for x in xs)[1],  # noqa: C400
+    "list": lambda xs: list(x * x for x in xs)[1],
     "tuple": lambda xs: tuple(x * xs[0] for x in xs)[2],
     "max": lambda xs: max(x * (3 - x) for x in xs),
     "min": lambda xs: min(x * (3 - x) for x in xs),
@@ -24,7 +25,7 @@ PROGRAMS = {
     "fsum": lambda xs: math.fsum(x * x for x in xs),
     "prod": lambda xs: math.prod(x + 1 for x in xs),
     "nested": lambda xs: sum(sum(x * y for y in xs) for x in xs),
-    "zip": lambda xs: sum(a * b for a, b in zip(xs, xs[1:], strict=False)),
+    "zip": lambda xs: sum(a * b for a, b in itertools.pairwise(xs)),
     "enumerate": lambda xs: sum(x**i for i, x in enumerate(xs)),
     "a captured variable": lambda xs: (lambda w: sum(w * x for x in xs))(xs[0] * 2),
     "walrus": lambda xs: sum(y * y for x in xs if (y := x * 2) > 1),

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import code_adjoint, grad, gradient, hessian, jacobian, pullback
 from morula.core import compiled
 from morula.core.compiled import Program
+from morula.testing import check_gradient
 from tests.mutation import check_mutation
 
 X = np.array([0.7, -1.3, 1.9, 0.4])
@@ -234,3 +235,146 @@ def test_an_error_of_the_plain_call():
 
     with pytest.raises(IndexError, match="index 3 is out of bounds"):
         gradient(f, X)
+
+
+def one_entry(x):
+    y = np.zeros(3)
+    for i in range(3):
+        y[i] = np.sqrt(x[i])
+    return y[1] + 2.0 * y[2]
+
+
+def one_entry_of_numpy(x):
+    y = np.empty(3)
+    for i in range(3):
+        y[i] = np.sqrt(x[i : i + 1]).sum()
+    return y[1] + 2.0 * y[2]
+
+
+def through_others(x):
+    y, z = np.zeros(3), np.zeros((2, 3))
+    for i in range(3):
+        y[i] = np.sqrt(x[i])
+        z[1, i] = 0.5 * y[i] - 1.0
+    return 2.0 * z[1, 1] + 4.0 * z[1, 2]
+
+
+def parts(x):
+    y = np.zeros((2, 3))
+    y[0] = np.sqrt(x)
+    return y[0, 1] + 2.0 * y[0, 2]
+
+
+def parts_of_parts(x):
+    y, z = np.zeros((2, 3)), np.zeros(3)
+    y[1] = np.sqrt(x)
+    z[:] = y[1]
+    return (z[1:] * np.array([1.0, 2.0])).sum()
+
+
+def a_number_for_a_part(x):
+    y = np.zeros((3, 2))
+    for i in range(3):
+        y[i] = np.sqrt(x[i])
+    return y[1, 0] + 2.0 * y[2, 1]
+
+
+def in_place(x):
+    y = np.zeros(3)
+    y += np.sqrt(x)
+    y -= 2.0 * np.sqrt(x)
+    y *= -2.0 * np.ones(3)
+    y /= 2.0
+    return y[1] + 2.0 * y[2]
+
+
+def overwritten(x):
+    y = np.zeros(3)
+    for i in range(3):
+        y[i] = np.sqrt(x[i])
+    y[0] = 1.0
+    return (y * np.array([1.0, 1.0, 2.0])).sum()
+
+
+def read_in_a_loop(x):
+    y = np.sqrt(x)
+    s = 0.0
+    for i in range(1, 3):
+        s = s + i * y[i]
+    return s
+
+
+def rows_read_in_a_loop(x):
+    y = np.sqrt(np.stack([x, x]))
+    s = 0.0
+    for i in range(2):
+        row = y[i]
+        s = s + (row[1] + 2.0 * row[2]) / 2
+    return s
+
+
+NEVER_READ = [
+    one_entry, one_entry_of_numpy, through_others, parts, parts_of_parts, a_number_for_a_part,
+    in_place, overwritten, read_in_a_loop, rows_read_in_a_loop,
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("f", NEVER_READ)
+def test_what_is_written_and_never_read_is_structurally_zero(f):
+    x = np.array([0.0, 4.0, 9.0])
+    expected = [0.0, 0.25, 1 / 3]
+    for _ in range(2):
+        np.testing.assert_allclose(grad(f)(x), expected)
+    _, back = pullback(f, x)
+    np.testing.assert_allclose(back(1.0)[0], expected)
+    np.testing.assert_allclose(back(1.0)[0], expected)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_zero_that_was_computed_is_not_structural(sign):
+    def f(x):
+        y = np.zeros(3)
+        y[:] = np.sqrt(x)
+        s = 0.0
+        for i in range(3):
+            s = s + sign * y[i] ** 2
+        return s
+
+    found = grad(f)(np.array([0.0, 4.0, 9.0]))
+    assert np.isnan(found[0])
+    assert np.allclose(found[1:], sign)
+    assert not np.signbit(grad(lambda x: read_in_a_loop(x))(np.ones(3)))[0]
+
+
+def sum_of_readings(x, A, n):
+    y = np.exp(x)
+    s = 0.0
+    for _ in range(n):
+        for i in range(len(x)):
+            row = A[i]
+            s = s + y[i] * y[i - 1] * x[i] + row[0] * row @ x
+            for j in range(2):
+                s = s + A[i, j] * A[j, i] * y[j]
+    return s + y.sum() + (A * A).sum()
+
+
+def test_arrays_that_loops_read():
+    x, A = np.array([0.3, -0.2, 0.5]), np.arange(9.0).reshape(3, 3) / 7
+    check_gradient(lambda x, A: sum_of_readings(x, A, 2), x, A)
+    for g, h in zip(gradient(sum_of_readings, x, A, 2), pullback(sum_of_readings, x, A, 2)[1](1.0)):  # noqa: B905
+        np.testing.assert_allclose(g, h)
+    first, second = grad(sum_of_readings, (0, 1))(x, A, 2), grad(sum_of_readings, (0, 1))(x, A, 2)
+    assert all(map(np.array_equal, first, second))
+    assert not np.shares_memory(first[0], second[0])
+    np.testing.assert_allclose(
+        hessian(lambda x: sum_of_readings(x, A, 2), x),
+        jacobian(grad(lambda x: sum_of_readings(x, A, 2)), x, mode="reverse")[0],
+    )
+
+
+def test_a_reading_costs_the_same_in_a_long_array():
+    text = str(code_adjoint(read_in_a_loop, X))
+    assert "zeros_for" in text or "unreached_like" in text
+    assert "scatter" not in text

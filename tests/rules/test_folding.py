@@ -7,14 +7,14 @@ import operator
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import code_adjoint, gradient
 from morula.core.bytecode.lower import lower
 from morula.core.ir import Const
 from morula.core.simplify import simplify
 from morula.core.traits import describe
 from morula.core.values import known
 from morula.rules.arrays.broadcasting import restore, spread, unbroadcast
-from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.indexing import scattered
 from morula.rules.arrays.reductions import attains
 from morula.rules.arrays.reductions import shared as share
 from morula.rules.arrays.structural import masked, selected
@@ -163,12 +163,12 @@ ARRAY_FOLDS = [
     (lambda a, b: attains(a, a[0], 0, False, True), ["getitem", "attains"]),
     (lambda a, b: attains(a, 3.5, None, False, MASK), ["attains"]),
     (
-        lambda a, b: scatter(a[:, :2], (slice(None), slice(0, 2)), SHAPE, F8),
+        lambda a, b: scattered(a[:, :2], (slice(None), slice(0, 2)), SHAPE, F8),
         ["getitem", "fresh_zeros", "set_at"],
     ),
-    (lambda a, b: scatter(a[0], 1, SHAPE, F8), ["getitem", "fresh_zeros", "set_at"]),
-    (lambda a, b: scatter(a[0], 1, SHAPE, F4), ["getitem", "scatter"]),
-    (lambda a, b: scatter(a[0], REPEATED, (3,), F8), ["getitem", "scatter"]),
+    (lambda a, b: scattered(a[0], 1, SHAPE, F8), ["getitem", "fresh_zeros", "set_at"]),
+    (lambda a, b: scattered(a[0], 1, SHAPE, F4), ["getitem", "scattered"]),
+    (lambda a, b: scattered(a[0], REPEATED, (3,), F8), ["getitem", "scattered"]),
 ]
 
 
@@ -223,7 +223,7 @@ ADJOINT_FOLDS = [
     (lambda a, b: a + b, ["add"]),
     (lambda a, b: a * b + masked(a, MASK), ["mul", "where", "add"]),
     (lambda a, b: a + selected(b, MASK), ["where", "add"]),
-    (lambda a, b: a * b + scatter(b[0], 1, SHAPE, F8), ["mul", "getitem", "add_at"]),
+    (lambda a, b: a * b + scattered(b[0], 1, SHAPE, F8), ["mul", "getitem", "add_at"]),
 ]
 
 
@@ -295,3 +295,21 @@ def signs(x):
 )
 def test_folds_keep_structural_zeros(f, expected, path):
     np.testing.assert_allclose(gradient(f, X)[0], expected)
+
+
+def test_only_what_a_product_asks_about_is_marked():
+    x = np.linspace(1.0, 2.0, 5)
+    marking = ("scatter", "marked_part", "marked_shared", "selected")
+
+    def marks(f):
+        text = str(code_adjoint(f, x))
+        return [name for name in marking if f".{name}(" in text]
+
+    A = np.ones((3, 5))
+    assert marks(lambda x: np.sum(x[1:] - x[:-1] ** 2)) == []
+    assert marks(lambda x: np.sum(np.maximum(A @ x, 0.5) ** 2)) == []
+    assert marks(lambda x: np.sum((A @ np.maximum(x, 1.5)) ** 2)) == []
+    assert marks(lambda x: np.max(2.0 * x)) == []
+    assert marks(lambda x: np.sum(np.maximum(np.sqrt(x), 1.5))) == ["marked_part"]
+    assert marks(lambda x: np.max(np.sqrt(x))) == ["marked_shared"]
+    assert marks(lambda x: np.sum(np.sqrt(x)[1:])) == ["scatter"]

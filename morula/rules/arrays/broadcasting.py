@@ -81,7 +81,7 @@ def total(x̄):
     """The sum of all entries of an array; a number stays as it is."""
     if type(x̄) is Selected:
         return unbroadcast(x̄, ())
-    return _sum(x̄, axis=None)
+    return x̄ if x̄ is ZERO else _sum(x̄, axis=None)
 
 
 def spread(ȳ, shape):

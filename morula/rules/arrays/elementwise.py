@@ -511,6 +511,13 @@ def array_part(ȳ, a, b, greater):
     return np.where(chosen, ȳ, 0.0) if chosen.size <= SMALL else masked(ȳ, chosen)
 
 
+def marked_part(ȳ, a, b, greater):
+    """The same, marked as structurally zero where `b` was taken."""
+    x̄ = array_part(ȳ, a, b, greater)
+    counts = np.greater_equal(a, b) if greater else np.less_equal(a, b)
+    return selected(x̄, counts)
+
+
 def number_part(ȳ, a, b, greater):
     """The same for two numbers: structurally zero, if `b` was taken."""
     chosen = a > b if greater else a < b
@@ -520,7 +527,7 @@ def number_part(ȳ, a, b, greater):
 def chosen_part(ȳ, a, b, greater):
     """The same for arrays or numbers."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return array_part(ȳ, a, b, greater)
+        return marked_part(ȳ, a, b, greater)
     return number_part(ȳ, a, b, greater)
 
 
@@ -532,18 +539,26 @@ def _(ȳ: Anything, a: Anything, b: Anything, greater: Anything):
     return array_part(ȳ, a, b, greater), array_part_pullback
 
 
+@rrule(marked_part)
+def _(ȳ: Anything, a: Anything, b: Anything, greater: Anything):
+    def marked_part_pullback(x̄):
+        return marked_part(x̄, a, b, greater), ZeroTangent(), ZeroTangent(), NoTangent()
+
+    return marked_part(ȳ, a, b, greater), marked_part_pullback
+
+
 def _choice(primal, greater):
     @rrule(primal)
     def _(a: np.ndarray, b: Scalar):
         def maximum_pullback(ȳ):
-            return array_part(ȳ, a, b, greater), total(array_part(ȳ, b, a, greater))
+            return marked_part(ȳ, a, b, greater), total(marked_part(ȳ, b, a, greater))
 
         return primal(a, b), maximum_pullback
 
     @rrule(primal)
     def _(a: Scalar, b: np.ndarray):
         def maximum_pullback(ȳ):
-            return total(array_part(ȳ, a, b, greater)), array_part(ȳ, b, a, greater)
+            return total(marked_part(ȳ, a, b, greater)), marked_part(ȳ, b, a, greater)
 
         return primal(a, b), maximum_pullback
 
@@ -554,8 +569,8 @@ def _choice(primal, greater):
 
         def maximum_pullback(ȳ):
             return (
-                match(array_part(ȳ, a, b, greater), a_shape),
-                match(array_part(ȳ, b, a, greater), b_shape),
+                match(marked_part(ȳ, a, b, greater), a_shape),
+                match(marked_part(ȳ, b, a, greater), b_shape),
             )
 
         return primal(a, b), maximum_pullback

@@ -17,6 +17,7 @@ from morula.core.extend import (
     adjoint_object,
     call,
     collector,
+    frule,
     materialise,
     memory,
     non_differentiable,
@@ -55,7 +56,10 @@ for _type in (np.flatiter, np.nditer):
     adjoint_object.register(_type, lambda x: None)
     collector.register(_type, lambda y: None)
     on_entry.register(_type, lambda x, known: x)
-    materialise.register(_type, lambda x, x̄, of: None)
+
+
+materialise.register(np.nditer, lambda x, x̄, of: None)
+materialise.register(np.flatiter, lambda x, x̄, of: materialise(x.base, x̄, of))
 
 
 def places_of(x: np.ndarray, index: Any) -> Any:
@@ -80,6 +84,15 @@ def _(entries: np.flatiter, index: Anything):
         return back(ȳ)[1], NONE
 
     return y, getitem_pullback
+
+
+@frule(operator.getitem)
+@frule(np.flatiter.__getitem__)
+def _(entries: np.flatiter, index: Anything):
+    def getitem_pushforward(ẋ, i̇):
+        return np.ravel(ẋ)[index]
+
+    return entries[index], getitem_pushforward
 
 
 @rrule(operator.setitem, by_identity=True)

@@ -21,14 +21,16 @@ from morula.core.extend import (
     fresh_results,
     in_place_forms,
     marks_results,
+    of_marked,
     result_on_samples,
     stands_in,
     transfers,
     written_results,
 )
 from morula.rules.arrays.broadcasting import restore, spread, total
-from morula.rules.arrays.elementwise import taken
+from morula.rules.arrays.elementwise import marked_part, taken
 from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.reductions import marked_shared
 from morula.rules.arrays.sequences import BINARY, UNARY
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.traits import INTEGERS
@@ -77,7 +79,20 @@ def _in_place() -> None:
 _in_place()
 fresh_results(operator.isub, operator.imul, operator.itruediv)
 written_results(operator.isub, operator.imul, operator.itruediv)
-marks_results(selected, scatter, taken)
+
+
+def _by_name(name: str) -> None:
+    """Methods of arrays, of which marked ones have their own."""
+
+    def method(x, *args, **keywords):
+        return getattr(x, name)(*args, **keywords)
+
+    of_marked(getattr(np.ndarray, name), method)
+
+
+for _name in ("reshape", "transpose", "copy", "astype", "ravel", "flatten", "swapaxes"):
+    _by_name(_name)
+marks_results(selected, scatter, taken, marked_part, marked_shared)
 
 # Every extent of the result is that of an operand, or 1; numbers among the operands decide none.
 ELEMENTWISE = (

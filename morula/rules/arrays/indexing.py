@@ -17,15 +17,11 @@ import numpy as np
 
 from morula.core.extend import (
     NoTangent,
-    accumulate,
-    adds_into,
     non_differentiable,
     rrule,
     type_stable,
-    written_results,
 )
-from morula.rules.arrays.broadcasting import spread
-from morula.rules.arrays.structural import Selected, masked, selected
+from morula.rules.arrays.structural import Selected, mark, selected
 from morula.rules.arrays.traits import tangent_dtype
 from morula.rules.arrays.types import Anything
 
@@ -55,67 +51,33 @@ def _(x: np.number, index: Anything):
 
 
 def scatter(ȳ, index, shape, dtype):
+    """`scattered`, where what nothing came to is structurally zero."""
+    x̄ = scattered(ȳ, index, shape, dtype)
+    return marked_like(x̄, ȳ, index) if x̄.ndim else x̄
+
+
+def scattered(ȳ, index, shape, dtype):
     """Zeros of this shape, with ȳ added at `index`: the transpose of indexing."""
     x̄ = np.zeros(shape, _scattered_dtype(ȳ, dtype))
     if type(index) is tuple:
         basic = all(isinstance(i, _BASIC) and not isinstance(i, bool) for i in index)
     else:
         basic = isinstance(index, _BASIC) and not isinstance(index, bool)
-    if basic:
+    if basic or (isinstance(index, np.ndarray | list) and np.asarray(index).dtype == bool):
         x̄[index] = ȳ
-        return x̄ if type(ȳ) is not Selected else marked_like(x̄, ȳ, index)
-    mask = np.asarray(index) if isinstance(index, np.ndarray | list) else None
-    if mask is not None and mask.dtype == bool:
-        x̄[mask] = ȳ
-        where = mask if mask.ndim == x̄.ndim else spread(_lengthened(mask, x̄.ndim), shape)
-        return selected(x̄, where)
-    np.add.at(x̄, index, ȳ)
-    return x̄ if type(ȳ) is not Selected else marked_like(x̄, ȳ, index)
-
-
-def add_scattered(total, ȳ, index, shape, dtype):
-    """`total + scatter(ȳ, index, shape, dtype)`, in the memory of the total where that can be."""
-    if type(total) is np.ndarray and meets_once(index) and fits(ȳ, total.dtype):
-        total[index] += ȳ
-        return total
-    return accumulate(total, scatter(ȳ, index, shape, dtype))
-
-
-def meets_once(index):
-    """Is it an index of numbers and slices, which meets no entry twice?"""
-    if type(index) is int:
-        return True
-    return type(index) is tuple and all([type(i) in (int, slice) for i in index])
-
-
-def fits(ȳ, dtype):
-    """Is it a number or an array whose sum with arrays of this dtype has that dtype?"""
-    kind = type(ȳ)
-    if kind is float:
-        return dtype.kind in "fc"
-    return (kind is np.float64 or kind is np.ndarray) and ȳ.dtype == dtype
-
-
-def own_copy(x̄):
-    """An array that may be written to in the place of this one."""
-    return x̄.copy() if type(x̄) is np.ndarray else x̄
-
-
-adds_into(scatter, add_scattered, own_copy)
-written_results(add_scattered)
+    else:
+        np.add.at(x̄, index, ȳ)
+    return x̄
 
 
 def marked_like(x̄, ȳ, index):
     """`x̄`, structurally zero where all that came to it from `ȳ` at `index` is."""
-    if ȳ._where is None:
-        return x̄
     where = np.zeros(x̄.shape, bool)
-    np.logical_or.at(where, index, ȳ._where)
-    return selected(x̄, where)
-
-
-def _lengthened(mask: np.ndarray, ndim: int) -> np.ndarray:
-    return mask.reshape((*mask.shape, *[1] * (ndim - mask.ndim)))
+    if type(ȳ) is not Selected or ȳ._where is None:
+        where[index] = True
+    else:
+        np.logical_or.at(where, index, ȳ._where)
+    return x̄ if where.all() else mark(x̄, where)
 
 
 def _scattered_dtype(ȳ: Any, dtype: np.dtype) -> np.dtype:
@@ -124,12 +86,17 @@ def _scattered_dtype(ȳ: Any, dtype: np.dtype) -> np.dtype:
     return dtype if isinstance(ȳ, float | int) else np.result_type(dtype, ȳ)
 
 
-@rrule(scatter)
-def _(ȳ: Anything, index: Anything, shape: Anything, dtype: Anything):
-    def scatter_pullback(x̄):
-        return x̄[index], NoTangent(), NoTangent(), NoTangent()
+def _scattering(scatter):
+    @rrule(scatter)
+    def _(ȳ: Anything, index: Anything, shape: Anything, dtype: Anything):
+        def scatter_pullback(x̄):
+            return x̄[index], NoTangent(), NoTangent(), NoTangent()
 
-    return scatter(ȳ, index, shape, dtype), scatter_pullback
+        return scatter(ȳ, index, shape, dtype), scatter_pullback
+
+
+_scattering(scatter)
+_scattering(scattered)
 
 
 @rrule(np.take)
@@ -261,7 +228,7 @@ def _(m: np.ndarray, k=0):
     shape = m.shape
 
     def tril_pullback(ȳ):
-        return masked(ȳ, np.tri(*shape[-2:], k=k, dtype=bool)), NoTangent()
+        return selected(ȳ, np.tri(*shape[-2:], k=k, dtype=bool)), NoTangent()
 
     return np.tril(m, k), tril_pullback
 
@@ -271,7 +238,7 @@ def _(m: np.ndarray, k=0):
     shape = m.shape
 
     def triu_pullback(ȳ):
-        return masked(ȳ, ~np.tri(*shape[-2:], k=k - 1, dtype=bool)), NoTangent()
+        return selected(ȳ, ~np.tri(*shape[-2:], k=k - 1, dtype=bool)), NoTangent()
 
     return np.triu(m, k), triu_pullback
 
@@ -332,4 +299,4 @@ def _(x: np.ndarray, *index: Anything):
 
 
 non_differentiable(along)
-type_stable(operator.getitem, np.take, np.diag, np.tril, np.triu, np.sort, scatter)
+type_stable(operator.getitem, np.take, np.diag, np.tril, np.triu, np.sort, scattered)

@@ -573,8 +573,8 @@ _WRITING = {id(f) for f in (*OPERATORS, *WRITING)}
 
 def writes_to_arrays(fn, types, n_args, keywords):
     """May such a call write to an array? Then the compiled path leaves it to these rules."""
-    if "out" in keywords or fn is np.ufunc.at:
-        return True
+    if "out" in keywords or fn is np.ufunc.at or fn is np.nditer:
+        return True  # the items of np.nditer are views
     if isinstance(fn, np.ufunc):
         return n_args > fn.nin
     return id(fn) in _WRITING and (not types or any(issubclass(t, np.ndarray) for t in types))

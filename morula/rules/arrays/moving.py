@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import NoTangent, UnsupportedError, ZeroTangent, non_differentiable, rrule
-from morula.rules.arrays.bodies import derivative_of
+from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.construction import is_number, like_sequence
 from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.structural import masked
+from morula.rules.arrays.structural import Selected, masked
 from morula.rules.arrays.types import Anything, Numeric
 
 
@@ -282,3 +282,52 @@ def select(condlist, choicelist, default=0):
     for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
         y = np.where(condition, choice, y)
     return y
+
+
+# The methods of marked cotangents, in derivatives of derivatives: the functions of the same names.
+
+
+@instead_of(Selected.reshape)
+def _(x, *shape, **keywords):
+    return np.reshape(x, shape[0] if len(shape) == 1 else shape, **keywords)
+
+
+@instead_of(Selected.transpose)
+def _(x, *axes):
+    return np.transpose(x, axes[0] if len(axes) == 1 else axes or None)
+
+
+@instead_of(Selected.ravel)
+@instead_of(Selected.flatten)
+def _(x, order="C"):
+    return np.ravel(x, order)
+
+
+@instead_of(Selected.swapaxes)
+def _(x, first, second):
+    return np.swapaxes(x, first, second)
+
+
+@instead_of(Selected.copy)
+def _(x, order="C"):
+    return +x
+
+
+@instead_of(Selected.astype)
+def _(x, dtype, **keywords):
+    return converted(x, dtype)
+
+
+def converted(x, dtype):
+    """A cotangent with another dtype."""
+    return x.astype(dtype)
+
+
+@rrule(converted)
+def _(x: Anything, dtype: Anything):
+    before = x.dtype
+
+    def converted_pullback(ȳ):
+        return converted(ȳ, before), NoTangent()
+
+    return converted(x, dtype), converted_pullback

@@ -108,6 +108,7 @@ def _of_rows(sources: np.ndarray, k: np.ndarray) -> np.ndarray:
 def shared_out(ȳ, γ, below, above, counts, a):
     """ā: the shares of the entries on both sides; none where no entry counts."""
     ȳ = masked(np.reshape(ȳ, below.shape), np.greater(counts, 0))
+    above, below = np.where(np.equal(γ, 0), below, above), np.where(np.equal(γ, 1), above, below)
     parts = scatter(ȳ * (1 - γ), below, (a.size,), a.dtype)
     return (parts + scatter(ȳ * γ, above, (a.size,), a.dtype)).reshape(a.shape)
 

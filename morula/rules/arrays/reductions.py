@@ -26,7 +26,8 @@ from morula.rules.arrays.broadcasting import (
     total,
     unbroadcast,
 )
-from morula.rules.arrays.structural import masked, selected
+from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.structural import mark, masked, selected, unmarked
 from morula.rules.arrays.types import NO_VALUE, Anything
 
 # -- sums and means --------------------------------------------------------------------------------
@@ -177,11 +178,11 @@ def diagonal_shape(shape, offset, axis1, axis2):
 
 def on_diagonal(ȳ, shape, offset, axis1, axis2):
     """Zeros of this shape, with ȳ on the diagonals."""
-    x̄ = np.zeros(shape, ȳ.dtype)
     steps = np.arange(ȳ.shape[-1])
-    diagonal = np.moveaxis(x̄, (axis1, axis2), (-2, -1))
-    diagonal[..., steps + max(-offset, 0), steps + max(offset, 0)] = ȳ
-    return x̄
+    index = (..., steps + max(-offset, 0), steps + max(offset, 0))
+    n, m = shape[axis1], shape[axis2]
+    rest = [k for i, k in enumerate(shape) if i not in (axis1 % len(shape), axis2 % len(shape))]
+    return np.moveaxis(scatter(ȳ, index, (*rest, n, m), ȳ.dtype), (-2, -1), (axis1, axis2))
 
 
 @rrule(on_diagonal)
@@ -332,7 +333,7 @@ def attaining(mask, axis, keepdims, initial, y):
 def extreme_cotangent(ȳ, a, y, axis, keepdims, where, initial=NO_VALUE):
     """ȳ to the entries that attain y, in equal shares, of which `initial` has one if it does."""
     if axis is None and not keepdims and where is True and initial is NO_VALUE:
-        return shared(ȳ, a, y)
+        return marked_shared(ȳ, a, y)
     return extreme_cotangents(ȳ, a, y, axis, keepdims, where, initial)
 
 
@@ -347,6 +348,11 @@ def shared(ȳ, a, y):
     return ā
 
 
+def marked_shared(ȳ, a, y):
+    """The same; entries that are less, or greater, get structural zeros."""
+    return mark(shared(ȳ, a, y), np.equal(a, y)) if a.ndim else shared(ȳ, a, y)
+
+
 def plus_shared(x̄, ȳ, a, y):
     """`shared`, added to an array like `a`."""
     return add_shared(x̄.copy(), ȳ, a, y)
@@ -354,6 +360,7 @@ def plus_shared(x̄, ȳ, a, y):
 
 def add_shared(total, ȳ, a, y):
     """The same in place, for an array that is ours."""
+    total = unmarked(total)
     mask = np.equal(a, y)
     n = np.count_nonzero(mask)
     if n == 1:
@@ -363,23 +370,27 @@ def add_shared(total, ȳ, a, y):
     return total
 
 
-@rrule(shared)
-def _(ȳ: Anything, a: np.ndarray, y: Anything):
-    mask = np.equal(a, y)
-    n = np.count_nonzero(mask) or 1
+def _sharing(shared):
+    @rrule(shared)
+    def _(ȳ: Anything, a: np.ndarray, y: Anything):
+        mask = np.equal(a, y)
+        n = np.count_nonzero(mask) or 1
 
-    def shared_pullback(ā):
-        return total(masked(ā, mask)) / n, NoTangent(), NoTangent()
+        def shared_pullback(ā):
+            return total(masked(ā, mask)) / n, NoTangent(), NoTangent()
 
-    return shared(ȳ, a, y), shared_pullback
+        return shared(ȳ, a, y), shared_pullback
+
+
+_sharing(shared)
+_sharing(marked_shared)
 
 
 def extreme_cotangents(ȳ, a, y, axis, keepdims, where, initial):
     """ȳ to the entries that attain y."""
     mask = attains(a, y, axis, keepdims, where)
     n = attaining(mask, axis, keepdims, initial, y)
-    ā = masked(restore(ȳ / n, a.shape, axis, keepdims), mask)
-    return asked_for(ā, where)
+    return selected(restore(ȳ / n, a.shape, axis, keepdims), mask)
 
 
 def initial_cotangent(ȳ, a, y, axis, keepdims, where, initial):

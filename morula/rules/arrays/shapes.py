@@ -22,6 +22,7 @@ from morula.core.extend import (
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
 from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.structural import zeros_without_cotangent
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 # -- one array in another shape --------------------------------------------------------------------
@@ -53,7 +54,7 @@ def places_of(a, order):
     return numbers.ravel("K")
 
 
-non_differentiable(order_of, places_of)
+non_differentiable(zeros_without_cotangent, order_of, places_of)
 
 
 @rrule(np.reshape)
@@ -488,7 +489,7 @@ def joined(parts, shapes, axis):
     whole = []
     for i, shape in enumerate(shapes):
         one = part(parts, i)
-        whole.append(one if isinstance(one, np.ndarray) else np.zeros(shape))
+        whole.append(one if isinstance(one, np.ndarray) else zeros_without_cotangent(shape))
     return np.concatenate(whole, axis)
 
 

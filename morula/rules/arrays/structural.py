@@ -5,7 +5,7 @@ there would become 0 · ∞ = NaN in the pullback of the root, and taking every 
 the NaN of `sqrt(x)**2` at 0. So a zero that comes from a selection is marked: `Selected` is an
 array that knows where it may be other than zero. Its product with anything is zero elsewhere; a sum
 with an unmarked array is unmarked. It holds its zeros, so that code which takes it for a plain
-array reads what is right.
+array reads what is right. Compiled programs mark only what a product will ask about (folding.py).
 Tests: tests/rules/arrays/test_structural.py
 """
 
@@ -27,27 +27,34 @@ class Selected(np.ndarray):
     _where: np.ndarray | None = None
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
-        plain = [_plain(x) for x in inputs]
+        plain = [unmarked(x) for x in inputs]
         if out is None and not keywords and method == "__call__" and ufunc in _MARKED:
             where = _MARKED[ufunc](*inputs)
             if where is not None:
                 return _where_it_counts(ufunc, plain, where)
         if out is not None:
+            where = _MARKED[ufunc](*inputs) if method == "__call__" and ufunc in _SUMS else None
             for x in out:
                 if type(x) is Selected:
-                    x._where = None
-            keywords["out"] = tuple(map(_plain, out))
+                    x._where = where
+            keywords["out"] = tuple(map(unmarked, out))
         result = getattr(ufunc, method)(*plain, **keywords)
+        if out is None and ufunc is np.add and method == "reduce" and self._where is not None:
+            return _marked_sum(result, self._where, keywords)
         return result if out is None else (out[0] if len(out) == 1 else out)
 
     def __array_function__(self, func, types, args, kwargs):
         if func in _MOVING and type(args[0]) is Selected:
             rest = _plain_tree(args[1:])
             return args[0]._moved(lambda x: func(x, *rest, **kwargs))
+        if func is np.concatenate:
+            return _joined(*args, **kwargs)
+        if func is np.where and len(args) == 3:
+            return selected(np.where(*map(unmarked, args)), _where_chosen(*args))
         return func(*_plain_tree(args), **_plain_tree(kwargs))
 
     def __reduce__(self):
-        return _plain(self).__reduce__()
+        return unmarked(self).__reduce__()
 
     def reshape(self, *shape, **keywords):
         """The same cotangent in another shape."""
@@ -56,6 +63,41 @@ class Selected(np.ndarray):
     def transpose(self, *axes):
         """The same cotangent with its axes permuted."""
         return self._moved(lambda x: x.transpose(*axes))
+
+    def ravel(self, order="C"):
+        """The same cotangent along one axis."""
+        return self._moved(lambda x: x.ravel(order))
+
+    def flatten(self, order="C"):
+        """The same, in memory of its own."""
+        return self._moved(lambda x: x.flatten(order))
+
+    def swapaxes(self, first, second):
+        """The same cotangent with two axes swapped."""
+        return self._moved(lambda x: x.swapaxes(first, second))
+
+    def copy(self, order="C"):
+        """The same cotangent in memory of its own."""
+        return self._moved(lambda x: x.copy(order))
+
+    def astype(self, dtype, *args, **keywords):
+        """The same cotangent with another dtype."""
+        result = unmarked(self).astype(dtype, *args, **keywords)
+        return result if self._where is None else mark(result, self._where)
+
+    @property
+    def real(self):
+        """The real part of the cotangent."""
+        return (
+            unmarked(self).real if self._where is None else mark(unmarked(self).real, self._where)
+        )
+
+    @property
+    def imag(self):
+        """The imaginary part of the cotangent."""
+        return (
+            unmarked(self).imag if self._where is None else mark(unmarked(self).imag, self._where)
+        )
 
     @property
     def T(self):  # noqa: N802, the name that arrays give it
@@ -66,14 +108,20 @@ class Selected(np.ndarray):
         return self._moved(lambda x: x[index])
 
     def _moved(self, move):
-        result = move(_plain(self))
+        result = move(unmarked(self))
         if self._where is None or not isinstance(result, np.ndarray):
             return result
-        return _mark(result, move(self._where))
+        return mark(result, move(self._where))
 
 
-def _plain(x: Any) -> Any:
+def unmarked(x: Any) -> Any:
+    """An array without its mark, in the same memory."""
     return x.view(np.ndarray) if type(x) is Selected else x
+
+
+def zeros_without_cotangent(shape: Any) -> Selected:
+    """Zeros, all of which are structural."""
+    return mark(np.zeros(shape), np.zeros(shape, bool))
 
 
 def _plain_tree(x: Any) -> Any:
@@ -81,7 +129,7 @@ def _plain_tree(x: Any) -> Any:
         return type(x)([_plain_tree(part) for part in x])
     if type(x) is dict:
         return {key: _plain_tree(part) for key, part in x.items()}
-    return _plain(x)
+    return unmarked(x)
 
 
 def _where_it_counts(ufunc: np.ufunc, args: list[Any], where: np.ndarray) -> Any:
@@ -97,12 +145,45 @@ def _where_it_counts(ufunc: np.ufunc, args: list[Any], where: np.ndarray) -> Any
         shape, dtype = np.broadcast_shapes(*map(np.shape, args)), np.result_type(*args)
     if where.shape != shape:
         where = np.broadcast_to(where, shape)
+    if shape and dtype.kind in "fc":
+        with np.errstate(all="ignore"):
+            result = ufunc(*args)
+        if type(result) is np.ndarray and np.isfinite(np.vdot(result, result)):
+            return mark(result, where)  # no entry was infinite, so 0 times it is 0
     result = np.zeros(shape, dtype)
     ufunc(*args, out=result, where=where)
-    return _mark(result, where)
+    return mark(result, where)
 
 
-def _mark(x̄: np.ndarray, where: np.ndarray) -> Selected:
+def _marked_sum(result: Any, where: np.ndarray, keywords: dict[str, Any]) -> Any:
+    """A sum over axes: structurally zero where nothing but such zeros was added."""
+    if not isinstance(result, np.ndarray) or "initial" in keywords or "where" in keywords:
+        return result
+    axis, keepdims = keywords.get("axis", 0), bool(keywords.get("keepdims", False))
+    return mark(result, np.logical_or.reduce(where, axis=axis, keepdims=keepdims))
+
+
+def _joined(parts: Any, axis: Any = 0) -> Any:
+    """Pieces joined, with their marks."""
+    masks = [np.ones(np.shape(x), bool) if _of(x) is None else _of(x) for x in parts]
+    if all(map(np.all, masks)):
+        return np.concatenate(_plain_tree(parts), axis)
+    return mark(np.concatenate(_plain_tree(parts), axis), np.concatenate(masks, axis))
+
+
+def _where_chosen(mask: Any, a: Any, b: Any) -> Any:
+    """Where what `np.where` takes is not structurally zero; a number 0.0 stands for such a zero."""
+    a_counts, b_counts = (
+        _of(x)
+        if type(x) is Selected and x._where is not None
+        else not (type(x) is float and x == 0)
+        for x in (a, b)
+    )
+    return np.where(mask, a_counts, b_counts)
+
+
+def mark(x̄: np.ndarray, where: np.ndarray) -> Selected:
+    """`x̄`, which holds zeros where the mask does not, as an array that knows it."""
     marked = x̄.view(Selected)
     marked._where = where
     return marked
@@ -114,7 +195,9 @@ def selected(x̄: Any, where: Any) -> Any:
         return x̄ if where else ZERO
     if where.shape != x̄.shape:
         where = np.broadcast_to(where, x̄.shape)
-    return _mark(np.where(where, x̄, 0.0), where)
+    if (already := _of(x̄)) is not None:
+        where = where & already
+    return mark(masked(np.asarray(x̄), where), where)
 
 
 def _of(x: Any) -> Any:
@@ -138,8 +221,10 @@ def _either(a: Any, b: Any) -> Any:
 # Functions that put the entries of their first argument elsewhere.
 _MOVING = {
     np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.expand_dims,
-    np.squeeze, np.flip, np.roll, np.rot90, np.broadcast_to, np.take, np.take_along_axis, np.repeat,
+    np.squeeze, np.diagonal, np.real, np.imag, np.flip, np.roll, np.rot90, np.broadcast_to,
+    np.take, np.take_along_axis, np.repeat,
 }  # fmt: skip
+_SUMS = (np.add, np.subtract)
 _MARKED = {
     np.multiply: _both,
     np.divide: _first,
@@ -170,12 +255,17 @@ def _(x̄: Anything, mask: Anything):
     return masked(x̄, mask), masked_pullback
 
 
-@rrule(selected)
-def _(x̄: Anything, where: Anything):
-    def selected_pullback(ȳ):
-        return selected(ȳ, where), NoTangent()
+def _selecting(select):
+    @rrule(select)
+    def _(x̄: Anything, where: Anything):
+        def selected_pullback(ȳ):
+            return selected(ȳ, where), NoTangent()
 
-    return selected(x̄, where), selected_pullback
+        return select(x̄, where), selected_pullback
+
+
+_selecting(selected)
+_selecting(mark)
 
 
 type_stable(masked)

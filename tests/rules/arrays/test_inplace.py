@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, gradient, pullback, withgradient
+from morula import UnsupportedError, grad, gradient, jvp, pullback, withgradient
 from morula.testing import check_gradient
 from tests.mutation import check_mutation
 
@@ -539,3 +539,22 @@ def test_a_pullback_of_an_array():
 )
 def test_flat_is_read(f):
     check_gradient(f, np.array([[0.4, 1.2], [-0.7, 2.1]]))
+
+
+@pytest.mark.parametrize("index", [slice(1, None), 1, np.array([0, 2]), np.array([2, 2])])
+def test_items_of_flat_in_forward_mode(index):
+    x, ẋ = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0], [100.0, 1000.0]])
+    found = jvp(lambda x: np.sum((x * x).flat[index]), (x,), (ẋ,))[1]
+    assert found == np.sum((2 * x * ẋ).flat[index])
+    assert jvp(lambda x: np.array((x * x).flat).sum(), (x,), (ẋ,))[1] == np.sum(2 * x * ẋ)
+
+
+def test_nditer_over_a_new_array_in_a_compiled_program():
+    def f(x):
+        s = 0.0
+        for v, w in np.nditer([x * x, x]):
+            s = s + v * w
+        return s
+
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert np.array_equal(grad(f)(x), 3 * x**2)

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import grad, gradient, hessian, jvp, pullback
 from morula.core.extend import ZeroTangent, accumulate, find_rrule
 from morula.core.registry import apply_rule
 from morula.rules.arrays.structural import Selected, masked, selected
@@ -151,3 +151,83 @@ def test_what_moves_entries_keeps_the_branch_that_was_not_taken(move, path):
 def test_other_selections(f, expected, path):
     found = gradient(f, np.array([-1.0, 0.0, 4.0]))[0]
     np.testing.assert_allclose(found, expected)
+
+
+X = np.array([0.0, 4.0, 9.0])
+ROOT = 0.5 / np.sqrt(np.array([np.inf, 4.0, 9.0]))  # its slope, and 0 where it is infinite
+CURVE = -0.25 * np.array([np.inf, 4.0, 9.0]) ** -1.5
+PARTS = [  # what selects of √x, and what it selects
+    (lambda r: np.maximum(r, 1.0), [0, 1, 1]),
+    (lambda r: np.maximum(1.0, r), [0, 1, 1]),
+    (lambda r: np.maximum(r, np.ones(3)), [0, 1, 1]),
+    (lambda r: -np.minimum(-r, np.array([[-1.0], [-0.5]])), [0, 2, 2]),
+    (lambda r: np.fmax(r, 1.0), [0, 1, 1]),
+    (lambda r: np.clip(r, 1.0, 5.0), [0, 1, 1]),
+    (lambda r: r.clip(1.0), [0, 1, 1]),
+    (lambda r: 3.0 * np.maximum(2.0 * r + 0.5, 1.0), [0, 6, 6]),
+    (lambda r: np.maximum(r[:, None] * np.ones(2), 1.0), [0, 2, 2]),
+    (lambda r: np.maximum(r.reshape(3, 1).T.ravel(), 1.0), [0, 1, 1]),
+    (lambda r: np.maximum(r.copy(), 1.0), [0, 1, 1]),
+    (lambda r: r.max(), [0, 0, 1]),
+    (lambda r: np.stack([r, np.ones(3)]).max(axis=0), [0, 1, 1]),
+    (lambda r: np.nanmax(r), [0, 0, 1]),
+    (lambda r: np.maximum.reduce(r), [0, 0, 1]),
+    (lambda r: np.ptp(r[1:]), [0, -1, 1]),
+    (lambda r: np.sort(r)[1:], [0, 1, 1]),
+    (lambda r: np.partition(r, 1)[1:], [0, 1, 1]),
+    (lambda r: np.median(r), [0, 1, 0]),
+    (lambda r: np.quantile(r, 0.75), [0, 0.5, 0.5]),
+    (lambda r: np.unique(r)[1:], [0, 1, 1]),
+    (lambda r: np.take(r, [1, 2]), [0, 1, 1]),
+    (lambda r: np.delete(r, 0), [0, 1, 1]),
+    (lambda r: np.split(r, [1])[1], [0, 1, 1]),
+    (lambda r: np.hstack([r, [1.0]])[1:], [0, 1, 1]),
+    (lambda r: np.pad(r, 1)[2:], [0, 1, 1]),
+    (lambda r: np.diag(np.diag(r))[1:], [0, 1, 1]),
+    (lambda r: np.trace(np.diag(r)[1:, 1:]), [0, 1, 1]),
+    (lambda r: np.triu(r + np.zeros((3, 3)), 1), [0, 1, 2]),
+    (lambda r: r[1:], [0, 1, 1]),
+    (lambda r: r[1] * 2.0, [0, 2, 0]),
+    (lambda r: r[[1, 2]], [0, 1, 1]),
+    (lambda r: r.flat[1:], [0, 1, 1]),
+    (lambda r: sum([v for v in r][1:]), [0, 1, 1]),
+    (lambda r: max(r[0], 1.0) + max(r[1], 1.0), [0, 1, 0]),
+]
+
+
+@pytest.mark.parametrize(("part", "weights"), PARTS)
+def test_no_infinite_slope_leaks_out_of_what_was_not_taken(part, weights):
+    def f(x):
+        return np.sum(part(np.sqrt(x)))
+
+    slopes, bend = weights * ROOT, weights * CURVE
+    _, back = pullback(f, X)
+    np.testing.assert_allclose(grad(f)(X), slopes)
+    np.testing.assert_allclose(back(1.0)[0], slopes)
+    np.testing.assert_allclose(back(1.0)[0], slopes)
+    np.testing.assert_allclose(jvp(f, (X,), (np.ones(3),))[1], np.sum(slopes))
+    np.testing.assert_allclose(hessian(f, X), np.diag(bend), atol=1e-15)
+    twice = grad(lambda x: np.sum(grad(f)(x) * np.array([1.0, 2.0, 3.0])))
+    np.testing.assert_allclose(twice(X), bend * [1.0, 2.0, 3.0], atol=1e-15)
+    single = grad(f)(X.astype("f4"))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, slopes, rtol=1e-6)
+
+
+def test_the_slope_of_a_square_of_a_root_is_not_hidden():
+    found = grad(lambda x: np.sum(np.maximum(np.sqrt(x) ** 2, -1.0)))(X)
+    assert np.isnan(found[0])
+    np.testing.assert_allclose(found[1:], 1.0)
+
+
+def test_complex_selections():
+    found = grad(lambda z: np.maximum(np.abs(np.sqrt(z)), 1.0).sum())(X + 0j)
+    np.testing.assert_allclose(found, ROOT)
+    found = grad(lambda z: np.real(np.sqrt(z)[1:] * 1j).sum())(X + 0j)
+    np.testing.assert_allclose(found, -1j * ROOT)
+
+
+def test_in_place_addition_keeps_what_both_leave_out():
+    x̄ = selected(np.ones(3), np.array([True, False, False]))
+    x̄ += selected(np.ones(3), np.array([False, False, True]))
+    assert (x̄ * np.array([1.0, np.inf, 3.0])).tolist() == [1.0, 0.0, 3.0]
