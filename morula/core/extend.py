@@ -76,6 +76,7 @@ from morula.core.primitives import maybe_zero, maybe_zero_of_parts
 from morula.core.registry import (
     Rule,
     called_whole,
+    constant_unless,
     exactly,
     find_rrule,
     frule,
@@ -194,6 +195,7 @@ __all__ = [
     "coarsened",
     "collector",
     "constant_attribute",
+    "constant_unless",
     "contents",
     "context",
     "count_uses",
