@@ -25,7 +25,6 @@ from morula.core.primitives import (
     store_global,
 )
 from morula.core.registry import (
-    is_constant,
     registry,
 )
 from morula.core.simplify import PURE, is_simple
@@ -94,8 +93,7 @@ def spread_varied(s: Specialiser, varied: set[Operand], stopped: Collection[Oper
                     continue
                 if not any(x in varied for x in call.operands()):
                     continue
-                constant = type(call.fn) is Const and is_constant(call.fn.value)
-                if not constant and carries(s.types.get(call.out)):
+                if not s.is_constant(call) and carries(s.types.get(call.out)):
                     varied.add(call.out)
                     changed = True
             for branch in block.branches:

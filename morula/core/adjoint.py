@@ -55,7 +55,6 @@ from morula.core.primitives import (
 from morula.core.registry import (
     Rule,
     exact_rule,
-    is_constant,
     registry,
 )
 from morula.core.reverse import (
@@ -176,7 +175,7 @@ class Adjoint:
                 call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
             return None
         if type(call.fn) is Const:
-            if is_constant(call.fn.value):
+            if self.specialiser.is_constant(call):
                 return None
             if (pair := self.pair_of_item(call)) is not None:
                 return pair

@@ -413,6 +413,8 @@ class _Emitter:
         """How a test of `not x` or `x is None` becomes one of `x`."""
         call = node.call
         flip = {"TRUE": "FALSE", "FALSE": "TRUE"}
+        if call.primitive is operator.truth:
+            return lambda test: (test, node.operands[-1]) if test in flip else None
         if call.primitive is operator.not_:
             return lambda test: (flip[test], node.operands[0]) if test in flip else None
         if call.primitive in (operator.is_, operator.is_not):

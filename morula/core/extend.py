@@ -77,6 +77,7 @@ from morula.core.primitives import maybe_zero, maybe_zero_of_parts
 from morula.core.registry import (
     Rule,
     called_whole,
+    constant_unless,
     exactly,
     find_rrule,
     frule,
@@ -198,6 +199,7 @@ __all__ = [
     "coarsened",
     "collector",
     "constant_attribute",
+    "constant_unless",
     "contents",
     "context",
     "count_uses",

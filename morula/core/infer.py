@@ -41,7 +41,7 @@ from morula.core.primitives import (
     sum_if_any,
     unpack,
 )
-from morula.core.registry import non_differentiable, registry
+from morula.core.registry import is_constant, non_differentiable, registry
 from morula.core.simplify import PURE, is_simple
 from morula.core.traits import (
     Known,
@@ -70,6 +70,7 @@ from morula.core.values import (
     known,
     known_value,
     lose,
+    possibilities,
     sample_value,
 )
 
@@ -149,6 +150,20 @@ class Inference:
 
     def value(self, x: Operand) -> Value:
         return x if type(x) is Const else self.types.get(x)  # type: ignore[arg-type]
+
+    def is_constant(self, call: Call) -> bool:
+        """Has a call no derivative, by what is known of the types of its arguments?"""
+        if type(call.fn) is not Const:
+            return False
+        if is_constant(call.fn.value):
+            return True
+        types: list[Any] = []
+        for x in call.args:
+            value = self.value(x)
+            types += [None] if value is None else [k.type for k in possibilities(value)]
+        return is_constant(
+            call.fn.value, tuple([t for t in types if t not in (Plain, IteratorOver)])
+        )
 
     def result(self, call: Call) -> Value:
         """What is known of the result of a call; what it does to containers is noted."""

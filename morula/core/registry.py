@@ -112,6 +112,7 @@ class Entry:
     __slots__ = (
         "_by_identity",
         "_cache",
+        "asks",
         "constant",
         "forward",
         "primal",
@@ -124,6 +125,7 @@ class Entry:
     def __init__(self, primal: Any) -> None:
         self.primal = primal
         self.constant = False
+        self.asks: Callable[[tuple[Any, ...]], bool] | None = None
         self.stable = False
         self.pure = False
         self.whole = False
@@ -330,6 +332,16 @@ def non_differentiable(*primals: Any) -> Any:
     return primals[0] if len(primals) == 1 else primals
 
 
+def constant_unless(says: Callable[[tuple[Any, ...]], bool], *primals: Any) -> None:
+    """Declare callables without derivative, unless the types of the arguments say what they mean.
+
+    `says(types)` tells whether they do; None stands for a type that is not known.
+    """
+    for primal in primals:
+        non_differentiable(primal)
+        registry.entry(primal).asks = says
+
+
 def called_whole(*primals: Any) -> None:
     """Declare Python functions whose own code does not say what they mean: it is never looked into."""
     for primal in primals:
@@ -432,10 +444,12 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
     return rule
 
 
-def is_constant(fn: Any) -> bool:
-    """Was this callable declared non-differentiable?"""
+def is_constant(fn: Any, types: tuple[Any, ...] | None = None) -> bool:
+    """Was this callable declared non-differentiable, for arguments of these types or of any?"""
     entry = registry.get(fn)
-    return entry is not None and entry.constant
+    if entry is None or not entry.constant:
+        return False
+    return entry.asks is None or (types is not None and not entry.asks(types))
 
 
 def _as_it_is(x̄: Any) -> Any:

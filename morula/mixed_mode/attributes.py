@@ -352,8 +352,7 @@ def binary_operator(op: Any) -> Callable[..., Any]:
             y, ẏ = push(run, method, ZERO, values, dots)
             if objects.is_implemented(y):
                 return y, ẏ
-        kinds = f"{type(args[0]).__name__!r} and {type(args[1]).__name__!r}"
-        raise TypeError(f"unsupported operand type(s) for {objects.SIGNS[op.__name__]}: {kinds}")
+        return objects.nobody_says(op, *args), ZERO
 
     return meaning
 
@@ -376,8 +375,57 @@ def unary_operator(op: Any) -> Callable[..., Any]:
 for _op, _methods in operators.METHODS.items():
     _kind = unary_operator if _methods[1] is None else binary_operator
     pushes(_op)(_kind(_op))
-for _op in (abs, float, complex, round):
+for _op in (abs, float, complex):
     pushes(_op)(unary_operator(_op))
+
+
+def said_by_class(name: str) -> Callable[..., Any]:
+    """What a class says by one method."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return push(run, lookup(type(args[0]), name), ZERO, args, tangents, keywords)
+
+    return meaning
+
+
+def answered_by(op: Any, names: tuple[str, ...]) -> Callable[..., Any]:
+    """What a class answers by a method, within what Python lets it answer."""
+
+    def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        cls = type(args[0])
+        name = objects.first_of(cls, names)
+        method = lookup(cls, name)
+        if not objects.is_python(method):
+            return NotImplemented
+        answer, _ = push(run, method, ZERO, args, tangents)
+        return op(objects.in_place_of(cls, name, answer), *args[1:]), ZERO
+
+    return meaning
+
+
+def by_code(function: Any) -> Callable[..., Any]:
+    """What a function in Python says."""
+    return lambda run, args, tangents, keywords: push(run, function, ZERO, args, tangents)
+
+
+for _op, _names in objects.ANSWERED_BY.items():
+    pushes(_op)(answered_by(_op, _names))
+for _op, _function in objects.ITERATED_BY.items():
+    pushes(_op)(by_code(_function))
+pushes(operator.contains)(answered_by(operator.contains, ("__contains__",)))
+
+
+@pushes(hasattr)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    try:
+        attribute(run, args[0], tangents[0], args[1])
+    except AttributeError:
+        return False, ZERO
+    return True, ZERO
+
+
+for _op, _name in objects.SAID_BY_CLASS.items():
+    pushes(_op)(said_by_class(_name))
 
 
 @pushes(pow)
@@ -416,7 +464,7 @@ for _op, _methods in operators.METHODS.items():
     for _cls in (np.ndarray, np.generic):
         for _name, _swapped in ((_methods[0], False), (_methods[1], True)):
             if _name in _cls.__dict__ and not (_swapped and _methods[2]):
-                pushes(_cls.__dict__[_name])(array_operator(_op, _swapped))  # type: ignore[index]
+                pushes(_cls.__dict__[_name])(array_operator(_op, _swapped))
 
 
 @pushes(operator.delitem)
@@ -492,4 +540,4 @@ def copy_tangents(run: Pass, old: Any, new: Any) -> None:
         set_tangents(run, new, tangents.copy())
 
 
-del _op, _methods, _kind, _cls, _name, _swapped, _fn
+del _op, _methods, _kind, _cls, _name, _names, _swapped, _fn, _function

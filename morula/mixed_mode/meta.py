@@ -30,7 +30,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     rule = registry.find_rrule(inner, tuple(rest[:n]), named)
     if rule is not None:
         return pair_of_rule(run, rule, args[1:], tangents[1:], keywords, True)
-    if registry.is_constant(inner):
+    if registry.is_constant(inner, tuple(map(type, rest))):
         y = inner(*rest[:n], **named)
         return (y, partial(general._constant_back, 1 + len(rest))), ZERO
     resolve = general.resolver_of(inner)

@@ -17,7 +17,7 @@ from morula.core import errors, general
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
 from morula.core.ir import count_of_parameters
 from morula.core.protected import caught
-from morula.core.registry import Entry, Rule, non_differentiable, registry
+from morula.core.registry import Entry, Rule, is_constant, non_differentiable, registry
 from morula.core.traits import changes_in_place, has_tangent, makes_container
 from morula.mixed_mode.forward import binder_of, forward_of
 from morula.mixed_mode.tangents import (
@@ -90,7 +90,7 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     entry: Entry | None = registry.get(fn)
     if entry is None:
         return None, False
-    if entry.constant:
+    if entry.constant and is_constant(fn, tuple(map(type, args))):
         return entry, False
     positional = args[: len(args) - len(keywords)]
     forward = None if entry.forward is None else entry.find("forward", positional)
@@ -117,7 +117,7 @@ def push(
 ) -> Both:
     """The value of a call and its tangent."""
     rule, is_forward = rules_of(fn, args, keywords)
-    if type(rule) is Entry and not meanings_of(fn):
+    if type(rule) is Entry and (rule.asks is not None or not meanings_of(fn)):
         return split_call(fn, args, keywords), ZERO
     if writes(fn, args, keywords):
         return written(fn, args, tangents, keywords)

@@ -109,7 +109,7 @@ def served_by(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     if rule is not None:
         code = rule.function.__code__
         return f"the rule at {short_path(code.co_filename)}:{code.co_firstlineno}"
-    if registry.is_constant(fn):
+    if registry.is_constant(fn, tuple(map(type, args))):
         return "it has no derivative"
     return "its own code"
 
@@ -547,9 +547,14 @@ def holders_of(args: tuple[Any, ...], x: Any) -> list[Any]:
 WRITING = (operator.setitem, np.copyto, np.ndarray.fill)
 
 
+def is_constant_call(record: Record) -> bool:
+    """Has what was called no derivative?"""
+    return registry.is_constant(record.fn, tuple(map(type, record.args)))
+
+
 def is_end(record: Record, hit: list[int]) -> bool:
     """Does the dependence on these arguments end in a call?"""
-    if registry.is_constant(record.fn) or record.fn is ignore_derivatives:
+    if is_constant_call(record) or record.fn is ignore_derivatives:
         return True
     if stores_into_integers(record):
         return True
@@ -579,7 +584,7 @@ def reason_of(record: Record) -> str:
     """Why the dependence ends in a call."""
     if stores_into_integers(record):
         return f"{record.name} ends it: it writes to an array of integers"
-    if record.fn is ignore_derivatives or registry.is_constant(record.fn):
+    if record.fn is ignore_derivatives or is_constant_call(record):
         return f"{record.name} ends it: {record.how.removeprefix('ignore_derivatives: ')}"
     if all(is_zero(c) for c in record.cotangents):
         return f"{record.name} ends it: {record.how} gives it no cotangent"

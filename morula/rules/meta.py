@@ -106,7 +106,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y, back = apply(rule, tuple(rest), kwargs, True)
         return y, lambda ȳ: (NONE, NONE, *back(ȳ))
     n = 2 + len(rest) + len(kwargs)
-    if registry.is_constant(inner):
+    if registry.is_constant(inner, tuple(map(type, rest))):
         y = inner(*rest, **kwargs)
         return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n
     resolve = general.resolver_of(inner)

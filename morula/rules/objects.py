@@ -11,6 +11,7 @@ Tests: tests/rules/test_objects.py
 import builtins
 import contextlib
 import copy
+import math
 import numbers
 import operator
 import sys
@@ -45,6 +46,7 @@ from morula.core.extend import (
     adjoint_of,
     call,
     collector,
+    constant_unless,
     from_memory,
     gradient_for,
     hands_on,
@@ -652,6 +654,14 @@ SIGNS = dict(
     )
 )
 SIGNS.update({"i" + name.rstrip("_"): sign + "=" for name, sign in SIGNS.items()})
+COMPARISONS = {
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.ge: ">=",
+    operator.gt: ">",
+}
 
 
 def is_python(method: Any) -> bool:
@@ -669,6 +679,9 @@ def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
     first, second, third = operators.METHODS[op]
     assert second is not None
     left, right = type(a), type(b)
+    if op in COMPARISONS:
+        both = [(comparison(left, first), False), (comparison(right, second), True)]
+        return both[::-1] if left is not right and issubclass(right, left) else both
     found = []
     if third is not None:  # in place, then as the plain operator
         found.append((lookup(left, first), False))
@@ -685,7 +698,30 @@ def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
     return [(m, swapped) for m, swapped in found + ordered if m is not MISSING and m is not None]
 
 
-non_differentiable(is_python, attempts, is_implemented)
+def comparison(cls: type, name: str) -> Any:
+    """The method by which a class compares."""
+    found = lookup(cls, name)
+    return unequal if found is object.__ne__ and is_python(lookup(cls, "__eq__")) else found
+
+
+def unequal(a: Any, b: Any) -> Any:
+    """`object.__ne__`."""
+    equal: Any = type(a).__eq__
+    y = equal(a, b)
+    return y if y is NotImplemented else not y
+
+
+def nobody_says(op: Any, a: Any, b: Any) -> bool:
+    """What `a op b` gives, or raises, where no method of theirs says it."""
+    if op is operator.eq or op is operator.ne:
+        return (a is b) is (op is operator.eq)
+    kinds = f"{type(a).__name__!r} and {type(b).__name__!r}"
+    if op in COMPARISONS:
+        raise TypeError(f"{COMPARISONS[op]!r} not supported between instances of {kinds}")
+    raise TypeError(f"unsupported operand type(s) for {SIGNS[op.__name__]}: {kinds}")
+
+
+non_differentiable(is_python, attempts, is_implemented, nobody_says)
 
 
 def binary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -698,9 +734,7 @@ def binary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         y, back = call(method, b, a) if swapped else call(method, a, b)
         if is_implemented(y):
             return y, operator_pullback(back, swapped)
-    sign = SIGNS[op.__name__]
-    kinds = f"{type(a).__name__!r} and {type(b).__name__!r}"
-    raise TypeError(f"unsupported operand type(s) for {sign}: {kinds}")
+    return nobody_says(op, a, b), lambda ȳ: (NONE, ZERO, ZERO)
 
 
 def operator_pullback(back: Back, swapped: bool) -> Back:
@@ -739,7 +773,7 @@ def two_sided(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 for _op, _methods in operators.METHODS.items():
     serves(_op)(unary_operator if _methods[1] is None else binary_operator)
-for _op in (abs, float, complex, round):
+for _op in (abs, float, complex):
     serves(_op)(unary_operator)
 serves(divmod, pow)(two_sided)
 
@@ -777,6 +811,133 @@ def by_method(name: str) -> Any:
         return y, lambda ȳ: (NONE, *back(ȳ)[1:])
 
     return resolver
+
+
+# What is constant for numbers and containers, and what else a class may say that it is.
+
+SAID_BY_CLASS = {
+    round: "__round__",
+    math.trunc: "__trunc__",
+    math.floor: "__floor__",
+    math.ceil: "__ceil__",
+}
+CONSTANT_KINDS = (numbers.Number, np.ndarray, np.generic)
+
+
+def asks(*names: str) -> Callable[[tuple[Any, ...]], bool]:
+    """May one of some types say in Python what it is, by a method of one of these names?"""
+    known: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+    def says(types: tuple[Any, ...]) -> bool:
+        for t in types:
+            if t is None:
+                return True
+            if t not in known:
+                known[t] = not issubclass(t, CONSTANT_KINDS) and any(
+                    [is_python(lookup(t, name)) for name in names]
+                )
+            if known[t]:
+                return True
+        return False
+
+    return says
+
+
+for _op in COMPARISONS:
+    _first, _second, _ = operators.METHODS[_op]
+    constant_unless(asks(_first, _second or _first), _op)
+for _op, _name in SAID_BY_CLASS.items():
+    constant_unless(asks(_name), _op)
+    serves(_op)(by_method(_name))
+
+
+def by_answer(*names: str) -> Any:
+    """A resolver for what a class answers by a method, within what Python lets it answer."""
+
+    def resolver(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        cls = type(args[0])
+        name = first_of(cls, names)
+        method = lookup(cls, name)
+        if not is_python(method):
+            return compiled(fn, args, kwargs)
+        answer, back = call(method, *args)
+        y = fn(in_place_of(cls, name, answer), *args[1:], **kwargs)
+        return y, lambda ȳ: (NONE, *back(ZERO)[1:])
+
+    return resolver
+
+
+def first_of(cls: type, names: tuple[str, ...]) -> str:
+    """That of some methods which a class has and Python asks first."""
+    return next((n for n in names if lookup(cls, n) not in (MISSING, None)), names[0])
+
+
+def in_place_of(cls: type, name: str, answer: Any) -> Any:
+    """An object whose one method has given this answer already."""
+    return type(cls.__name__, (), {name: lambda self, *args: answer})()
+
+
+non_differentiable(first_of, in_place_of)
+
+ANSWERED_BY = {
+    operator.truth: ("__bool__", "__len__"),
+    operator.not_: ("__bool__", "__len__"),
+    bool: ("__bool__", "__len__"),
+    len: ("__len__",),
+    int: ("__int__", "__index__", "__trunc__"),
+    operator.index: ("__index__",),
+}
+for _op, _names in ANSWERED_BY.items():
+    constant_unless(asks(*_names), _op)
+    serves(_op)(by_answer(*_names))
+
+
+def is_contained(xs: Any, x: Any) -> bool:
+    """`x in xs` where the class of xs has no `__contains__`."""
+    return any(y is x or bool(operator.eq(y, x)) for y in xs)
+
+
+def is_any(xs: Any) -> bool:
+    """`any(xs)`."""
+    return any(bool(x) for x in xs)
+
+
+def are_all(xs: Any) -> bool:
+    """`all(xs)`."""
+    return all(bool(x) for x in xs)
+
+
+ITERATION = ("__iter__", "__getitem__")
+constant_unless(asks("__contains__", *ITERATION), operator.contains)
+answer_contained = by_answer("__contains__")
+
+
+@serves(operator.contains)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if lookup(type(args[0]), "__contains__") is MISSING:
+        return call(is_contained, *args)
+    return answer_contained(fn, args, kwargs)
+
+
+ITERATED_BY = {operator.contains: is_contained, any: is_any, all: are_all}
+for _op in (any, all):
+    constant_unless(asks(*ITERATION), _op)
+
+
+@serves(any, all)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(ITERATED_BY[fn], *args)
+
+
+constant_unless(asks("__getattr__", "__getattribute__"), hasattr)
+
+
+@serves(hasattr)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    found = attribute_or_missing(*args)
+    if found is None:
+        return False, lambda ȳ: (NONE, ZERO, NONE)
+    return True, lambda ȳ: (NONE, found[1](ZERO), NONE)
 
 
 serves(operator.setitem)(by_method("__setitem__"))
@@ -1088,4 +1249,4 @@ def _(x: MethodType, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return gradient_for(x.__self__, x̄, of)
 
 
-del _type, _op, _methods, _cls, _name, _swapped
+del _type, _op, _methods, _cls, _name, _names, _swapped, _first, _second

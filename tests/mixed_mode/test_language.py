@@ -19,7 +19,13 @@ from morula import (
     nestlevel,
 )
 from tests import test_exceptions, test_generators, test_language
-from tests.rules import test_classes, test_containers, test_iteration, test_objects
+from tests.rules import (
+    test_classes,
+    test_containers,
+    test_iteration,
+    test_objects,
+    test_special_methods,
+)
 
 MODULES = [
     test_language,
@@ -29,6 +35,7 @@ MODULES = [
     test_classes,
     test_generators,
     test_exceptions,
+    test_special_methods,
 ]
 PROGRAMS = [
     pytest.param(f, id=f"{module.__name__.split('_')[-1]}-{f.__name__}")

@@ -80,6 +80,8 @@ _NEVER_RAISE = {
 # Their values are bools, so that testing them does not raise either.
 _TESTS = {operator.is_, operator.is_not, operator.not_, operator.truth, operator.contains}
 _TESTS |= {protected.exception_matches, patterns.is_sequence, patterns.is_mapping}
+_CONDITIONS = {getattr(operator, name) for name in ("lt", "le", "eq", "ne", "ge", "gt")}
+_CONDITIONS |= _TESTS
 
 _lowered: dict[tuple[int, int, bool], tuple[CodeType, IR]] = {}
 _lock = threading.RLock()
@@ -404,11 +406,12 @@ class Lowering:
         self.waiting.append((target, depth + 1, nulls))
 
     def test(self, x: Operand) -> Operand:
-        """A condition, whose truth is found here if that may raise an exception."""
-        if not self.guarded and self.handler is None:
-            return x
+        """A condition, whose truth is found here if that may run code or raise an exception."""
         made = self.definition(x)
-        return x if made is not None and made in _TESTS else self.call(operator.truth, x)
+        protected = self.guarded or self.handler is not None
+        if made is not None and made in (_TESTS if protected else _CONDITIONS):
+            return x
+        return self.call(operator.truth, x)
 
     def definition(self, x: Operand) -> Any:
         """The primitive that gives x, if it is one."""

@@ -1,0 +1,210 @@
+"""What is constant for numbers and containers, and what else a class says that it is."""
+
+import functools
+import math
+import operator
+
+import pytest
+
+from morula import gradient, jvp
+from morula.testing import check_gradient
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+class Soft:
+    """A number that compares by how much."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __lt__(self, other):
+        return 1.0 / (1.0 + math.exp(self.v - value_of(other)))
+
+    def __ge__(self, other):
+        return NotImplemented if isinstance(other, str) else self.v - value_of(other)
+
+    def __eq__(self, other):
+        return math.exp(-((self.v - value_of(other)) ** 2))
+
+    __hash__ = None
+
+    def __round__(self, digits=0):
+        return self.v * (digits + 1)
+
+    def __trunc__(self):
+        return self.v * 2
+
+    def __floor__(self):
+        return self.v**2
+
+    def __ceil__(self):
+        return Soft(self.v**3)
+
+
+def value_of(x):
+    return x.v if isinstance(x, Soft) else x
+
+
+class Softer(Soft):
+    def __gt__(self, other):
+        return self.v * 3
+
+    def __ne__(self, other):
+        return self.v * 5
+
+
+class Lazy:
+    """A sequence that is computed when it is first asked for."""
+
+    def __init__(self, v):
+        self.v = v
+        self.asked = []
+
+    def load(self, factor):
+        self.asked.append(self.v * factor)
+        return True
+
+    def __bool__(self):
+        return self.load(2)
+
+    def __len__(self):
+        return self.load(3)
+
+    def __contains__(self, x):
+        return self.load(5)
+
+    def __index__(self):
+        return int(self.load(7))
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.load(11)
+
+
+class Sized:
+    def __init__(self, v):
+        self.v = v
+        self.asked = []
+
+    def __len__(self):
+        self.asked.append(self.v)
+        return 1
+
+    def __iter__(self):
+        self.asked.append(self.v * 2)
+        yield self.v
+
+
+def comparisons(x):
+    a = Soft(x)
+    return (a < 0.3) + (0.2 > a) * 2 + (a >= 1.0) * 3 + (0.5 <= a) * 5 + (a == 2.0) * (2.0 == a)
+
+
+def comparisons_by_function(x):
+    return operator.lt(Soft(x), x * x) * functools.reduce(operator.ge, [Soft(x), 0.5])
+
+
+def a_subclass_is_asked_first(x):
+    return (Soft(x) < Softer(x * 2)) + (Softer(x) < Soft(0.5)) + (Softer(x) != 1.0)
+
+
+def what_is_not_said_is_identity(x):
+    a = Soft(x)
+    return x if (a != 1.0) is False and a.__ge__("b") is NotImplemented else x * x
+
+
+def rounding(x):
+    a = Soft(x)
+    return round(a) + round(a, 2) * 2 + math.trunc(a) * 3 + math.floor(a) * 5 + math.ceil(a).v
+
+
+def truth(x):
+    a = Lazy(x)
+    y = x if a else 1.0
+    while not a:
+        pass
+    return y + sum(a.asked) * (2 if bool(a) and a else 3) + len(a.asked)
+
+
+def truth_by_length(x):
+    a = Sized(x)
+    return (1.0 if a else 2.0) * len(a) * sum(a.asked)
+
+
+def length_and_place(x):
+    a = Lazy(x)
+    return len(a) * x + sum(a.asked) + int(a) + operator.index(a)
+
+
+def membership(x):
+    a, b = Lazy(x), Sized(x)
+    return (2.0 in a) + (x in b) * (x not in b or 3.0) + sum(a.asked) + sum(b.asked)
+
+
+def any_and_all(x):
+    a = Sized(x)
+    return any(a) + all(a) * sum(a.asked)
+
+
+def presence(x):
+    a = Lazy(x)
+    return hasattr(a, "more") * x + (not hasattr(a, "__more__")) + sum(a.asked)
+
+
+PROGRAMS = [
+    comparisons,
+    comparisons_by_function,
+    a_subclass_is_asked_first,
+    what_is_not_said_is_identity,
+    rounding,
+    truth,
+    truth_by_length,
+    length_and_place,
+    membership,
+    any_and_all,
+    presence,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_gradients_agree_with_differences(program):
+    check_gradient(program, 0.7, order=2)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (lambda a: a < "b", "'<' not supported between instances of 'Other' and 'str'"),
+        (lambda a: 1 >= a, "'>=' not supported between instances of 'int' and 'Other'"),
+        (bool, "__bool__ should return bool, returned float"),
+        (lambda a: 1 if a else 2, "__bool__ should return bool, returned float"),
+        (len, "'float' object cannot be interpreted as an integer"),
+    ],
+)
+def test_what_a_class_must_not_answer_is_the_error_of_python(program, message):
+    class Other:
+        def __init__(self, v):
+            self.v = v
+
+        def __lt__(self, other):
+            return NotImplemented
+
+        def __le__(self, other):
+            return NotImplemented
+
+        def __bool__(self):
+            return self.v
+
+        def __len__(self):
+            return self.v
+
+    with pytest.raises(TypeError, match="^" + message.replace("(", r"\(")) as plain:
+        program(Other(0.7))
+    with pytest.raises(TypeError) as caught:
+        gradient(lambda x: x * bool(program(Other(x))), 0.7)
+    assert str(caught.value) == str(plain.value)
+    with pytest.raises(TypeError) as caught:
+        jvp(lambda x: x * bool(program(Other(x))), (0.7,), (1.0,))
+    assert str(caught.value) == str(plain.value)
