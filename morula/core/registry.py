@@ -432,6 +432,9 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
     return rule
 
 
+non_differentiable(find_rrule)
+
+
 def is_constant(fn: Any) -> bool:
     """Was this callable declared non-differentiable?"""
     entry = registry.get(fn)
