@@ -30,6 +30,7 @@ from morula.mixed_mode import (
     jacobian,
     jvp,
     pushforward,
+    taylor,
 )
 from morula.rules.checkpoints import checkpoint
 from morula.rules.complex import wirtinger
@@ -87,6 +88,7 @@ __all__ = [
     "rrule",
     "scalar_rule",
     "showgrad",
+    "taylor",
     "value_and_grad",
     "why",
     "wirtinger",

@@ -444,6 +444,9 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
     return rule
 
 
+non_differentiable(find_rrule)
+
+
 def is_constant(fn: Any, types: tuple[Any, ...] | None = None) -> bool:
     """Was this callable declared non-differentiable, for arguments of these types or of any?"""
     entry = registry.get(fn)

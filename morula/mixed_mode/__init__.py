@@ -11,6 +11,7 @@ from morula.mixed_mode import (
 )
 from morula.mixed_mode.jacobians import diaghessian, forwarddiff, hessian, hvp, jacobian
 from morula.mixed_mode.pushforward import jvp, pushforward
+from morula.mixed_mode.taylor import taylor
 
 __all__ = [
     "attributes",
@@ -27,4 +28,5 @@ __all__ = [
     "pushforward",
     "steering",
     "structures",
+    "taylor",
 ]

@@ -132,8 +132,7 @@ def push(
         return split_call(fn, args, keywords), ZERO
     refuse_unknown(tangents)
     if run.primitive is not None and not (rule.by_identity and rule.trusted):
-        y = value_by(rule, args, keywords)
-        return run.primitive(fn, y, args, tangents, keywords)
+        return run.primitive(fn, rule, is_forward, args, tangents, keywords)
     if is_forward:
         return by_forward_rule(run, rule, args, tangents, keywords)
     if rule.by_identity or any_mutable(args) or makes_container(fn):

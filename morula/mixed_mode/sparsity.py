@@ -18,7 +18,7 @@ from morula.core import errors
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.interface import pullback
 from morula.mixed_mode.jacobians import all_real, space_of
-from morula.mixed_mode.push import push, split_call
+from morula.mixed_mode.push import push, split_call, value_by
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, set_all
 
@@ -76,11 +76,19 @@ class Tracing(Pass):
     """A forward pass with sets of indices as tangents."""
 
     __slots__ = ()
+    refusal = "in the search for a pattern: give jacobian your own"
 
     def primitive(
-        self, fn: Any, y: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any
+        self,
+        fn: Any,
+        rule: Any,
+        is_forward: bool,
+        args: tuple[Any, ...],
+        tangents: tuple[Any, ...],
+        keywords: Any,
     ) -> Any:
         """The value of a call that a rule serves, and what it depends on."""
+        y = value_by(rule, args, keywords)
         values = tuple([by_value(self, x, ẋ) for x, ẋ in zip(args, tangents, strict=True)])
         if all(map(is_zero, values)):
             return y, ZERO

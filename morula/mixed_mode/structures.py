@@ -415,6 +415,8 @@ def combination(fn: Any) -> Any:
     """What gives a new set of the elements of others: each has the tangent of the first that has it."""
 
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if any(isinstance(x, type) for x in args):  # a union of types
+            return fn(*args), ZERO
         if not all(isinstance(x, (set, frozenset)) and type(x) in (set, frozenset) for x in args):
             return NotImplemented
         y = fn(*args)

@@ -34,10 +34,15 @@ class Pass:
     __slots__ = ("limit", "table")
     primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
     attribute: Any = None  # the same for attributes of numbers and arrays
+    refusal = ""  # what such a pass is for, in messages
 
     def __init__(self) -> None:
         self.table: dict[int, tuple[Any, Any]] = {}
         self.limit = FEW
+
+    def given(self, ẋ: Any) -> Any:
+        """The tangent of a number or an array, from what the user gives as such."""
+        return ẋ
 
     def forget_the_dead(self) -> None:
         """Drop the entries of values that nothing else refers to."""
@@ -267,10 +272,10 @@ def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
         for k, c in _fields(given, x, name).items():
             set_value(run, x, k, absorb(run, fields[k], c, f"{name}.{k}"))
         return ZERO
-    return number_or_array(x, given, name)
+    return number_or_array(run, x, given, name)
 
 
-def number_or_array(x: Any, given: Any, name: str) -> Any:
+def number_or_array(run: Pass, x: Any, given: Any, name: str) -> Any:
     """The tangent of a number or an array, in its space."""
     if isinstance(given, (Tangent, dict, str)) or (isinstance(given, list) and np.shape(x) == ()):
         raise errors.wrong_space(
@@ -284,7 +289,7 @@ def number_or_array(x: Any, given: Any, name: str) -> Any:
     if np.iscomplexobj(given) and not np.iscomplexobj(x):
         raise errors.wrong_space(f"the tangent of {name}", "real", "complex")
     ẋ = project_to(x)(given)
-    return ZERO if ẋ is NONE else ẋ
+    return ZERO if ẋ is NONE else run.given(ẋ)
 
 
 def _shown(given: Any) -> str:

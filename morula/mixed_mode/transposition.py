@@ -109,7 +109,7 @@ def transposed_call(
         n = len(args) - len(keywords)
         return fn(*args[:n], **by_name(args, keywords)), ZERO
     if run.primitive is not None:
-        raise errors.no_rule(fn, args, why="in the search for a pattern: give jacobian your own")
+        raise errors.no_rule(fn, args, why=run.refusal)
     with np.errstate(all="ignore"), context.isolated():
         return transpose_call(run, fn, ḟ, args, tangents, keywords)
 
