@@ -3,7 +3,7 @@
 The tangent space of a floating or complex array has its shape and dtype, `bfloat16` too. Integers,
 truth values and random keys have none. A cotangent comes in any kind of number or array, and is
 brought to that of the primal. While JAX traces a program, all of this is traced as well.
-Tests: tests/interop/jax/test_arrays.py
+Tests: tests/interop/test_jax_arrays.py
 """
 
 from __future__ import annotations

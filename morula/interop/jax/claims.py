@@ -3,7 +3,7 @@
 A meaning is a Python function `meaning(f, args, kwargs)` that gives the value of the call, and is
 differentiated in the place of it. NumPy's functions get arrays of NumPy's, numbers their values; what
 iterates over an array gets its rows; all else is a primitive.
-Tests: tests/interop/jax/test_arrays.py, test_primitives.py
+Tests: tests/interop/test_jax_arrays.py, test_jax_primitives.py
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ from morula.core.extend import NONE, adjoint_of, call, non_differentiable, primi
 from morula.core.general import Claim
 from morula.interop.jax.arrays import host
 from morula.interop.jax.forms import PLACES
-from morula.interop.jax.forward import transformed as pushed_transform
 from morula.interop.jax.kinds import is_array, is_array_type, is_callable_of_jax, is_tracer
-from morula.interop.jax.primitives import primitive
-from morula.interop.jax.transforms import constructed, is_transform, transformed
+from morula.interop.jax.primitives import OpaqueResultError, primitive
+from morula.interop.jax.transforms import (
+    constructed,
+    is_transform,
+    note_transform,
+    transformed,
+)
 from morula.mixed_mode.push import push
 from morula.mixed_mode.tangents import set_value, together
 from morula.rules.calls import entry
@@ -58,6 +62,15 @@ def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> An
         return (f̄, *bars, *[take(named, key) for key in kwargs])
 
     return y, meaning_pullback
+
+
+def primitive_or_transform(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A primitive, unless its result turns out to be a function."""
+    try:
+        return reverse(primitive, fn, args, kwargs)
+    except OpaqueResultError:
+        note_transform(fn)
+    return reverse(transformed, fn, args, kwargs)
 
 
 def forward(
@@ -142,7 +155,7 @@ def as_part(y: Any, x: Any) -> Any:
 
 # -- which calls -----------------------------------------------------------------------------------
 
-PRIMITIVE = claim(primitive)
+PRIMITIVE = Claim(primitive_or_transform, partial(forward, primitive))
 BY_NUMPY = claim(by_numpy)
 BY_VALUE = claim(by_value)
 BY_ROWS = claim(by_rows)
@@ -151,7 +164,7 @@ CONVERSION = claim(conversion)
 ATTRIBUTE = claim(attribute)
 PLAINLY = claim(plainly)
 HANDED_ON = claim(handed_on)
-TRANSFORMED = Claim(transformed, pushed_transform)
+TRANSFORMED = claim(transformed)
 CONSTRUCTED = claim(constructed)
 
 _UNARY = "neg pos abs invert"

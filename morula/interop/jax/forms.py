@@ -540,10 +540,9 @@ def forms_of(*values: Any) -> tuple[list[Any], tuple[Any, ...], set[int]]:
 
 
 def is_opaque(y: Any) -> bool:
-    """Is it what no trace may have made: no tree of arrays and plain values?"""
-    plain = (str, bytes, int, float, complex, type(None), np.generic, np.ndarray, np.dtype)
+    """Is there a function in a result, say, that holds numbers or arrays?"""
     return any(
-        not isinstance(leaf, plain) and not is_array(leaf) for leaf in jax.tree_util.tree_leaves(y)
+        not is_array(x) and not is_leaf(x) and forms_of(x)[1] for x in jax.tree_util.tree_leaves(y)
     )
 
 

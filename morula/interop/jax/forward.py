@@ -1,6 +1,6 @@
 """Forward mode of JAX's callables: `jax.jvp` along the tangents that are not zero.
 
-Tests: tests/interop/jax/test_primitives.py
+Tests: tests/interop/test_jax_primitives.py
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from morula.core.extend import ZERO, is_zero, unthunk
+from morula.core.extend import ZERO, call, is_zero, no_rule, non_differentiable, unthunk
 from morula.interop.jax.arrays import device
-from morula.interop.jax.kinds import is_array
+from morula.interop.jax.kinds import is_array, is_leaf
 from morula.interop.jax.primitives import (
+    Result,
     apply,
     linearized,
     places_of,
@@ -24,7 +25,7 @@ from morula.interop.jax.primitives import (
     take_apart,
     with_leaves,
 )
-from morula.interop.jax.transforms import as_called, places, put
+from morula.interop.jax.transforms import made, places, put
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.tangents import (
     Pass,
@@ -37,7 +38,7 @@ from morula.mixed_mode.tangents import (
     together,
     value_of,
 )
-from morula.rules.calls import entry
+from morula.rules.calls import entry, serves
 
 Args = tuple[Any, ...]
 Names = tuple[str, ...]
@@ -76,18 +77,18 @@ class Forward:
 
 @pushes(take_apart)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    call, leaves = take_apart(*args)
+    taken, leaves = take_apart(*args)
     found = [ZERO] * len(leaves)
     store = Forward(run)
-    for form, ẋ in zip(call.forms, tangents, strict=True):
+    for form, ẋ in zip(taken.forms, tangents, strict=True):
         form.gather(ẋ, store, found)
-    return (call, leaves), together([ZERO, together(found)])
+    return (taken, leaves), together([ZERO, together(found)])
 
 
 @pushes(put_together)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     result, outs = args
-    y = result.put_together(outs)
+    y = put_together(result, outs)
     form, order, _ = places_of(y, outs)
     if result.refuse is not None and None in order and not is_zero(tangents[1]):
         raise result.refuse()
@@ -116,8 +117,20 @@ def pushed(call: Any, leaves: Args, tangents: Any) -> tuple[Any, Any, Any]:
     """The leaves of the result of a call, what else it is, and the tangents of the leaves."""
     active = [i for i in range(len(leaves)) if not is_zero(entry(tangents, i))]
     if not active:
-        outs, result, _ = linearized(call, leaves)
+        outs, result = apply(call, leaves)
         return outs, result, ZERO
+    dots = tuple([tangent_of(leaves[i], entry(tangents, i)) for i in active])
+    return along(call, leaves, active, dots)
+
+
+def along(call: Any, leaves: Args, active: list[int], dots: Args) -> tuple[Any, Any, Any]:
+    """The same, by the tangents of some leaves."""
+    outs, others, found, result = pushforward(call, leaves, active, dots)
+    return tuple(outs), result.replace(others), tuple(found)
+
+
+def pushforward(call: Any, leaves: Args, active: list[int], dots: Args) -> Any:
+    """The arrays of the result, the tangents, and what else the result is."""
     kept: list[Any] = []
 
     def function(*values: Any) -> tuple[Any, Any]:
@@ -125,10 +138,54 @@ def pushed(call: Any, leaves: Args, tangents: Any) -> tuple[Any, Any, Any]:
         kept.append(result)
         return result.outs, result.others
 
-    primals = [leaves[i] for i in active]
-    dots = [tangent_of(leaves[i], entry(tangents, i)) for i in active]
-    outs, found, others = jax.jvp(function, primals, dots, has_aux=True)
-    return tuple(outs), kept[-1].replace(others), tuple(found)
+    primals = tuple([leaves[i] for i in active])
+    outs, found, others = jax.jvp(function, primals, tuple(dots), has_aux=True)
+    return outs, others, found, kept[-1]
+
+
+class Pushforward:
+    """The pushforward of a call as a function of its leaves and of the tangents of some."""
+
+    captured: frozenset[int] = frozenset()
+    must_be_traced = True
+
+    def __init__(self, call: Any, active: list[int], n: int) -> None:
+        self.call = call
+        self.fn = call.fn
+        self.active = active
+        self.n = n
+
+    def traced(self, leaves: Args) -> Result:
+        """The result and its tangent."""
+        *arrays, inner = pushforward(self.call, leaves[: self.n], self.active, leaves[self.n :])
+        result = Result(self.fn, arrays)
+        result.inner = inner
+        return result
+
+
+@serves(along)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    return call(along_anew, *args)
+
+
+@pushes(along)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, along_anew, ZERO, args, tangents)
+
+
+def along_anew(call: Any, leaves: Args, active: list[int], dots: Args) -> tuple[Any, Any, Any]:
+    """`along`, as differentiated code sees it."""
+    found, result = apply(Pushforward(call, active, len(leaves)), (*leaves, *dots))
+    outs, others, tangents = put_together(result, found)
+    return tuple(outs), settled(result, others), tuple(tangents)
+
+
+def settled(result: Any, others: list[Any]) -> Any:
+    """The result of the call itself."""
+    return result.inner.replace(others)
+
+
+non_differentiable(settled)
 
 
 def tangent_of(x: Any, ẋ: Any) -> Any:
@@ -137,13 +194,18 @@ def tangent_of(x: Any, ẋ: Any) -> Any:
     return device(unthunk(ẋ), primal.dtype, primal.shape)
 
 
-def transformed(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Any:
-    """What a transformation makes holds the tangents of what it was given."""
-    n = len(args) - len(keywords)
-    y = as_called(fn, args[:n], dict(zip(keywords, args[n:], strict=True)))
+@pushes(made)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    transform, given, named = args
+    dots = [entry(tangents[1], i) for i in range(len(given))]
+    dots += [value_of(run, named, key) for key in named]
+    values = (*given, *named.values())
+    y = made(transform, given, named)
+    if not all(map(is_zero, dots)) and any(map(is_leaf, jax.tree_util.tree_leaves(y))):
+        raise no_rule(transform, given, why="in forward mode")
     store = Forward(run)
-    for node, key, item in places(y, args):
-        for x, ẋ in zip(args, tangents, strict=True):
+    for node, key, item in places(y, values):
+        for x, ẋ in zip(values, dots, strict=True):
             if x is item and not is_zero(ẋ):
                 put(store, node, key, ẋ)
     return y, ZERO

@@ -8,7 +8,7 @@ of them are functions that Morula differentiates, so `primitive` is one. The pul
 another function of leaves, `Transposed`, so it is an `apply` in its turn: derivatives of any order.
 
 JAX's cotangents of complex numbers are the conjugates of Morula's.
-Tests: tests/interop/jax/test_primitives.py
+Tests: tests/interop/test_jax_primitives.py
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Result:
 
     in_parts = False
     refuse: Any = None
+    inner: Any = None  # where this is the result of a pushforward: that of the call
 
     def __init__(self, fn: Any, y: Any) -> None:
         self.tree: Any
@@ -104,6 +105,8 @@ def is_out(x: Any) -> bool:
 class Run:
     """A call as a function of its leaves."""
 
+    must_be_traced = False  # is there no way without?
+
     def __init__(self, fn: Any, forms: Any, captured: set[int]) -> None:
         self.fn = fn
         self.forms = forms
@@ -127,6 +130,7 @@ class Transposed:
     """The pullback of a call as a function of its leaves and of those cotangents that are not zero."""
 
     captured: frozenset[int] = frozenset()
+    must_be_traced = True
 
     def __init__(self, run: Any, active: list[int], n: int, present: list[int]) -> None:
         self.run = run
@@ -139,8 +143,6 @@ class Transposed:
         """The cotangents of the active leaves."""
         _, pull, _ = vjp(self.run, leaves[: self.n], self.active)
         return Result(self.fn, list(transpose(pull, self.present, leaves[self.n :])))
-
-    plain = traced
 
 
 def with_leaves(leaves: Args, places: list[int], values: Any) -> Args:
@@ -265,7 +267,7 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
     """The same, and the pullback: JAX's, and the leaves that it is by, or why there is none."""
     if not leaves:
         return (), Whole(run.plain(leaves)), (None, [], "")
-    if type(run) is Transposed:
+    if run.must_be_traced:
         active = list(range(len(leaves)))
         outs, pull, result = vjp(run, leaves, active)
         return tuple(outs), result, (pull, active, "")

@@ -1,12 +1,14 @@
 """The rules of JAX, which are loaded when a differentiated program first meets one of its values.
 
 `vjp_rule` lets JAX differentiate a function of the user's.
-Tests: tests/interop/jax/
+Tests: tests/interop/
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import jax.numpy as jnp
 
 from morula.core.extend import (
     NONE,
@@ -22,6 +24,8 @@ from morula.core.extend import (
 from morula.interop.jax import arrays, forward
 from morula.interop.jax.claims import as_part, back_by_jax, belongs, claims
 from morula.interop.jax.forms import PLACES
+from morula.interop.jax.kinds import is_inexact
+from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.numbers import Anything
 
 __all__ = ["arrays", "forward", "vjp_rule"]
@@ -52,7 +56,7 @@ def _(y: Anything, x: Anything):
     def as_part_pullback(ȳ):
         return NONE, ȳ
 
-    return y, as_part_pullback
+    return as_part(y, x), as_part_pullback
 
 
 @frule(as_part)
@@ -60,7 +64,7 @@ def _(y: Anything, x: Anything):
     def as_part_pushforward(ẏ, ẋ):
         return ẋ
 
-    return y, as_part_pushforward
+    return as_part(y, x), as_part_pushforward
 
 
 for _type in PLACES:
@@ -69,6 +73,7 @@ for _type in PLACES:
     collector.register(_type, lambda y: None)
 del _type
 
+libraries.append(Library(arrays.TYPES, jnp, is_inexact))
 general.CLAIMS.append(claims)
 stays_general.append(belongs)
 registry.registry.entry(claims).changed()

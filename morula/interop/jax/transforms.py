@@ -4,7 +4,7 @@ A transformation runs nothing yet: it is called as it is, and what it made holds
 was given. When that is called, the cotangents of what it holds are found by its form (forms.py); those
 of what goes by value, a partial say, are handed back from where it is held. What a class makes of an
 array holds that array.
-Tests: tests/interop/jax/test_captured.py
+Tests: tests/interop/test_jax_captured.py
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from morula.core.extend import (
     ZERO,
     NotKnown,
     accumulate,
+    adjoint_of,
+    is_zero,
     no_rule,
     non_differentiable,
 )
@@ -35,15 +37,17 @@ from morula.interop.jax.forms import (
 )
 from morula.interop.jax.kinds import is_leaf
 from morula.interop.jax.primitives import Whole, put_together, take_apart
+from morula.rules.calls import serves, together
+from morula.rules.objects import give
 
 Args = tuple[Any, ...]
 
 TRANSFORMS = {
-    id(fn)
+    id(fn): fn
     for fn in (
         jax.jit, jax.vmap, jax.pmap, jax.grad, jax.value_and_grad, jax.jacfwd, jax.jacrev,
         jax.jacobian, jax.hessian, jax.checkpoint, jax.remat, jax.named_call, jax.make_jaxpr,
-        jax.custom_gradient, jax.linear_transpose, jax.custom_vjp, jax.custom_jvp,
+        jax.custom_gradient, jax.linear_transpose, jax.numpy.vectorize, jax.custom_vjp, jax.custom_jvp,
         jax.custom_vjp.defvjp, jax.custom_jvp.defjvp, jax.custom_jvp.defjvps,
     )
 }  # fmt: skip
@@ -54,17 +58,35 @@ def is_transform(fn: Any) -> bool:
     return id(fn) in TRANSFORMS
 
 
+def note_transform(fn: Any) -> None:
+    """Note that it has made a function."""
+    TRANSFORMS[id(fn)] = fn
+
+
 def transformed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """What a transformation gives, and what hands back the cotangents of what it was given."""
-    y = as_called(fn, args, kwargs)
-    given = (*args, *kwargs.values())
-    held = places(y, given)
+    """What a transformation gives."""
+    return made(fn, args, kwargs)
 
-    def transformed_pullback(ȳ: Any) -> Args:
-        found = [handed_back(x, held) for x in given]
-        return (NONE, *found)
 
-    return y, transformed_pullback
+def made(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The call itself, whose pullback hands back the cotangents of what it was given."""
+    return fn(*args, **kwargs)
+
+
+@serves(made)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    transform, given, named = args
+    y = made(transform, given, named)
+    held = places(y, (*given, *named.values()))
+
+    def made_pullback(ȳ: Any) -> Args:
+        if not is_zero(ȳ):
+            raise no_rule(transform, given)
+        for key, x in named.items():
+            give(adjoint_of(named), key, handed_back(x, held))
+        return NONE, NONE, together([handed_back(x, held) for x in given]), NONE
+
+    return y, made_pullback
 
 
 def as_called(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -144,4 +166,4 @@ class Made(Whole):
         )
 
 
-non_differentiable(as_called, places, is_transform)
+non_differentiable(as_called, places, is_transform, note_transform)
