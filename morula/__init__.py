@@ -5,6 +5,7 @@
 (0.0, 2.0)
 """
 
+from morula import interop as _interop  # says which rules wait for which library
 from morula import rules as _rules  # registers them
 from morula.core.cotangents import NoTangent, Tangent, Thunk, ZeroTangent, project_to
 from morula.core.errors import (
@@ -41,7 +42,7 @@ from morula.rules.numeric import numeric_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
 from morula.rules.vectors import ravel
 
-del _rules
+del _interop, _rules
 
 __all__ = [
     "AmbiguousRuleError",

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from types import CodeType, FunctionType, GeneratorType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from morula.core import errors, watch
 from morula.core.bytecode.lower import as_written, lower
@@ -32,7 +32,7 @@ from morula.core.memory import Written, begin_log, end_log, follow, in_memory
 from morula.core.outline import outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
 from morula.core.protected import Raised, caught, passed_by
-from morula.core.registry import apply_rule, find_rrule, is_constant, non_differentiable
+from morula.core.registry import Rule, apply_rule, find_rrule, is_constant, non_differentiable
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.simplify import is_trusted
 from morula.core.ssa import prune_params, same
@@ -47,6 +47,10 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     if watch.current is not None and watch.current.takes():
         return watch.current.call(fn, args, kwargs)
     rule = find_rrule(fn, args, kwargs)
+    claim = claim_of(rule, fn, (*args, *kwargs.values())) if CLAIMS else None
+    if claim is not None:
+        protection.expected = False
+        return claim.reverse(fn, args, kwargs)
     if rule is not None:
         protection.expected = False
         y, pullback = apply_rule(rule, args, kwargs)
@@ -58,6 +62,34 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     if protection.expected:
         protection.expected = resolve in PASSING
     return resolve(fn, args, kwargs)
+
+
+class Claim(NamedTuple):
+    """What a library that differentiates its own values says of a call of them.
+
+    `reverse` is a resolver; `forward` is what forward mode asks for the value and its tangent.
+    """
+
+    reverse: Callable[..., Any]
+    forward: Callable[..., Any]
+
+
+# Functions of a callable and all values of its arguments; they give None where the call is not theirs.
+CLAIMS: list[Callable[[Any, tuple[Any, ...]], Claim | None]] = []
+
+
+def claim_of(rule: Rule | None, fn: Any, values: tuple[Any, ...]) -> Claim | None:
+    """Who lays claim to a call. Rules of a user come first, those for values of any type last."""
+    if rule is not None and not rule.trusted:
+        return None
+    for claims in CLAIMS:
+        found = claims(fn, values)
+        if found is not None:
+            return found
+    return None
+
+
+non_differentiable(claim_of)
 
 
 def _with_callee(pullback: Back, ȳ: Any) -> tuple[Any, ...]:

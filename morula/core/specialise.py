@@ -60,6 +60,7 @@ from morula.core.traits import (
     is_written,
     only_reads,
     parts_of,
+    stays_general,
     typed_zero,
 )
 from morula.core.values import Plain, Value, coarsened, known, known_value, possibilities
@@ -110,6 +111,7 @@ class Specialiser(Inference):
         while True:
             self.infer()
             changed = self.resolve_constants()
+            self.leave_to_libraries()
             changed |= self.resolve_methods()
             changed |= simplify_once(self.ir, no_namespace)
             changed |= spread_arguments(self.ir) | collect_generators(self.ir)
@@ -123,6 +125,17 @@ class Specialiser(Inference):
         if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
+
+    def leave_to_libraries(self) -> None:
+        """What belongs to a library that differentiates its own values goes by the general path."""
+        if not stays_general:
+            return
+        seen: list[Any] = [c.primitive for c in self.ir.calls()]
+        for value in self.types.values():
+            if value is not None:
+                seen += [k.type for k in possibilities(value)]
+        if any(test(x) for x in seen for test in stays_general):
+            raise NotSpecialised("it belongs to a library that differentiates its own values")
 
     def changes_value(self, call: Call) -> bool:
         """May a call change an array in place? Then it matters when other calls read it."""

@@ -455,6 +455,11 @@ changes_in_place: list[Callable[[Any, list[type], int, tuple[str, ...]], bool]] 
 deals_in_place: list[Callable[[Any], bool]] = []
 
 
+# Tests of callables and types: is it of a library that differentiates its own values? A program with
+# any of these is not specialised, for there is nothing to gain.
+stays_general: list[Callable[[Any], bool]] = []
+
+
 # Which values hold so much memory that they are worth releasing early: `holds_memory[T](detail)`.
 holds_memory: dict[type, Callable[[Any], bool]] = {}
 

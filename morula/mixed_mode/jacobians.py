@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,35 @@ _MISSING = object()
 # -- arrays of entries -----------------------------------------------------------------------------
 
 
+class Library(NamedTuple):
+    """A library of arrays: its types, its functions by NumPy's names, which dtypes have tangents."""
+
+    types: tuple[type, ...]
+    module: Any
+    is_inexact: Callable[[Any], bool]
+
+
+libraries: list[Library] = []  # besides NumPy
+
+
+def library_of(x: Any) -> Library | None:
+    """The library that an array is of; None: NumPy, or it is no array."""
+    return next((library for library in libraries if isinstance(x, library.types)), None)
+
+
+def functions_for(x: Any) -> Any:
+    """The functions of NumPy's, or their like for an array of another library."""
+    library = library_of(x)
+    return np if library is None else library.module
+
+
 def space_of(x: Any, what: str) -> np.dtype[Any]:
     """The dtype of the tangents of a number or an array of numbers."""
+    library = library_of(x)
+    if library is not None:
+        if not library.is_inexact(x.dtype):
+            raise errors.ArgumentError(f"{what} has the dtype {x.dtype}, which has no derivative")
+        return x.dtype
     if isinstance(x, bool) or not isinstance(x, (int, float, complex, np.ndarray, np.generic)):
         raise errors.ArgumentError(
             f"{what} is a {type(x).__name__}, jacobian takes numbers and arrays: use ravel for a "
@@ -54,7 +81,14 @@ def basis(x: Any, dtype: np.dtype[Any], i: int) -> Any:
     return e.reshape(np.shape(x))
 
 
-non_differentiable(space_of, basis)
+def like_argument(x: Any, dtype: Any, table: Any) -> Any:
+    """A Jacobian by a number or an array of NumPy's is one of NumPy's, whatever the result was."""
+    if library_of(table) is None or library_of(x) is not None:
+        return table
+    return np.asarray(table).astype(dtype)
+
+
+non_differentiable(space_of, basis, library_of, functions_for)
 
 
 # -- Jacobians -------------------------------------------------------------------------------------
@@ -129,7 +163,7 @@ def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any
 
 def all_real(dtypes: Any) -> bool:
     """Are these all real?"""
-    return all(d.kind == "f" for d in dtypes)
+    return all(d.kind != "c" for d in dtypes)
 
 
 non_differentiable(all_real)
@@ -139,6 +173,7 @@ def by_columns(f: Any, args: tuple[Any, ...], dtypes: Any) -> tuple[Any, ...]:
     """A run of `f` for each entry of each argument."""
     found = []
     for k, x in enumerate(args):
+        xp = functions_for(x)
         columns = []
         for i in range(np.size(x)):
             tangents = [None] * len(args)
@@ -148,12 +183,14 @@ def by_columns(f: Any, args: tuple[Any, ...], dtypes: Any) -> tuple[Any, ...]:
             columns.append(ẏ)
         if not columns:
             y = f(*args)
-            found.append(np.zeros(np.shape(y) + np.shape(x), space_of(y, "the result")))
-        elif np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+            found.append(xp.zeros(np.shape(y) + np.shape(x), space_of(y, "the result")))
+            continue
+        columns = [like_argument(x, dtypes[k], column) for column in columns]
+        if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
             found.append(columns[0])
         else:
-            table = np.stack(columns, axis=-1)
-            found.append(np.reshape(table, np.shape(columns[0]) + np.shape(x)))
+            table = xp.stack(columns, axis=-1)
+            found.append(xp.reshape(table, np.shape(columns[0]) + np.shape(x)))
     return tuple(found)
 
 
@@ -167,14 +204,15 @@ def by_rows(
     rows = [back(basis(y, of_result, i)) for i in range(np.size(y))]
     found = []
     for k, x in enumerate(args):
+        xp = functions_for(x)
         if not rows:
-            found.append(np.zeros(np.shape(y) + np.shape(x), dtypes[k]))
+            found.append(xp.zeros(np.shape(y) + np.shape(x), dtypes[k]))
             continue
-        mine = [np.conjugate(row[k]) if dtypes[k].kind == "c" else row[k] for row in rows]
+        mine = [xp.conjugate(row[k]) if dtypes[k].kind == "c" else row[k] for row in rows]
         if np.ndim(y) == 0 and not isinstance(y, np.ndarray):
             found.append(mine[0])
         else:
-            found.append(np.reshape(np.stack(mine), np.shape(y) + np.shape(x)))
+            found.append(xp.reshape(xp.stack(mine), np.shape(y) + np.shape(x)))
     return tuple(found)
 
 
@@ -218,13 +256,14 @@ def diaghessian(f: Callable[..., Any], x: Any) -> Any:
     array([ 6., 12.])
     """
     dtype = space_of(x, "argument 0")
+    xp = functions_for(x)
     entries = []
     for i in range(np.size(x)):
         e = basis(x, dtype, i)
-        entries.append(np.sum(jvp(grad(f), (x,), (e,))[1] * e))
+        entries.append(xp.sum(jvp(grad(f), (x,), (e,))[1] * e))
     if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
         return entries[0]
-    return np.reshape(np.array(entries, dtype), np.shape(x))
+    return xp.reshape(xp.array(entries, dtype), np.shape(x))
 
 
 # -- forward mode inside reverse mode --------------------------------------------------------------

@@ -28,12 +28,13 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     n = len(rest) - len(keywords)
     named = dict(zip(keywords, rest[n:], strict=True))
     rule = registry.find_rrule(inner, tuple(rest[:n]), named)
-    if rule is not None:
+    claim = general.claim_of(rule, inner, tuple(rest))
+    if rule is not None and claim is None:
         return pair_of_rule(run, rule, args[1:], tangents[1:], keywords, True)
-    if registry.is_constant(inner, tuple(map(type, rest))):
+    if claim is None and registry.is_constant(inner, tuple(map(type, rest))):
         y = inner(*rest[:n], **named)
         return (y, partial(general._constant_back, 1 + len(rest))), ZERO
-    resolve = general.resolver_of(inner)
+    resolve = general.resolver_of(inner) if claim is None else claim.reverse
     for name, ẋ in zip(keywords, tangents[1 + n :], strict=True):
         set_value(run, named, name, ẋ)
     dots = (tangents[0], together(tangents[1 : 1 + n]), ZERO)

@@ -117,6 +117,10 @@ def push(
 ) -> Both:
     """The value of a call and its tangent."""
     rule, is_forward = rules_of(fn, args, keywords)
+    claim = general.claim_of(None if type(rule) is Entry else rule, fn, args)
+    if claim is not None:
+        refuse_unknown(tangents)
+        return claim.forward(run, fn, ḟ, args, tangents, keywords)
     if type(rule) is Entry and (rule.asks is not None or not meanings_of(fn)):
         return split_call(fn, args, keywords), ZERO
     if writes(fn, args, keywords):

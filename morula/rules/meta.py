@@ -102,14 +102,15 @@ def _(a: Numeric, b: Numeric):
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     inner, *rest = args
     rule = registry.find_rrule(inner, tuple(rest), kwargs)
-    if rule is not None:
+    claim = general.claim_of(rule, inner, (*rest, *kwargs.values()))
+    if rule is not None and claim is None:
         y, back = apply(rule, tuple(rest), kwargs, True)
         return y, lambda ȳ: (NONE, NONE, *back(ȳ))
     n = 2 + len(rest) + len(kwargs)
-    if registry.is_constant(inner, tuple(map(type, rest))):
+    if claim is None and registry.is_constant(inner, tuple(map(type, rest))):
         y = inner(*rest, **kwargs)
         return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n
-    resolve = general.resolver_of(inner)
+    resolve = general.resolver_of(inner) if claim is None else claim.reverse
     both, back = call(resolve, inner, tuple(rest), kwargs)
 
     def call_pullback(ȳ: Any) -> tuple[Any, ...]:

@@ -1,0 +1,10 @@
+"""Other libraries that differentiate, and Morula among them: optional packages, imported only here.
+
+The rules for the values of a library wait until a program meets one of them.
+"""
+
+from morula.core.extend import waits
+
+for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
+    waits(_package, "morula.interop.jax.rules")
+del _package

@@ -1,0 +1,5 @@
+"""JAX: its arrays and callables in differentiated code, and Morula's functions in its programs."""
+
+from morula.interop.jax.rules import vjp_rule
+
+__all__ = ["vjp_rule"]

@@ -1,0 +1,211 @@
+"""Forward mode of JAX's callables: `jax.jvp` along the tangents that are not zero.
+
+Tests: tests/interop/test_jax_primitives.py
+"""
+
+from __future__ import annotations
+
+from types import CellType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from morula.core.extend import ZERO, call, is_zero, no_rule, non_differentiable, unthunk
+from morula.interop.jax.arrays import device
+from morula.interop.jax.kinds import is_array, is_leaf
+from morula.interop.jax.primitives import (
+    Result,
+    apply,
+    linearized,
+    places_of,
+    pulled,
+    pulled_anew,
+    put_together,
+    take_apart,
+    with_leaves,
+)
+from morula.interop.jax.transforms import made, places, put
+from morula.mixed_mode.push import push, pushes
+from morula.mixed_mode.tangents import (
+    Pass,
+    box_of,
+    item_of,
+    set_box,
+    set_item,
+    set_value,
+    tangents_if_any,
+    together,
+    value_of,
+)
+from morula.rules.calls import entry, serves
+
+Args = tuple[Any, ...]
+Names = tuple[str, ...]
+
+
+class Forward:
+    """The store of a forward pass: the tangents of mutable values."""
+
+    def __init__(self, run: Pass) -> None:
+        self.run = run
+
+    def put_item(self, x: Any, i: int, ẋ: Any) -> None:
+        """The tangent of an item of a list."""
+        set_item(self.run, x, i, ẋ)
+
+    def put_value(self, x: Any, key: Any, ẋ: Any) -> None:
+        """The tangent of a value in a dict, or of an attribute of an object."""
+        set_value(self.run, x, key, ẋ)
+
+    def put_cell(self, cell: CellType, ẋ: Any) -> None:
+        """The tangent of what a cell holds."""
+        set_box(self.run, cell, ẋ)
+
+    def get_item(self, x: Any, i: int) -> Any:
+        """That of an item of a list."""
+        return item_of(tangents_if_any(self.run, x), i)
+
+    def get_value(self, x: Any, key: Any) -> Any:
+        """That of a value in a dict, or of an attribute of an object."""
+        return value_of(self.run, x, key)
+
+    def get_cell(self, cell: CellType) -> Any:
+        """That of what a cell holds."""
+        return box_of(self.run, cell)
+
+
+@pushes(take_apart)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    taken, leaves = take_apart(*args)
+    found = [ZERO] * len(leaves)
+    store = Forward(run)
+    for form, ẋ in zip(taken.forms, tangents, strict=True):
+        form.gather(ẋ, store, found)
+    return (taken, leaves), together([ZERO, together(found)])
+
+
+@pushes(put_together)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    result, outs = args
+    y = put_together(result, outs)
+    form, order, _ = places_of(y, outs)
+    if result.refuse is not None and None in order and not is_zero(tangents[1]):
+        raise result.refuse()
+    dots = [ZERO if i is None else entry(tangents[1], i) for i in order]
+    return y, form.scatter(dots, Forward(run))
+
+
+@pushes(apply)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    outs, result, dots = pushed(args[0], args[1], tangents[1])
+    return (outs, result), together([dots, ZERO])
+
+
+@pushes(linearized)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    _, _, dots = pushed(args[0], args[1], tangents[1])
+    return linearized(*args), together([dots, ZERO, ZERO])
+
+
+@pushes(pulled)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, pulled_anew, ZERO, args, tangents)
+
+
+def pushed(call: Any, leaves: Args, tangents: Any) -> tuple[Any, Any, Any]:
+    """The leaves of the result of a call, what else it is, and the tangents of the leaves."""
+    active = [i for i in range(len(leaves)) if not is_zero(entry(tangents, i))]
+    if not active:
+        outs, result = apply(call, leaves)
+        return outs, result, ZERO
+    dots = tuple([tangent_of(leaves[i], entry(tangents, i)) for i in active])
+    return along(call, leaves, active, dots)
+
+
+def along(call: Any, leaves: Args, active: list[int], dots: Args) -> tuple[Any, Any, Any]:
+    """The same, by the tangents of some leaves."""
+    outs, others, found, result = pushforward(call, leaves, active, dots)
+    return tuple(outs), result.replace(others), tuple(found)
+
+
+def pushforward(call: Any, leaves: Args, active: list[int], dots: Args) -> Any:
+    """The arrays of the result, the tangents, and what else the result is."""
+    kept: list[Any] = []
+
+    def function(*values: Any) -> tuple[Any, Any]:
+        result = call.traced(with_leaves(leaves, active, values))
+        kept.append(result)
+        return result.outs, result.others
+
+    primals = tuple([leaves[i] for i in active])
+    outs, found, others = jax.jvp(function, primals, tuple(dots), has_aux=True)
+    return outs, others, found, kept[-1]
+
+
+class Pushforward:
+    """The pushforward of a call as a function of its leaves and of the tangents of some."""
+
+    captured: frozenset[int] = frozenset()
+    must_be_traced = True
+
+    def __init__(self, call: Any, active: list[int], n: int) -> None:
+        self.call = call
+        self.fn = call.fn
+        self.active = active
+        self.n = n
+
+    def traced(self, leaves: Args) -> Result:
+        """The result and its tangent."""
+        *arrays, inner = pushforward(self.call, leaves[: self.n], self.active, leaves[self.n :])
+        result = Result(self.fn, arrays)
+        result.inner = inner
+        return result
+
+
+@serves(along)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    return call(along_anew, *args)
+
+
+@pushes(along)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, along_anew, ZERO, args, tangents)
+
+
+def along_anew(call: Any, leaves: Args, active: list[int], dots: Args) -> tuple[Any, Any, Any]:
+    """`along`, as differentiated code sees it."""
+    found, result = apply(Pushforward(call, active, len(leaves)), (*leaves, *dots))
+    outs, others, tangents = put_together(result, found)
+    return tuple(outs), settled(result, others), tuple(tangents)
+
+
+def settled(result: Any, others: list[Any]) -> Any:
+    """The result of the call itself."""
+    return result.inner.replace(others)
+
+
+non_differentiable(settled)
+
+
+def tangent_of(x: Any, ẋ: Any) -> Any:
+    """The tangent of a leaf as JAX wants it."""
+    primal = jnp.asarray(x) if not is_array(x) else x
+    return device(unthunk(ẋ), primal.dtype, primal.shape)
+
+
+@pushes(made)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    transform, given, named = args
+    dots = [entry(tangents[1], i) for i in range(len(given))]
+    dots += [value_of(run, named, key) for key in named]
+    values = (*given, *named.values())
+    y = made(transform, given, named)
+    if not all(map(is_zero, dots)) and any(map(is_leaf, jax.tree_util.tree_leaves(y))):
+        raise no_rule(transform, given, why="in forward mode")
+    store = Forward(run)
+    for node, key, item in places(y, values):
+        for x, ẋ in zip(values, dots, strict=True):
+            if x is item and not is_zero(ẋ):
+                put(store, node, key, ẋ)
+    return y, ZERO

@@ -1,0 +1,376 @@
+"""Callables of JAX's as primitives, with `jax.vjp` as the adjoint and `jax.jvp` as the pushforward.
+
+    primitive(f, args) = put together (apply (take apart (f, args)))
+
+`take_apart` finds the numbers and arrays in the callable and in its arguments (forms.py), `apply` is
+a function of these leaves alone, and `put_together` makes its value of the leaves of the result. All
+of them are functions that Morula differentiates, so `primitive` is one. The pullback of `apply` is
+another function of leaves, `Transposed`, so it is an `apply` in its turn: derivatives of any order.
+
+JAX's cotangents of complex numbers are the conjugates of Morula's.
+Tests: tests/interop/test_jax_primitives.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    NotKnown,
+    Thunk,
+    accumulate,
+    call,
+    is_zero,
+    no_rule,
+    non_differentiable,
+    project_to,
+)
+from morula.interop.jax.arrays import device, host
+from morula.interop.jax.forms import Reverse, forms_of, is_opaque
+from morula.interop.jax.kinds import is_array, is_inexact, is_leaf
+from morula.rules.calls import entry, serves, together
+
+Args = tuple[Any, ...]
+
+
+def primitive(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`fn(*args, **kwargs)`, for a callable of JAX's."""
+    run, leaves = take_apart(fn, args, kwargs)
+    outs, result = apply(run, leaves)
+    return put_together(result, outs)
+
+
+# -- calls as functions of leaves ------------------------------------------------------------------
+
+
+class OpaqueResultError(Exception):
+    """The result is no tree of arrays and plain values."""
+
+
+class Result:
+    """What a result consists of besides the arrays that have tangents."""
+
+    in_parts = False
+    refuse: Any = None
+    inner: Any = None  # where this is the result of a pushforward: that of the call
+
+    def __init__(self, fn: Any, y: Any) -> None:
+        self.tree: Any
+        items, self.tree = jax.tree_util.tree_flatten(y)
+        self.kinds = ["out" if is_out(x) else "other" if is_array(x) else "kept" for x in items]
+        self.outs = [x for x in items if is_out(x)]
+        self.others = [x for x in items if is_array(x) and not is_out(x)]
+        self.kept = [x for x in items if not is_array(x)]
+        if any(map(is_leaf, self.kept)):  # a constant, or what has lost its tracer
+            self.refuse = partial(no_rule, fn, (), reason="JAX gave a number for an array")
+
+    def replace(self, others: list[Any]) -> Result:
+        """The same with arrays in the place of tracers."""
+        self.outs, self.others = [], others
+        return self
+
+    def put_together(self, outs: Any) -> Any:
+        """The result, of these arrays."""
+        of = {"out": iter(outs), "other": iter(self.others), "kept": iter(self.kept)}
+        return self.tree.unflatten([next(of[kind]) for kind in self.kinds])
+
+
+class Whole:
+    """A result whose arrays have no tangents, or none that JAX knows: `refuse` raises what it says."""
+
+    in_parts = False
+
+    def __init__(self, y: Any, refuse: Any = None) -> None:
+        self.y = y
+        self.refuse = refuse
+
+    def put_together(self, outs: Any) -> Any:
+        """The result."""
+        return self.y
+
+
+def is_out(x: Any) -> bool:
+    """Is it an array with a tangent space?"""
+    return is_array(x) and is_inexact(x.dtype)
+
+
+class Run:
+    """A call as a function of its leaves."""
+
+    must_be_traced = False  # is there no way without?
+
+    def __init__(self, fn: Any, forms: Any, captured: set[int]) -> None:
+        self.fn = fn
+        self.forms = forms
+        self.captured = captured  # the leaves that the callable has not got as arguments
+
+    def plain(self, leaves: Args) -> Any:
+        """The call with these leaves."""
+        built: dict[int, Any] = {}
+        fn, args, kwargs = [form.build(leaves, built) for form in self.forms]
+        return fn(*args, **kwargs)
+
+    def traced(self, leaves: Args) -> Result:
+        """The result of the call with tracers among the leaves."""
+        y = self.plain(leaves)
+        if is_opaque(y):
+            raise OpaqueResultError
+        return Result(self.fn, y)
+
+
+class Transposed:
+    """The pullback of a call as a function of its leaves and of those cotangents that are not zero."""
+
+    captured: frozenset[int] = frozenset()
+    must_be_traced = True
+
+    def __init__(self, run: Any, active: list[int], n: int, present: list[int]) -> None:
+        self.run = run
+        self.fn = run.fn
+        self.active = active  # the leaves that JAX differentiates by
+        self.n = n  # the number of all
+        self.present = present  # the outputs that have cotangents
+
+    def traced(self, leaves: Args) -> Result:
+        """The cotangents of the active leaves."""
+        _, pull, _ = vjp(self.run, leaves[: self.n], self.active)
+        return Result(self.fn, list(transpose(pull, self.present, leaves[self.n :])))
+
+
+def with_leaves(leaves: Args, places: list[int], values: Any) -> Args:
+    """The leaves with these in some places."""
+    new = list(leaves)
+    for i, x in zip(places, values, strict=True):
+        new[i] = x
+    return tuple(new)
+
+
+def vjp(run: Any, leaves: Args, active: list[int]) -> tuple[Any, Any, Any]:
+    """The leaves of a result, JAX's pullback by the active leaves, and what else the result is."""
+    kept: list[Any] = []
+
+    def function(*values: Any) -> tuple[Any, Any]:
+        result = run.traced(with_leaves(leaves, active, values))
+        kept.append(result)
+        return result.outs, result.others
+
+    outs, pull, others = jax.vjp(function, *[leaves[i] for i in active], has_aux=True)
+    shapes = [(x.shape, x.dtype) for x in outs]
+    return outs, (pull, shapes), kept[-1].replace(others)
+
+
+def transpose(pull: Any, present: list[int], seeds: Any) -> Any:
+    """The cotangents of the active leaves, as Morula has them, from those of some outputs."""
+    pull, shapes = pull
+    given = dict(zip(present, seeds, strict=True))
+    bars = [
+        conjugate(given[i]) if i in given else jnp.zeros(shape, dtype)
+        for i, (shape, dtype) in enumerate(shapes)
+    ]
+    return tuple(map(conjugate, pull(bars)))
+
+
+def conjugate(x: Any) -> Any:
+    """JAX's cotangent of a complex number from Morula's, and back."""
+    return jnp.conj(x) if jnp.iscomplexobj(x) else x
+
+
+# -- the leaves of a call --------------------------------------------------------------------------
+
+
+def take_apart(fn: Any, args: Args, kwargs: dict[str, Any]) -> tuple[Any, Args]:
+    """A call as a function of its leaves, and these."""
+    forms, leaves, captured = forms_of(fn, args, kwargs)
+    return Run(fn, forms, captured), leaves
+
+
+@serves(take_apart)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    run, leaves = take_apart(*args)
+
+    def take_apart_pullback(ȳ: Any) -> Any:
+        bars = in_their_kinds(leaves, entry(ȳ, 1))
+        store = Reverse()
+        return (NONE, *[form.scatter(bars, store) for form in run.forms])
+
+    return (run, leaves), take_apart_pullback
+
+
+def in_their_kinds(leaves: Args, bars: Any) -> list[Any]:
+    """The cotangents of leaves, as JAX gives them, in the spaces of the leaves."""
+    return [project_to(x)(in_kind(x, entry(bars, i))) for i, x in enumerate(leaves)]
+
+
+def in_kind(x: Any, c: Any) -> Any:
+    """A cotangent of JAX's as one of NumPy's where the leaf is none of JAX's; when it is asked for."""
+    return c if is_array(x) or not is_array(c) else Thunk(partial(host, c))
+
+
+def put_together(result: Any, outs: Any) -> Any:
+    """The result of a call from its leaves."""
+    return result.put_together(outs)
+
+
+@serves(put_together)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    result, outs = args
+    y = put_together(result, outs)
+    form, order, n = places_of(y, outs)
+
+    def put_together_pullback(ȳ: Any) -> Any:
+        found = gathered(form, n, ȳ)
+        bars: list[Any] = [ZERO] * len(outs)
+        for i, c in zip(order, found, strict=True):
+            if i is not None:
+                bars[i] = accumulate(bars[i], c)
+            elif not is_zero(c) and result.refuse is not None:
+                if not result.in_parts:
+                    raise result.refuse()
+                bars = [NotKnown(result.refuse)] * len(outs)
+        return NONE, NONE, together(bars)
+
+    return y, put_together_pullback
+
+
+def gathered(form: Any, n: int, ȳ: Any) -> list[Any]:
+    """The cotangents of the leaves of a result."""
+    found = [ZERO] * n
+    form.gather(ȳ, Reverse(), found)
+    return found
+
+
+def places_of(y: Any, outs: Any) -> tuple[Any, list[Any], int]:
+    """The form of a result, which of the outputs its leaves are, and how many it has."""
+    (form,), leaves, _ = forms_of(y)
+    where = {id(x): i for i, x in enumerate(outs)}
+    return form, [where.get(id(x)) for x in leaves], len(leaves)
+
+
+# -- the function of the leaves --------------------------------------------------------------------
+
+
+def apply(run: Any, leaves: Args) -> tuple[Args, Any]:
+    """The leaves of the result of a call, and what else it consists of."""
+    outs, result, _ = linearized(run, leaves)
+    return outs, result
+
+
+def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
+    """The same, and the pullback: JAX's, and the leaves that it is by, or why there is none."""
+    if not leaves:
+        return (), Whole(run.plain(leaves)), (None, [], "")
+    if run.must_be_traced:
+        active = list(range(len(leaves)))
+        outs, pull, result = vjp(run, leaves, active)
+        return tuple(outs), result, (pull, active, "")
+    reason = ""
+    for active in by_which(run, leaves):
+        try:
+            outs, pull, result = vjp(run, leaves, active)
+            return tuple(outs), result, (pull, active, reason)
+        except RETRIED as error:
+            reason = str(error).split("\n")[0]
+    refuse = partial(no_rule, run.fn, leaves, reason=f"JAX: {reason}")
+    return (), Whole(run.plain(leaves), refuse), (None, [], reason)
+
+
+RETRIED = (TypeError, ValueError, NotImplementedError, AttributeError, IndexError)
+
+
+def by_which(run: Any, leaves: Args) -> Iterator[list[int]]:
+    """Which leaves are to be traced: all, if the callable can do with it.
+
+    It may ask for the value of one: a number that decides a shape, an array that goes to NumPy.
+    """
+    everything = list(range(len(leaves)))
+    yield everything
+    fewer = [
+        i for i in everything if is_array(leaves[i]) or not is_host(leaves[i], run.captured, i)
+    ]
+    fewest = [i for i in everything if is_array(leaves[i])]
+    if len(fewer) < len(everything):
+        yield fewer
+    if len(fewest) < len(fewer):
+        yield fewest
+
+
+def is_host(x: Any, captured: set[int], i: int) -> bool:
+    """Is a leaf one number, or captured?"""
+    return i in captured or not isinstance(x, np.ndarray)
+
+
+@serves(apply)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    run, leaves = args
+    outs, result, pulls = linearized(run, leaves)
+
+    def apply_pullback(ȳ: Any) -> Any:
+        return NONE, NONE, pull(run, leaves, outs, pulls, entry(ȳ, 0))
+
+    return (outs, result), apply_pullback
+
+
+@serves(linearized)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    run, leaves = args
+    outs, result, pulls = linearized(run, leaves)
+
+    def linearized_pullback(ȳ: Any) -> Any:
+        return NONE, NONE, pull(run, leaves, outs, pulls, entry(ȳ, 0))
+
+    return (outs, result, pulls), linearized_pullback
+
+
+def pull(run: Any, leaves: Args, outs: Args, pulls: Any, bars: Any) -> Any:
+    """The cotangents of the leaves from those of the outputs."""
+    present = [i for i in range(len(outs)) if not is_zero(entry(bars, i))]
+    if not present:
+        return ZERO
+    for i in present:
+        if type(entry(bars, i)) is NotKnown:
+            return (entry(bars, i),) * len(leaves)
+    seeds = tuple([device(entry(bars, i), outs[i].dtype, outs[i].shape) for i in present])
+    return pulled(run, leaves, pulls, present, seeds)
+
+
+def pulled(run: Any, leaves: Args, pulls: Any, present: list[int], seeds: Args) -> Any:
+    """The same, from those that are not zero."""
+    pull, active, reason = pulls
+    try:
+        found = transpose(pull, present, seeds)
+    except (ValueError, NotImplementedError) as error:
+        if "everse-mode" not in str(error) and "ranspos" not in str(error):
+            raise
+        raise no_rule(run.fn, leaves, reason=f"JAX: {error}") from None
+    return spread(run, leaves, active, reason, found)
+
+
+def spread(run: Any, leaves: Args, active: list[int], reason: str, found: Any) -> Any:
+    """Cotangents of all leaves; those that were not traced have one that nobody knows."""
+    error = partial(no_rule, run.fn, leaves, reason=f"JAX asked for its value: {reason}")
+    of = dict(zip(active, found, strict=True))
+    return tuple([of[i] if i in of else NotKnown(error) for i in range(len(leaves))])
+
+
+def pulled_anew(run: Any, leaves: Args, pulls: Any, present: list[int], seeds: Args) -> Any:
+    """`pulled`, as differentiated code sees it."""
+    _, active, reason = pulls
+    transposed = Transposed(run, active, len(leaves), present)
+    found, _ = apply(transposed, (*leaves, *seeds))
+    return spread(run, leaves, active, reason, found)
+
+
+@serves(pulled)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    return call(pulled_anew, *args)
+
+
+non_differentiable(places_of, is_out)

@@ -1,0 +1,79 @@
+"""The rules of JAX, which are loaded when a differentiated program first meets one of its values.
+
+`vjp_rule` lets JAX differentiate a function of the user's.
+Tests: tests/interop/
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from morula.core.extend import (
+    NONE,
+    adjoint_object,
+    collector,
+    frule,
+    general,
+    projector,
+    registry,
+    rrule,
+    stays_general,
+)
+from morula.interop.jax import arrays, forward
+from morula.interop.jax.claims import as_part, back_by_jax, belongs, claims
+from morula.interop.jax.forms import PLACES
+from morula.interop.jax.kinds import is_inexact
+from morula.mixed_mode.jacobians import Library, libraries
+from morula.rules.numbers import Anything
+
+__all__ = ["arrays", "forward", "vjp_rule"]
+
+
+def vjp_rule(f: Any) -> Any:
+    """Let JAX differentiate a callable that it can trace: a primitive with `jax.vjp`; a decorator too.
+
+    Morula does not look into it then. It may be given numbers and arrays of any kind, in any
+    structure, and what it captures has its cotangents.
+
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from morula import gradient
+    >>> from morula.interop.jax import vjp_rule
+    >>> @vjp_rule
+    ... def energy(x):
+    ...     return jnp.sum(jnp.tanh(x) ** 2)
+    >>> gradient(lambda x: 2.0 * energy(x), np.zeros(2))
+    (array([0., 0.]),)
+    """
+    back_by_jax(f)
+    registry.registry.entry(f).changed()
+    return f
+
+
+@rrule(as_part)
+def _(y: Anything, x: Anything):
+    def as_part_pullback(ȳ):
+        return NONE, ȳ
+
+    return as_part(y, x), as_part_pullback
+
+
+@frule(as_part)
+def _(y: Anything, x: Anything):
+    def as_part_pushforward(ẏ, ẋ):
+        return ẋ
+
+    return as_part(y, x), as_part_pushforward
+
+
+for _type in PLACES:
+    projector.register(_type, lambda x: None)
+    adjoint_object.register(_type, lambda x: None)
+    collector.register(_type, lambda y: None)
+del _type
+
+libraries.append(Library(arrays.TYPES, jnp, is_inexact))
+general.CLAIMS.append(claims)
+stays_general.append(belongs)
+registry.registry.entry(claims).changed()
