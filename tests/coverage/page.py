@@ -4,7 +4,7 @@ import importlib
 import json
 from pathlib import Path
 
-from morula.core.registry import is_constant, registry
+from morula.core.registry import registry
 from morula.rules.arrays.attributes import ATTRIBUTES
 from morula.rules.calls import served
 from tests import coverage
@@ -29,6 +29,12 @@ refuses some of the calls in the table, with an error.
 """
 
 
+def is_declared_constant(primal):
+    """Is it non-differentiable, perhaps but for values of types that make it otherwise?"""
+    entry = registry.get(primal)
+    return entry is not None and entry.constant
+
+
 def owner(section):
     """The module or class of a section; None where it is only a heading."""
     try:
@@ -45,7 +51,7 @@ def how(section, name):
         return "own code"
     if section == "numpy.ndarray" and name in ATTRIBUTES:
         return "rule"
-    if is_constant(primal):
+    if is_declared_constant(primal):
         return "constant"
     entry = registry.get(primal)
     if entry is not None and entry.reverse is not None:

@@ -5,9 +5,17 @@ Tests: tests/rules/arrays/test_constants.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from morula.core.extend import have_constants, non_differentiable, type_stable
+from morula.core.extend import (
+    NotSpecialised,
+    have_constants,
+    non_differentiable,
+    rewrites,
+    type_stable,
+)
 from morula.rules.arrays.traits import tangent_dtype
 
 CONSTANT = """
@@ -53,3 +61,11 @@ non_differentiable(
 )  # fmt: skip
 type_stable(*[getattr(np, name) for name in STABLE.split()])
 have_constants(np)
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """What iterators over entries give is followed on the general path, which refuses these."""
+    if any(c.primitive in (np.broadcast, np.nested_iters) for c in s.ir.calls()):
+        raise NotSpecialised("an iterator over the entries of arrays")
+    return False
