@@ -8,7 +8,7 @@ import traceback
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, grad, gradient, pullback, withgradient
+from morula import UnsupportedError, grad, gradient, hvp, pullback, withgradient
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -461,9 +461,12 @@ def test_what_is_no_manager_is_refused_as_python_refuses_it():
 @pytest.mark.parametrize("program", [caught_or_not, loop_with_continue, nested_and_chained])
 def test_second_derivatives(program):
     check_gradient(grad(program), 1.3)
+    assert hvp(program, 1.3, 1.0) == pytest.approx(grad(grad(program))(1.3))
 
 
 @pytest.mark.parametrize("program", [thrown_in_a_callee_after_an_effect, a_manager_that_restores])
 def test_second_derivatives_are_refused_where_an_exception_leaves_a_function(program):
     with pytest.raises(UnsupportedError, match="in a derivative of a derivative"):
         grad(grad(program))(1.3)
+    with pytest.raises(UnsupportedError, match="in a derivative of a derivative"):
+        hvp(program, 1.3, 1.0)

@@ -131,7 +131,7 @@ def generator_of(record: Record, steps: Steps) -> Any:
 def same_code(fn: Callable[..., Any]) -> FunctionType:
     """A function that does the same, to be looked into where the other one is served."""
     assert isinstance(fn, FunctionType)
-    return FunctionType(fn.__code__, fn.__globals__, fn.__name__)
+    return FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__)
 
 
 def delegate(receiver: Any, signal: Any) -> tuple[bool, Any]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import errors
+from morula.core import errors, general
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names, compiled
@@ -39,8 +39,8 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.mixed_mode.transposition import transposed_attribute
+from morula.rules import boxes, objects, operators
 from morula.rules import builtins as of_builtins
-from morula.rules import objects, operators
 from morula.rules.calls import CONTAINERS, MISSING, entry, lookup, part
 from morula.rules.objects import is_by_identity
 
@@ -250,6 +250,16 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return super(*args), tangents[-1] if args else ZERO
 
 
+def _method_kind(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return fn(*args), tangents[0]
+
+
+for _fn in (staticmethod, classmethod):
+    _method_kind(_fn)
+
+
 @pushes(vars)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     (x,) = args
@@ -291,6 +301,9 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
         return None, ZERO
     if isinstance(x, np.ndarray):
         raise errors.changed_in_place(store, x)
+    if isinstance(x, FunctionType) and name in objects.DEFAULTS:
+        set_defaults(run, x, name, value, tangents[2])
+        return None, ZERO
     if isinstance(x, (type, ModuleType)):
         objects.assign(x, name)
     store(x, name, value)
@@ -299,6 +312,16 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
     elif not is_zero(tangents[2]):
         raise errors.no_rule(store, args)
     return None, ZERO
+
+
+def set_defaults(run: Pass, fn: FunctionType, name: str, values: Any, ẋ: Any) -> None:
+    """`fn.__defaults__ = values` or `fn.__kwdefaults__ = values`."""
+    setattr(fn, name, values)
+    boxes.remember(fn)
+    keys = values if name == "__kwdefaults__" else range(len(values or ()))
+    for key in keys or ():
+        dot = value_of(run, values, key) if name == "__kwdefaults__" else entry(ẋ, key)
+        set_value(run, fn, ("default", key), dot)
 
 
 @pushes(delattr)
@@ -319,6 +342,9 @@ def delete_attribute(run: Pass, x: Any, name: str, delete: Any) -> Both:
     found = lookup(type(x), name)
     if type(found) is property and found.fdel is not None:
         return push(run, found.fdel, ZERO, (x,), (ZERO,))
+    remover = lookup(type(found), "__delete__")
+    if type(remover) is FunctionType:
+        return push(run, remover, ZERO, (found, x), (ZERO, ZERO))
     delete(x, name)
     if is_by_identity(x):
         set_value(run, table_owner(x), name, ZERO)
@@ -512,11 +538,20 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = lookup(type(x), "__copy__")
     if type(method) is FunctionType:
         return push(run, method, ZERO, args, tangents)
+    if objects.has_own_state(x):
+        return push(run, objects.copy_by_code, ZERO, args, tangents)
     y = copy.copy(x)
     if y is not x and is_by_identity(x):
         copy_tangents(run, x, y)
         return y, ZERO
     return y, tangents[0]
+
+
+@pushes(object.__reduce_ex__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if args[1] < 2 or not is_by_identity(args[0]):
+        return NotImplemented
+    return push(run, objects.reduced, ZERO, args, tangents)
 
 
 @pushes(copy.deepcopy)
@@ -526,9 +561,12 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if type(method) is FunctionType:
         memo = args[1] if len(args) > 1 else {}
         return push(run, method, ZERO, (x, memo), (tangents[0], ZERO))
-    pairs: list[tuple[Any, Any]] = []
-    y = objects.deep_copy(x, pairs)
-    for old, new in pairs:
+    if any([objects.has_own_copy(z) for z, _ in general.held_by((x,))]):
+        return push(run, objects.deepcopy_by_code, ZERO, args, tangents)
+    memo = args[1] if len(args) > 1 and args[1] is not None else {}
+    known = len(memo.get(id(memo), ()))
+    y = copy.deepcopy(x, memo)
+    for old, new in objects.copied(memo, known):
         copy_tangents(run, old, new)
     return y, tangents[0]
 

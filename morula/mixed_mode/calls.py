@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from morula.core import errors
+from morula.core import errors, general
 from morula.core.callables import Calls
 from morula.core.cotangents import ZERO, Tangent, is_zero
 from morula.mixed_mode.push import (
@@ -41,6 +41,7 @@ from morula.mixed_mode.tangents import (
     all_zero,
     holds_mutable,
     item_of,
+    reached,
     set_all,
     set_tangents,
     set_value,
@@ -209,7 +210,7 @@ def instance(run: Pass, cls: Any, args: Args, tangents: Args, keywords: Names) -
     ȯbj: Any = ZERO
     if plain_new:
         obj = object.__new__(cls)
-    elif type(new) is FunctionType or cls.__flags__ & reverse.HEAP_TYPE:
+    elif type(new) is FunctionType or reverse.is_made_by_steps(cls):
         obj, ȯbj = push(run, new, ZERO, (cls, *args), (ZERO, *tangents), keywords)
     else:
         return compiled(run, cls, ZERO, args, tangents, keywords)
@@ -286,9 +287,12 @@ def _(run: Pass, p: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) 
 
 @pushes_type(type(functools.lru_cache(abs)))
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    before = general.held_by((fn.__wrapped__, *args))
     y = split_call(fn, args, keywords)
-    if all_zero(tangents):
+    if all_zero(tangents) and not reached(run, (fn.__wrapped__, *args)):
         return y, ZERO
+    if general.changes(before):
+        raise errors.no_rule(fn, args, reason="it has a cache, and changes what it can reach")
     if holds_mutable(y):
         raise errors.no_rule(fn, args, reason="it keeps a mutable result for later calls")
     again, ẏ = push(run, fn.__wrapped__, ZERO, args, tangents, keywords)

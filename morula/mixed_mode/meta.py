@@ -9,7 +9,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from morula.core import general, interface, memory, registry, traits
+from morula.core import general, interface, memory, protected, registry, traits
 from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
 from morula.core.registry import non_differentiable
 from morula.mixed_mode import transposition
@@ -39,6 +39,19 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         set_value(run, named, name, ẋ)
     dots = (tangents[0], together(tangents[1 : 1 + n]), ZERO)
     return push(run, resolve, ZERO, (inner, tuple(rest[:n]), named), dots)
+
+
+@pushes(general.attempted)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """As in reverse mode: what a function of the user's has done that an exception left is refused."""
+    outer = meta.watch()
+    try:
+        return push(run, general.call, ZERO, args, tangents, keywords)
+    except BaseException as error:
+        pull_back = meta.refuse_exception if meta.watched() else general._constant_back
+        return (protected.caught(error), partial(pull_back, len(args))), ZERO
+    finally:
+        meta.unwatch(outer)
 
 
 @pushes(registry.apply_rule)

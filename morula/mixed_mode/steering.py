@@ -24,13 +24,9 @@ instead(builtins.__build_class__, classes.build_class)
 @pushes(type.__new__)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     names = args[3]
-    n = len(args)
-    classes.refuse_hook(
-        args[1], args[2], dict(zip(keywords, args[n - len(keywords) :], strict=True))
-    )
+    given, named = args[:4], dict(zip(keywords, args[4:], strict=True))
     naming = [k for k, v in names.items() if type(classes.set_name_of(v)) is FunctionType]
-    given = {**names, **dict.fromkeys(naming)}
-    cls: Any = split_call(type.__new__, (*args[:3], given, *args[4:]), keywords)
+    cls: Any = classes.without_hooks(given, naming, named)
     objects.note_made(cls)
     for name in names:
         set_value(run, cls, name, value_of(run, names, name))
@@ -38,6 +34,9 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         type.__setattr__(cls, name, names[name])
     for name in naming:
         push(run, classes.set_name_of(names[name]), ZERO, (names[name], cls, name), (ZERO,) * 3)
+    hook = classes.hook_of(cls)
+    if hook is not None:
+        push(run, hook, ZERO, (cls, *args[4:]), (ZERO, *tangents[4:]), keywords)
     return cls, ZERO
 
 

@@ -34,6 +34,7 @@ from morula.rules import boxes, containers, dicts
 from morula.rules.calls import entry, lookup
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key
+from morula.rules.objects import own_class_getitem
 
 Args = tuple[Any, ...]
 Names = tuple[str, ...]
@@ -160,6 +161,9 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         if isinstance(xs, dict):
             return of_dict(run, xs, i)
         return of_list(run, xs, i) if isinstance(xs, list) else of_tuple(xs, tangents[0], i)
+    own = own_class_getitem(xs) if isinstance(xs, type) else None
+    if own is not None:
+        return push(run, own, ZERO, args, tangents)
     if isinstance(xs, type) and type(lookup(kind, "__getitem__")) is not FunctionType:  # list[int]
         return operator.getitem(xs, i), ZERO
     method = lookup(kind, "__getitem__")

@@ -170,6 +170,24 @@ def _(
     return fn, make_function_pullback
 
 
+def set_defaults(fn: FunctionType, name: str, values: Any) -> Callable[[], Any]:
+    """`fn.__defaults__ = values` or `fn.__kwdefaults__ = values`; gives what pulls it back."""
+    setattr(fn, name, values)
+    remember(fn)
+
+    def set_defaults_pullback() -> Any:
+        bars = adjoint_of(fn)
+        if name == "__defaults__":
+            return tuple([bars.pop(("default", i), ZERO) for i in range(len(values or ()))])
+        named = adjoint_of(values) if values else {}
+        for key in values or ():
+            c = bars.pop(("default", key), ZERO)
+            named[key] = accumulate(named.get(key, ZERO), c)
+        return ZERO
+
+    return set_defaults_pullback
+
+
 def remember(fn: FunctionType) -> None:
     """Note that the default values of a function carry cotangents."""
     _with_defaults.add(fn)

@@ -44,7 +44,9 @@ from morula.core.extend import (
     collector,
     expect_nothing,
     find_rrule,
+    general,
     is_reached,
+    is_reached_at,
     is_zero,
     multiply,
     no_rule,
@@ -485,6 +487,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, lambda ȳ: (NONE, *back(ȳ))
 
 
+def is_made_by_steps(cls: type) -> bool:
+    """Are the `__new__` and the `__init__` of a class called one by one?"""
+    return bool(cls.__flags__ & HEAP_TYPE) or issubclass(cls, BaseException)
+
+
+non_differentiable(is_made_by_steps)
+
+
 def instance(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`type.__call__`: `__new__`, then `__init__` on what it made."""
     new, initialise = lookup(cls, "__new__"), lookup(cls, "__init__")
@@ -497,7 +507,7 @@ def instance(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     new_back: Any
     if plain_new:
         obj, new_back = object.__new__(cls), None
-    elif type(new) is FunctionType or cls.__flags__ & HEAP_TYPE:
+    elif type(new) is FunctionType or is_made_by_steps(cls):
         obj, new_back = call(new, cls, *args, **kwargs)
     else:
         return compiled(cls, args, kwargs)
@@ -647,10 +657,16 @@ def cached(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     The function runs once more if a cotangent reaches the value.
     """
+    before = general.held_by((fn.__wrapped__, *args, *kwargs.values()))
     y = fn(*args, **kwargs)
+    changed = general.changes(before)
     n = 1 + len(args) + len(kwargs)
 
     def cached_pullback(ȳ: Any) -> tuple[Any, ...]:
+        if any(is_reached_at(x, keys) for x, keys in changed):
+            raise no_rule(
+                fn, args, why="which is called for what it changes, though it has a cache"
+            )
         if is_reached(y) and n > 1:
             raise no_rule(fn, args, reason="it keeps a mutable result for later calls")
         if is_zero(unthunk(ȳ)):

@@ -19,7 +19,6 @@ from morula.core.extend import (
     adjoint_of,
     body_code,
     call,
-    has_tangent,
     non_differentiable,
     rewrites,
     rrule,
@@ -27,14 +26,28 @@ from morula.core.extend import (
 )
 from morula.rules.boxes import missing_arguments, remember
 from morula.rules.calls import lookup, serves
-from morula.rules.objects import assign, give, move, note_made, note_values, table_of, take
+from morula.rules.objects import (
+    assign,
+    give,
+    is_part_of_python,
+    move,
+    note_made,
+    note_values,
+    table_of,
+    take,
+)
 
 
 def build_class(body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
     """What `class name(*bases, **keywords):` does."""
     resolved = types.resolve_bases(bases)
-    metaclass: Any
-    metaclass, names, keywords = types.prepare_class(name, resolved, keywords)
+    metaclass: Any = metaclass_of(resolved, keywords)
+    keywords = {key: value for key, value in keywords.items() if key != "metaclass"}
+    prepare = prepared_in_python(metaclass)
+    if prepare is None:
+        names = namespace_of(metaclass, name, resolved, keywords)
+    else:
+        names = prepare(name, resolved, **keywords)
     if resolved is not bases:
         names["__orig_bases__"] = bases
     as_function(body)(names)
@@ -46,6 +59,35 @@ def build_class(body: Any, name: str, *bases: Any, **keywords: Any) -> Any:
         cls = metaclass(name, resolved, names, **keywords)
     check_class_cell(name, cls, names)
     return cls
+
+
+def metaclass_of(bases: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """The metaclass that derives from all others, or the callable that stands for one."""
+    found = keywords.get("metaclass", type(bases[0]) if bases else type)
+    for base in bases if isinstance(found, type) else ():
+        if issubclass(type(base), found):
+            found = type(base)
+        elif not issubclass(found, type(base)):
+            raise TypeError(
+                "metaclass conflict: the metaclass of a derived class must be a (non-strict) "
+                "subclass of the metaclasses of all its bases"
+            )
+    return found
+
+
+def prepared_in_python(metaclass: Any) -> Any:
+    """The `__prepare__` of a metaclass, if it is the user's."""
+    prepare = getattr(metaclass, "__prepare__", None)
+    ours = isinstance(prepare, (types.MethodType, FunctionType))
+    return prepare if ours and not is_part_of_python(prepare) else None
+
+
+def namespace_of(
+    metaclass: Any, name: str, bases: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """The namespace that the body of a class begins with."""
+    prepare = getattr(metaclass, "__prepare__", None)
+    return {} if prepare is None else prepare(name, bases, **keywords)
 
 
 @rrule(type, by_identity=True)
@@ -69,7 +111,7 @@ def _(s: Any) -> bool:
 
 def make_class(name: str, bases: tuple[Any, ...], names: dict[str, Any]) -> Any:
     """`type(name, bases, names)`; of the bases, the metaclass that derives from all others."""
-    metaclass = types.prepare_class(name, bases)[0]
+    metaclass = metaclass_of(bases, {})
     if makes_plainly(metaclass):
         return make_plainly(metaclass, name, bases, names)
     return metaclass(name, bases, names)
@@ -114,8 +156,9 @@ def makes_plainly(metaclass: Any) -> bool:
 
 
 non_differentiable(
-    types.resolve_bases, types.prepare_class, as_function, check_class_cell, makes_plainly
-)
+    types.resolve_bases, metaclass_of, prepared_in_python, namespace_of, as_function,
+    check_class_cell, makes_plainly,
+)  # fmt: skip
 
 
 @serves(builtins.__build_class__)
@@ -126,11 +169,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(type.__new__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     names = args[3]
-    bases = args[2]
-    refuse_hook(args[1], bases, kwargs)
     naming = [key for key, value in names.items() if type(set_name_of(value)) is FunctionType]
-    given = {**names, **dict.fromkeys(naming)}
-    cls = type.__new__(*args[:3], given, **kwargs)
+    cls = without_hooks(args, naming, kwargs)
     note_made(cls)
     for key in names:
         assign(cls, key)
@@ -139,14 +179,86 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         type.__setattr__(cls, key, names[key])
     for key in naming:
         backs.append(call(set_name_of(names[key]), names[key], cls, key)[1])
+    hook, hook_back = hook_of(cls), None
+    if hook is not None:
+        _, hook_back = call(hook, cls, **kwargs)
 
     def new_class_pullback(ȳ: Any) -> tuple[Any, ...]:
+        named = [ZERO] * len(kwargs)
+        if hook_back is not None:
+            _, _, *named = hook_back(ZERO)
         for back in reversed(backs):
             back(ZERO)
         move(table_of(cls), adjoint_of(names))
-        return (NONE, *[ZERO] * (len(args) + len(kwargs)))
+        return (NONE, *[ZERO] * len(args), *named)
 
     return cls, new_class_pullback
+
+
+def without_hooks(args: tuple[Any, ...], naming: list[str], keywords: dict[str, Any]) -> Any:
+    """`type.__new__`, but for the hooks that are written in Python, which are called afterwards.
+
+    In the place of those descriptors that want to know their names stands None. An
+    `__init_subclass__` is hidden by one of another base, which the class loses again.
+    """
+    metaclass, name, bases, names = args
+    given = {**names, **dict.fromkeys(naming)}
+    if not has_hooks(bases):
+        return type.__new__(metaclass, name, bases, given, **keywords)
+    for hiding in those_hiding(bases):
+        cls: Any = type.__new__(metaclass, name, (hiding, *bases), given)
+        if takes_bases(cls, bases):
+            return cls
+    raise unsupported("an `__init_subclass__` of such a base", f"the definition of {name}")
+
+
+def has_hooks(bases: tuple[Any, ...]) -> bool:
+    """Does a class of these bases run an `__init_subclass__` that is not hidden yet?"""
+    return not any(base in HIDING for base in bases) and any(hook_of(base, 0) for base in bases)
+
+
+def takes_bases(cls: Any, bases: tuple[Any, ...]) -> bool:
+    """Give a class other bases, if its objects are laid out as theirs."""
+    try:
+        type.__dict__["__bases__"].__set__(cls, bases)
+    except TypeError:
+        return False
+    return True
+
+
+class _Hidden:
+    __slots__ = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None: ...
+
+
+class _HiddenWithFields:
+    def __init_subclass__(cls, **keywords: Any) -> None: ...
+
+
+class _HiddenWithFieldsAdded(_Hidden):
+    pass
+
+
+HIDING = (_HiddenWithFields, _Hidden, _HiddenWithFieldsAdded)
+
+
+def those_hiding(bases: tuple[Any, ...]) -> list[type]:
+    """The classes that hide the hooks of these, and whose objects have a `__dict__` if theirs have."""
+    with_fields = any(base.__dictoffset__ for base in bases)
+    return [hiding for hiding in HIDING if bool(hiding.__dictoffset__) == with_fields]
+
+
+def hook_of(cls: type, first: int = 1) -> Any:
+    """The `__init_subclass__` that runs for a class, if it is written in Python by a user."""
+    for base in cls.__mro__[first:]:
+        if base in HIDING:
+            return None
+        found = base.__dict__.get("__init_subclass__")
+        if found is not None:
+            hook = getattr(found, "__func__", found)
+            return hook if type(hook) is FunctionType and not is_part_of_python(hook) else None
+    return None
 
 
 def set_name_of(value: Any) -> Any:
@@ -154,14 +266,7 @@ def set_name_of(value: Any) -> Any:
     return lookup(type(value), "__set_name__")
 
 
-def refuse_hook(name: str, bases: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-    """An error if numbers go to an `__init_subclass__`, which is called by compiled code."""
-    if any(has_tangent(type(value)) for value in keywords.values()):
-        where = f"the definition of {name}"
-        raise unsupported("a value given to `__init_subclass__` by keyword", where)
-
-
-non_differentiable(set_name_of, refuse_hook)
+non_differentiable(set_name_of, has_hooks, takes_bases, those_hiding, hook_of)
 
 
 def make_enumeration(

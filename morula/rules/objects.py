@@ -48,6 +48,8 @@ from morula.core.extend import (
     collector,
     constant_unless,
     from_memory,
+    general,
+    generators,
     gradient_for,
     hands_on,
     is_zero,
@@ -71,6 +73,7 @@ from morula.rules import operators
 from morula.rules.arrays import attributes as of_arrays
 from morula.rules.arrays import flat as of_flat
 from morula.rules.arrays.traits import COMPLEX, FLOATING
+from morula.rules.boxes import set_defaults
 from morula.rules.calls import (
     CONTAINERS,
     MISSING,
@@ -545,6 +548,11 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return super(*args), lambda ȳ: (NONE, *[NONE] * (len(args) - 1), ȳ)
 
 
+@serves(staticmethod, classmethod)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return fn(*args), lambda ȳ: (NONE, ȳ)
+
+
 @serves(vars)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     (x,) = args
@@ -584,6 +592,9 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     if isinstance(x, np.ndarray) and found is not MISSING and not holds(x, name):
         back = of_flat.set_attribute(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO))
+    if isinstance(x, FunctionType) and name in DEFAULTS:
+        defaults_back = set_defaults(x, name, value)
+        return None, lambda ȳ: (NONE, ZERO, NONE, defaults_back())
     if isinstance(x, (type, ModuleType)):
         assign(x, name)
     store(x, name, value)
@@ -592,6 +603,9 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
         return NONE, ZERO, NONE, take(table_of(x), name) if is_by_identity(x) else ZERO
 
     return None, setattr_pullback
+
+
+DEFAULTS = ("__defaults__", "__kwdefaults__")
 
 
 def set_bars(cotangents: tuple[Any, ...], x: int, value: int) -> tuple[Any, ...]:
@@ -620,6 +634,10 @@ def delete_attribute(x: Any, name: str, delete: Any) -> Any:
     if type(found) is property and found.fdel is not None:
         _, back = call(found.fdel, x)
         return None, lambda ȳ: (NONE, back(ZERO)[1], NONE)
+    remover = lookup(type(found), "__delete__")
+    if type(remover) is FunctionType:
+        _, back = call(remover, found, x)
+        return None, lambda ȳ: (NONE, back(ZERO)[2], NONE)
     delete(x, name)
 
     def delattr_pullback(ȳ: Any) -> tuple[Any, ...]:
@@ -944,10 +962,26 @@ serves(operator.setitem)(by_method("__setitem__"))
 serves(operator.delitem)(by_method("__delitem__"))
 
 
+def own_class_getitem(cls: type) -> Any:
+    """The `__class_getitem__` of a class, if it is a user's."""
+    found = lookup(cls, "__class_getitem__")
+    method = found.__func__ if type(found) is classmethod else None
+    ours = type(method) is FunctionType and lookup(type(cls), "__getitem__") is MISSING
+    return method if ours and not is_part_of_python(method) else None
+
+
+non_differentiable(own_class_getitem)
+
+
 @serves(operator.getitem)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if isinstance(args[0], type) and lookup(type(args[0]), "__getitem__") is MISSING:  # list[int]
-        return operator.getitem(*args), lambda ȳ: (NONE, NONE, NONE)
+    x, key = args
+    if isinstance(x, type) and lookup(type(x), "__getitem__") is MISSING:
+        method = own_class_getitem(x)
+        if method is not None:
+            y, back = call(method, x, key)
+            return y, lambda ȳ: (NONE, NONE, back(ȳ)[2])
+        return operator.getitem(x, key), lambda ȳ: (NONE, NONE, NONE)  # list[int]
     return by_item(fn, args, kwargs)
 
 
@@ -995,6 +1029,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if type(method) is FunctionType:
         y, back = call(method, x)
         return y, lambda ȳ: (NONE, back(ȳ)[1])
+    if has_own_state(x):
+        return call(copy_by_code, x)
     y = copy.copy(x)
     if y is x or not is_by_identity(x):
         return y, partial(of_copy, x, y)
@@ -1019,8 +1055,12 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         memo = args[1] if len(args) > 1 else {}
         y, back = call(method, x, memo)
         return y, lambda ȳ: (NONE, back(ȳ)[1], *[NONE] * (len(args) - 1))
-    pairs: list[tuple[Any, Any]] = []
-    y = deep_copy(x, pairs)
+    if any([has_own_copy(z) for z, _ in general.held_by((x,))]):
+        return call(deepcopy_by_code, *args)
+    memo = args[1] if len(args) > 1 and args[1] is not None else {}
+    known = len(memo.get(id(memo), ()))
+    y = copy.deepcopy(x, memo)
+    pairs = copied(memo, known)
 
     def deepcopy_pullback(ȳ: Any) -> tuple[Any, ...]:
         for old, new in reversed(pairs):
@@ -1033,20 +1073,66 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, deepcopy_pullback
 
 
-def deep_copy(x: Any, pairs: list[tuple[Any, Any]]) -> Any:
-    """A deep copy; `pairs` gets all mutable originals with their copies."""
-    memo: dict[int, Any] = {}
-    y = copy.deepcopy(x, memo)
-    originals = memo.get(id(memo), [])
-    pairs += [
+def copied(memo: dict[int, Any], first: int = 0) -> list[tuple[Any, Any]]:
+    """The mutable originals that `copy.deepcopy` has noted, with their copies."""
+    return [
         (old, memo[id(old)])
-        for old in originals
+        for old in memo.get(id(memo), [])[first:]
         if is_by_identity(old) or memory_of(old) is not None
     ]
-    return y
 
 
-non_differentiable(deep_copy)
+copy_by_code = generators.same_code(copy.copy)
+deepcopy_by_code = generators.same_code(copy.deepcopy)
+STATE = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__")
+
+
+def has_own_state(x: Any) -> bool:
+    """Does its class say in Python what a copy of an object is made of?"""
+    cls = type(x)
+    if not is_by_identity(x) or is_part_of_python(cls):
+        return False
+    return any([is_python(lookup(cls, name)) for name in STATE])
+
+
+def has_own_copy(x: Any) -> bool:
+    """Does its class say in Python how an object is copied with all that it holds?"""
+    return has_own_state(x) or type(lookup(type(x), "__deepcopy__")) is FunctionType
+
+
+def reduced(x: Any, protocol: int) -> Any:
+    """`object.__reduce_ex__(x, protocol)` for an object of a class written in Python."""
+    cls = type(x)
+    if is_python(lookup(cls, "__reduce__")):
+        return x.__reduce__()
+    given = x.__getnewargs__() if is_python(lookup(cls, "__getnewargs__")) else ()
+    state = x.__getstate__() if is_python(lookup(cls, "__getstate__")) else state_of(x)
+    items = iter(x) if isinstance(x, list) else None
+    pairs = iter(x.items()) if isinstance(x, dict) else None
+    return new_object, (cls, *given), state, items, pairs
+
+
+def new_object(cls: Any, *args: Any) -> Any:
+    """An object of a class, before anything is put into it."""
+    return cls.__new__(cls, *args)
+
+
+def state_of(x: Any) -> Any:
+    """The attributes of an object, and its slots apart, as Python's own `__getstate__` gives them."""
+    fields = vars(x) if type(x).__dictoffset__ else None
+    slots = {name: getattr(x, name) for name in slots_of(type(x)) if hasattr(x, name)}
+    return (fields or None, slots) if slots else fields or None
+
+
+@serves(object.__reduce_ex__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, protocol = args
+    if protocol < 2 or not is_by_identity(x) or not type(x).__flags__ & HEAP_TYPE:
+        return compiled(fn, args, kwargs)
+    return call(reduced, *args)
+
+
+non_differentiable(copied, has_own_state, has_own_copy, slots_of)
 
 
 def move_in_memory(new: Any, old: Any) -> None:
@@ -1172,9 +1258,9 @@ def _(x: Any, known: dict[int, Any]) -> Any:
 HOLDERS = ("__main__", "types", "collections", "argparse")
 
 
-def is_part_of_python(cls: type) -> bool:
+def is_part_of_python(x: Any) -> bool:
     """Is it a class of the standard library: a logger, a lock, a path? They hold no parameters."""
-    module = str(cls.__module__).split(".")[0]
+    module = str(x.__module__).split(".")[0]
     return module in sys.stdlib_module_names and module not in HOLDERS
 
 

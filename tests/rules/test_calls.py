@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import pytest
 
-from morula import J, NoRuleError, Tangent, grad, gradient, pullback, rrule
+from morula import J, NoRuleError, Tangent, grad, gradient, jvp, pullback, rrule
 from morula.testing import check_gradient
 
 T = TypeVar("T")
@@ -373,3 +373,20 @@ def test_keywords_of_a_partial_that_are_read_from_it(path):
     both = grad(lambda k: (p := functools.partial(inner, x=k))() * p.keywords["x"])
     assert both(3.0) == 5.0 * 3 * 9.0
     assert grad(lambda k: gradient(functools.partial(f, y=k), 3.0)[0])(1.0) == 6.0
+
+
+def test_what_a_cached_function_changes_is_refused():
+    def f(x):
+        seen = []
+
+        @functools.cache
+        def g(n):
+            seen.append(n * x)
+            return n * x
+
+        return g(2) + g(2) + sum(seen)
+
+    with pytest.raises(NoRuleError, match="called for what it changes"):
+        gradient(f, 3.0)
+    with pytest.raises(NoRuleError, match="changes what it can reach"):
+        jvp(f, (3.0,), (1.0,))

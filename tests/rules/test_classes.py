@@ -1,5 +1,7 @@
 """Classes that are defined in differentiated functions."""
 
+import abc
+import collections
 import dataclasses
 import enum
 import functools
@@ -9,8 +11,7 @@ from fractions import Fraction
 
 import pytest
 
-from morula import NoRuleError, grad, gradient, withgradient
-from morula.core.errors import UnsupportedError
+from morula import NoRuleError, grad, gradient, hvp, withgradient
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -253,12 +254,173 @@ def default_values_of_a_method(x):
     return A().m() + A().m(2.0)
 
 
+def an_init_subclass_that_notes_classes(x):
+    seen = []
+
+    class B:
+        def __init_subclass__(cls, **k):
+            super().__init_subclass__(**k)
+            seen.append(cls.k * 3)
+            cls.twice = cls.k * x
+
+    class D(B):
+        k = x * 2
+
+    return seen[0] + D.twice
+
+
+def an_init_subclass_with_keywords(x):
+    seen = []
+
+    class B:
+        def __init_subclass__(cls, f=1.0, **k):
+            super().__init_subclass__(**k)
+            cls.f = f * 2
+            seen.append(f)
+
+    class D(B, f=x):
+        pass
+
+    return D.f * seen[0]
+
+
+def an_init_subclass_marked_as_classmethod(x):
+    seen = []
+
+    class B:
+        @classmethod
+        def __init_subclass__(cls):
+            seen.append(x)
+
+    class D(B):
+        pass
+
+    return seen[0] * x
+
+
+def a_set_name_that_notes_owners(x):
+    seen = []
+
+    class Desc:
+        def __set_name__(self, owner, name):
+            seen.append(owner.k * x)
+
+    class C:
+        k = x * 3
+        d = Desc()
+
+    return seen[0]
+
+
+def a_metaclass_that_notes_calls(x):
+    seen = []
+
+    class M(type):
+        def __call__(cls, *a):
+            seen.append(a[0] * 2)
+            return super().__call__(*a)
+
+    class C(metaclass=M):
+        def __init__(self, v):
+            self.v = v
+
+    return C(x).v * seen[0]
+
+
+def a_metaclass_with_keywords(x):
+    seen = []
+
+    class M(type):
+        def __init__(cls, name, bases, ns, **k):
+            super().__init__(name, bases, ns)
+            seen.append(ns["k"] * 2 + k.get("w", 0))
+
+        def __new__(mcs, name, bases, ns, **k):
+            c = super().__new__(mcs, name, bases, ns)
+            c.z = ns["k"] * x
+            return c
+
+    class C(metaclass=M, w=x):
+        k = x
+
+    return seen[0] * C.z
+
+
+def a_namespace_that_a_metaclass_prepares(x):
+
+    class M(type):
+        @classmethod
+        def __prepare__(mcs, name, bases, **k):
+            return {"p": x * 3}
+
+    class C(metaclass=M):
+        q = p * 2  # noqa: F821, which the metaclass has prepared
+
+    return C.q + C.p
+
+
+def class_decorators(x):
+    seen = []
+
+    def deco(cls):
+        seen.append(cls.k * 2)
+        cls.m = lambda self: self.k * x
+        return cls
+
+    def deco2(f):
+
+        def inner(cls):
+            cls.s = f
+            return cls
+
+        return inner
+
+    @deco2(x * x)
+    @deco
+    class C:
+        k = x
+
+    return seen[0] + C().m() + C.s
+
+
+def partials_in_a_class(x):
+
+    class C:
+        f = staticmethod(functools.partial(lambda a, b: a * b, x))
+        g = functools.partial(lambda a, b: a * b, x)
+
+        @staticmethod
+        def h(u):
+            return u * x
+
+        i = classmethod(lambda cls, u: u * x)
+
+    return C.f(2.0) + C().f(3.0) + C.g(4.0) + C.h(x) + C().h(2.0) + C.i(x) + C().i(2.0)
+
+
+def default_values_set_as_an_attribute(x):
+    N = collections.namedtuple("N", "a b", defaults=[x])
+    n = N(x * 2)
+    a, b = n
+    return a * b
+
+
 PROGRAMS = [
     a_class_variable, inheritance, a_dataclass, a_dataclass_with_defaults, a_metaclass,
     a_named_tuple, an_enum, names_in_the_body, whole_numbers_in_the_body,
     values_of_an_enumeration, an_enumeration_of_numbers, a_metaclass_that_is_called_and_asked,
     a_metaclass_with_getattribute, descriptors_that_learn_their_names, default_values_of_a_method,
     other_numbers_in_the_body, a_class_by_calling_type, a_class_by_calling_type_with_a_base,
+    an_init_subclass_that_notes_classes,
+    an_init_subclass_with_keywords,
+    an_init_subclass_marked_as_classmethod,
+    a_set_name_that_notes_owners,
+    a_metaclass_that_notes_calls,
+    a_metaclass_with_keywords,
+    a_namespace_that_a_metaclass_prepares,
+    class_decorators,
+    partials_in_a_class,
+    default_values_set_as_an_attribute,
 ]  # fmt: skip
 
 
@@ -293,26 +455,6 @@ def test_second_derivatives(program):
 
 
 def test_what_only_compiled_code_sees_is_refused():
-    class Base:
-        def __init_subclass__(cls, scale=1.0):
-            cls.scale = scale * 2
-
-    def by_keyword(x):
-        class A(Base, scale=x):
-            pass
-
-        return A.scale
-
-    def by_attribute(x):
-        class Own:
-            def __init_subclass__(cls):
-                cls.scale = x
-
-        class A(Own):
-            pass
-
-        return A.scale
-
     def of_a_member(x):
         class Choice(enum.Enum):
             FIRST = (x, 2.0)
@@ -322,11 +464,43 @@ def test_what_only_compiled_code_sees_is_refused():
 
         return Choice.FIRST.product
 
-    with pytest.raises(UnsupportedError, match=r"given to `__init_subclass__`.*\n.* A"):
-        gradient(by_keyword, 1.0)
-    for program in (by_attribute, of_a_member):
-        with pytest.raises(NoRuleError, match="getattr"):
-            gradient(program, 1.0)
+    with pytest.raises(NoRuleError, match="getattr"):
+        gradient(of_a_member, 1.0)
+
+
+def test_a_class_with_a_hook_is_as_python_makes_it():
+    class Base(metaclass=abc.ABCMeta):  # noqa: B024, for how its objects are laid out
+        kinds: typing.ClassVar = []
+
+        def __init_subclass__(cls):
+            Base.kinds.append(cls)
+
+    class Slotted:
+        __slots__ = ("a",)
+
+        def __init_subclass__(cls):
+            Base.kinds.append(cls)
+
+    def f(x):
+        class A(Base):
+            pass
+
+        class B(Slotted):
+            __slots__ = ("b",)
+
+        class C(Base, list):
+            pass
+
+        return x
+
+    f(1.0)
+    plain = Base.kinds.copy()
+    Base.kinds.clear()
+    gradient(f, 1.0)
+    assert [cls.__mro__[1:] for cls in Base.kinds] == [cls.__mro__[1:] for cls in plain]
+    assert [cls.__dictoffset__ for cls in Base.kinds] == [cls.__dictoffset__ for cls in plain]
+    assert {"A", "B", "C"} == {cls.__name__ for cls in Base.kinds}
+    assert Base.kinds[0] in Base.__subclasses__()
 
 
 def test_the_class_is_as_python_makes_it():
@@ -364,3 +538,11 @@ def test_an_error_in_the_body_is_the_users():
 
     with pytest.raises(NameError, match="nothing"):
         gradient(f, 1.0)
+
+
+@pytest.mark.parametrize(
+    "program", [an_init_subclass_with_keywords, a_set_name_that_notes_owners, partials_in_a_class]
+)
+def test_second_derivatives_through_hooks(program):
+    check_gradient(grad(program), 0.7)
+    assert hvp(program, 0.7, 1.0) == pytest.approx(grad(grad(program))(0.7))

@@ -13,7 +13,7 @@ import types
 import numpy as np
 import pytest
 
-from morula import J, NoRuleError, Tangent, UnsupportedError, gradient, pullback, rrule
+from morula import J, NoRuleError, Tangent, UnsupportedError, grad, gradient, hvp, pullback, rrule
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -325,6 +325,125 @@ def a_deep_copy(x):
     return p["a"].w * o["a"].w + p["a"].h[1][1][0] * o["a"].h[1][1][0] + p["b"].sum()
 
 
+class Squares:
+    def __class_getitem__(cls, x):
+        return x * x
+
+
+def copies_that_classes_make(x):
+
+    class A:
+        def __init__(self, v):
+            self.v = v
+            self.l = [v]
+
+        def __copy__(self):
+            return A(self.v * 2)
+
+        def __deepcopy__(self, memo):
+            return A(copy.deepcopy(self.v, memo) * 3)
+
+    class B:
+        def __init__(self, v):
+            self.v = v
+            self.l = [v, A(v)]
+
+    b = B(x)
+    c, d = (copy.copy(b), copy.deepcopy(b))
+    return copy.copy(A(x)).v + copy.deepcopy(A(x)).l[0] + c.v * c.l[0] + d.l[0] * d.l[1].v + d.v
+
+
+def a_copy_by_reduce(x):
+
+    class R:
+        def __init__(self, v):
+            self.v = v
+
+        def __reduce__(self):
+            return (R, (self.v * 2,))
+
+        def __getstate__(self):
+            return {"v": self.v}
+
+    return copy.copy(R(x)).v
+
+
+def a_copy_by_state(x):
+
+    class R:
+        def __init__(self, v):
+            self.v = v
+
+        def __getstate__(self):
+            return {"v": self.v * 2}
+
+        def __setstate__(self, st):
+            self.v = st["v"] * 3
+
+    return copy.copy(R(x)).v + copy.deepcopy(R(x)).v
+
+
+def a_descriptor_that_deletes(x):
+
+    class Dd:
+        def __get__(self, o, t=None):
+            return x if o is None else o.k * x
+
+    class Nd:
+        def __init__(self):
+            self.vals = {}
+
+        def __set__(self, o, v):
+            self.vals[id(o)] = v * 2
+
+        def __get__(self, o, t):
+            return self.vals[id(o)]
+
+        def __delete__(self, o):
+            self.vals[id(o)] = self.vals[id(o)] * x
+
+    class C:
+        d = Dd()
+        n = Nd()
+
+        def __init__(self, k):
+            self.k = k
+
+    c = C(x * 2)
+    c.n = x
+    r = C.d + c.d + c.n
+    del c.n
+    c.d = x * 7
+    return r + c.n + c.d
+
+
+def a_class_with_items(x):
+    return Squares[x]
+
+
+def a_method_with_a_cache(x):
+
+    class C:
+        def __init__(self):
+            self.v = x
+
+        @functools.lru_cache  # noqa: B019, of an object that lives as long
+        def q(self, u):
+            return u * self.v
+
+    c = C()
+    return c.q(x) * c.q(x) + c.q(2.0)
+
+
+def a_recursion_with_a_cache(x):
+
+    @functools.lru_cache(None)
+    def f(n):
+        return x * n if n < 2 else f(n - 1) + f(n - 2) * x
+
+    return f(5) * f(4)
+
+
 PROGRAMS = [
     attribute_chain,
     attributes_by_name,
@@ -352,6 +471,13 @@ PROGRAMS = [
     lambda x: Colour.RED.value * x * len(Colour.RED.name),
     lambda x: Plain(w=x, h=2.0).diagonal,
     lambda x: operator.attrgetter("w", "h")(Plain(w=x, h=x * x))[1],
+    copies_that_classes_make,
+    a_copy_by_reduce,
+    a_copy_by_state,
+    a_descriptor_that_deletes,
+    a_class_with_items,
+    a_method_with_a_cache,
+    a_recursion_with_a_cache,
 ]
 
 
@@ -505,3 +631,11 @@ def test_the_cotangent_of_an_object_that_is_called():
 
     _, back = J(Polynomial(1.0, 2.0, 3.0), 2.0)
     assert back(1.0) == (Tangent[Polynomial](coefficients=(4.0, 2.0, 1.0)), 6.0)
+
+
+@pytest.mark.parametrize(
+    "program", [a_deep_copy, copies_that_classes_make, a_copy_by_state, a_recursion_with_a_cache]
+)
+def test_second_derivatives(program):
+    check_gradient(grad(program), 0.7)
+    assert hvp(program, 0.7, 1.0) == pytest.approx(grad(grad(program))(0.7))
