@@ -292,6 +292,7 @@ def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[...,
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         positions = positions_of(argnums, len(args), f)
         y, back = differentiate(f, *args, **kwargs)
+        ask_only(back, positions)
         out = y
         if has_aux:
             out = _output_of(y, f)
@@ -302,6 +303,14 @@ def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[...,
         return y, tuple([cotangents[1 + i] for i in positions])
 
     return value_and_grad_f
+
+
+def ask_only(back: Any, positions: Sequence[int]) -> None:
+    """Let a pullback of `differentiate` give nothing for the other arguments, known or not."""
+    inputs = back.args[2]
+    for i in range(1, len(inputs)):
+        if i - 1 not in positions:
+            inputs[i] = None
 
 
 def _output_of(y: Any, f: Any) -> Any:

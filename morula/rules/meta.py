@@ -67,6 +67,7 @@ non_differentiable(
     *[p.func for p in vars(registry.Rule).values() if isinstance(p, cached_property)],
     traits.has_tangent,
     traits.adjoint_object,
+    interface.ask_only,
     interface.check_argnums,
     interface.copy_of,
     callables.positions_of,

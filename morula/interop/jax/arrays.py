@@ -34,6 +34,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.interop.jax.kinds import is_array, is_inexact, is_tracer
+from morula.rules.arrays.traits import ABSTRACT
 from morula.rules.numbers import Anything
 
 TYPES = (jax.Array, jax.core.Tracer)
@@ -43,8 +44,8 @@ TYPES = (jax.Array, jax.core.Tracer)
 
 
 def host(x: Any) -> Any:
-    """A JAX array as one of NumPy's."""
-    return np.asarray(x)
+    """A JAX array as one of NumPy's; a tracer is left as it is."""
+    return x if is_tracer(x) else np.asarray(x)
 
 
 def device(x: Any, dtype: Any, shape: Any) -> Any:
@@ -135,5 +136,6 @@ for _type in TYPES:
     on_entry.register(_type, lambda x, known: x)
     remembered.register(_type, lambda x, known: [])
 del _type
+ABSTRACT.append(jax.core.Tracer)
 
 non_differentiable(is_array, is_tracer, is_inexact)

@@ -25,7 +25,7 @@ import numpy as np
 from morula.core.extend import NONE, adjoint_of, call, non_differentiable, primitives
 from morula.core.general import Claim
 from morula.interop.jax.arrays import host
-from morula.interop.jax.forms import PLACES
+from morula.interop.jax.forms import PLACES, raw
 from morula.interop.jax.kinds import is_array, is_array_type, is_callable_of_jax, is_tracer
 from morula.interop.jax.primitives import OpaqueResultError, primitive
 from morula.interop.jax.transforms import (
@@ -36,7 +36,6 @@ from morula.interop.jax.transforms import (
 )
 from morula.mixed_mode.push import push
 from morula.mixed_mode.tangents import set_value, together
-from morula.rules.calls import entry
 from morula.rules.objects import take
 
 Args = tuple[Any, ...]
@@ -58,7 +57,7 @@ def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> An
     def meaning_pullback(ȳ: Any) -> Args:
         _, f̄, of_args, _ = back(ȳ)
         named = adjoint_of(kwargs)
-        bars = [entry(of_args, i) for i in range(len(args))]
+        bars = [raw(of_args, i) for i in range(len(args))]
         return (f̄, *bars, *[take(named, key) for key in kwargs])
 
     return y, meaning_pullback
@@ -273,6 +272,8 @@ def of_operator(fn: Any, values: Args) -> Claim | None:
 
 def of_class(fn: Any, values: Args) -> Claim | None:
     """The construction of a class."""
+    if is_transform(fn):
+        return TRANSFORMED
     if is_callable_of_jax(fn):
         return PRIMITIVE if is_scalar_type(fn) else CONSTRUCTED
     if not any(map(is_array, values)):

@@ -18,6 +18,7 @@ import numpy as np
 
 from morula.core.extend import (
     ZERO,
+    AbstractZero,
     NotKnown,
     accumulate,
     adjoint_of,
@@ -26,9 +27,15 @@ from morula.core.extend import (
     unsupported,
     unthunk,
 )
-from morula.interop.jax.kinds import is_array, is_leaf, is_object_of_jax, is_public
+from morula.interop.jax.kinds import (
+    is_array,
+    is_integer,
+    is_leaf,
+    is_object_of_jax,
+    is_public,
+)
 from morula.rules import boxes
-from morula.rules.calls import MISSING, entry, part, partial_tangent, together
+from morula.rules.calls import MISSING, entry, part, partial_tangent
 from morula.rules.containers import give_at, take_at
 from morula.rules.objects import (
     give,
@@ -77,6 +84,16 @@ class Reverse:
     def get_cell(self, cell: CellType) -> Any:
         """What has come together for what a cell holds."""
         return boxes.take(adjoint_of(cell))
+
+
+def unforced(bars: list[Any]) -> Any:
+    """A tuple of cotangents of which none is computed yet."""
+    return ZERO if all(isinstance(c, AbstractZero) for c in bars) else tuple(bars)
+
+
+def raw(bars: Any, i: int) -> Any:
+    """One of a tuple of cotangents, which may be one to be computed later."""
+    return ZERO if isinstance(bars, AbstractZero) else bars[i]
 
 
 class Leaf:
@@ -159,7 +176,7 @@ class Tuple(Node):
 
     def scatter(self, bars: Any, store: Any) -> Any:
         """A tuple of cotangents."""
-        return together([form.scatter(bars, store) for _, form in self.parts])
+        return unforced([form.scatter(bars, store) for _, form in self.parts])
 
     def gather(self, c: Any, store: Any, found: list[Any]) -> None:
         """From a tuple of cotangents."""
@@ -334,7 +351,7 @@ class Partial(Node):
         (_, function), (_, args), (_, keywords) = self.parts
         of_args = args.scatter(bars, store)
         named = {key: form.scatter(bars, store) for key, form in getattr(keywords, "parts", ())}
-        listed = [entry(of_args, i) for i in range(len(self.x.args))]
+        listed = [raw(of_args, i) for i in range(len(self.x.args))]
         return partial_tangent(function.scatter(bars, store), listed, named)
 
     def gather(self, c: Any, store: Any, found: list[Any]) -> None:
@@ -413,6 +430,7 @@ class Forms:
         self.changes = 0  # how often a leaf was met, or a value that may turn out to hold one
         self.depth = 0  # of cells and objects that we are in
         self.captured: set[int] = set()  # the leaves in these
+        self.integers: set[int] = set()  # the leaves that JAX has no derivative by
 
     def form(self, x: Any) -> Any:
         """The form of a value."""
@@ -421,6 +439,11 @@ class Forms:
             self.changes += 1
             if self.depth:
                 self.captured.add(len(self.leaves) - 1)
+            return Leaf(len(self.leaves) - 1)
+        if is_integer(x) and not self.depth:
+            self.integers.add(len(self.leaves))
+            self.leaves.append(x)
+            self.changes += 1
             return Leaf(len(self.leaves) - 1)
         if isinstance(x, ATOMS) or is_array(x):
             return Constant(x)
@@ -532,17 +555,17 @@ def tree_parts(x: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def forms_of(*values: Any) -> tuple[list[Any], tuple[Any, ...], set[int]]:
-    """The forms of some values, the leaves of them all, and which of those are captured."""
+def forms_of(*values: Any) -> tuple[list[Any], Forms]:
+    """The forms of some values, and what is known of the leaves of them all."""
     forms = Forms()
-    found = [forms.form(x) for x in values]
-    return found, tuple(forms.leaves), forms.captured
+    return [forms.form(x) for x in values], forms
 
 
 def is_opaque(y: Any) -> bool:
     """Is there a function in a result, say, that holds numbers or arrays?"""
     return any(
-        not is_array(x) and not is_leaf(x) and forms_of(x)[1] for x in jax.tree_util.tree_leaves(y)
+        not is_array(x) and not is_leaf(x) and not is_integer(x) and forms_of(x)[1].leaves
+        for x in jax.tree_util.tree_leaves(y)
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from morula.core.extend import ZERO, call, is_zero, no_rule, non_differentiable, unthunk
 from morula.interop.jax.arrays import device
@@ -119,8 +120,16 @@ def pushed(call: Any, leaves: Args, tangents: Any) -> tuple[Any, Any, Any]:
     if not active:
         outs, result = apply(call, leaves)
         return outs, result, ZERO
+    leaves = as_real(leaves, [i for i in active if i in call.integers])
     dots = tuple([tangent_of(leaves[i], entry(tangents, i)) for i in active])
     return along(call, leaves, active, dots)
+
+
+def as_real(leaves: Args, integers: list[int]) -> Args:
+    """The leaves, with integers that have tangents as real numbers."""
+    if not integers:
+        return leaves
+    return with_leaves(leaves, integers, [np.asarray(leaves[i], float) for i in integers])
 
 
 def along(call: Any, leaves: Args, active: list[int], dots: Args) -> tuple[Any, Any, Any]:
@@ -154,6 +163,7 @@ class Pushforward:
         self.fn = call.fn
         self.active = active
         self.n = n
+        self.integers = call.integers
 
     def traced(self, leaves: Args) -> Result:
         """The result and its tangent."""

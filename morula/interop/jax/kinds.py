@@ -68,6 +68,13 @@ def is_leaf(x: Any) -> bool:
     return False
 
 
+def is_integer(x: Any) -> bool:
+    """Is it an integer, or an array of NumPy's of such: a point of the real line, for Morula?"""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.dtype.kind in "iu"
+    return isinstance(x, int) and type(x) is not bool
+
+
 def is_object_of_jax(x: Any) -> bool:
     """Is the class of an object one of JAX's, or derived from one?"""
     t = type(x)

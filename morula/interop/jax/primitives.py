@@ -34,9 +34,9 @@ from morula.core.extend import (
     project_to,
 )
 from morula.interop.jax.arrays import device, host
-from morula.interop.jax.forms import Reverse, forms_of, is_opaque
+from morula.interop.jax.forms import Reverse, forms_of, is_opaque, raw
 from morula.interop.jax.kinds import is_array, is_inexact, is_leaf
-from morula.rules.calls import entry, serves, together
+from morula.rules.calls import entry, once, serves, together
 
 Args = tuple[Any, ...]
 
@@ -107,10 +107,11 @@ class Run:
 
     must_be_traced = False  # is there no way without?
 
-    def __init__(self, fn: Any, forms: Any, captured: set[int]) -> None:
+    def __init__(self, fn: Any, forms: Any, captured: set[int], integers: set[int]) -> None:
         self.fn = fn
         self.forms = forms
         self.captured = captured  # the leaves that the callable has not got as arguments
+        self.integers = integers
 
     def plain(self, leaves: Args) -> Any:
         """The call with these leaves."""
@@ -138,6 +139,7 @@ class Transposed:
         self.active = active  # the leaves that JAX differentiates by
         self.n = n  # the number of all
         self.present = present  # the outputs that have cotangents
+        self.integers = run.integers
 
     def traced(self, leaves: Args) -> Result:
         """The cotangents of the active leaves."""
@@ -188,8 +190,8 @@ def conjugate(x: Any) -> Any:
 
 def take_apart(fn: Any, args: Args, kwargs: dict[str, Any]) -> tuple[Any, Args]:
     """A call as a function of its leaves, and these."""
-    forms, leaves, captured = forms_of(fn, args, kwargs)
-    return Run(fn, forms, captured), leaves
+    forms, known = forms_of(fn, args, kwargs)
+    return Run(fn, forms, known.captured, known.integers), tuple(known.leaves)
 
 
 @serves(take_apart)
@@ -206,7 +208,7 @@ def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def in_their_kinds(leaves: Args, bars: Any) -> list[Any]:
     """The cotangents of leaves, as JAX gives them, in the spaces of the leaves."""
-    return [project_to(x)(in_kind(x, entry(bars, i))) for i, x in enumerate(leaves)]
+    return [project_to(x)(in_kind(x, raw(bars, i))) for i, x in enumerate(leaves)]
 
 
 def in_kind(x: Any, c: Any) -> Any:
@@ -249,9 +251,9 @@ def gathered(form: Any, n: int, ȳ: Any) -> list[Any]:
 
 def places_of(y: Any, outs: Any) -> tuple[Any, list[Any], int]:
     """The form of a result, which of the outputs its leaves are, and how many it has."""
-    (form,), leaves, _ = forms_of(y)
+    (form,), known = forms_of(y)
     where = {id(x): i for i, x in enumerate(outs)}
-    return form, [where.get(id(x)) for x in leaves], len(leaves)
+    return form, [where.get(id(x)) for x in known.leaves], len(known.leaves)
 
 
 # -- the function of the leaves --------------------------------------------------------------------
@@ -265,10 +267,10 @@ def apply(run: Any, leaves: Args) -> tuple[Args, Any]:
 
 def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
     """The same, and the pullback: JAX's, and the leaves that it is by, or why there is none."""
-    if not leaves:
-        return (), Whole(run.plain(leaves)), (None, [], "")
+    if len(run.integers) == len(leaves):
+        return without_derivatives(run, leaves)
     if run.must_be_traced:
-        active = list(range(len(leaves)))
+        active = [i for i in range(len(leaves)) if i not in run.integers]
         outs, pull, result = vjp(run, leaves, active)
         return tuple(outs), result, (pull, active, "")
     reason = ""
@@ -282,6 +284,16 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
     return (), Whole(run.plain(leaves), refuse), (None, [], reason)
 
 
+def without_derivatives(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
+    """The same for a call of no leaves that JAX has a derivative by."""
+    y = run.plain(leaves)
+    if not leaves or is_opaque(y):
+        return (), Whole(y), (None, [], "")
+    result = Result(run.fn, y)
+    outs, others = result.outs, result.others
+    return tuple(outs), result.replace(others), (None, [], "")
+
+
 RETRIED = (TypeError, ValueError, NotImplementedError, AttributeError, IndexError)
 
 
@@ -290,7 +302,7 @@ def by_which(run: Any, leaves: Args) -> Iterator[list[int]]:
 
     It may ask for the value of one: a number that decides a shape, an array that goes to NumPy.
     """
-    everything = list(range(len(leaves)))
+    everything = [i for i in range(len(leaves)) if i not in run.integers]
     yield everything
     fewer = [
         i for i in everything if is_array(leaves[i]) or not is_host(leaves[i], run.captured, i)
@@ -343,29 +355,51 @@ def pull(run: Any, leaves: Args, outs: Args, pulls: Any, bars: Any) -> Any:
 
 def pulled(run: Any, leaves: Args, pulls: Any, present: list[int], seeds: Args) -> Any:
     """The same, from those that are not zero."""
-    pull, active, reason = pulls
+    pull, active, _ = pulls
+    if not active:
+        return spread(run, leaves, pulls, present, seeds, ())
     try:
         found = transpose(pull, present, seeds)
     except (ValueError, NotImplementedError) as error:
         if "everse-mode" not in str(error) and "ranspos" not in str(error):
             raise
         raise no_rule(run.fn, leaves, reason=f"JAX: {error}") from None
-    return spread(run, leaves, active, reason, found)
+    return spread(run, leaves, pulls, present, seeds, found)
 
 
-def spread(run: Any, leaves: Args, active: list[int], reason: str, found: Any) -> Any:
-    """Cotangents of all leaves; those that were not traced have one that nobody knows."""
+def spread(
+    run: Any, leaves: Args, pulls: Any, present: list[int], seeds: Args, found: Any
+) -> tuple[Any, ...]:
+    """Cotangents of all leaves: of integers when they are asked for; some have one nobody knows."""
+    _, active, reason = pulls
     error = partial(no_rule, run.fn, leaves, reason=f"JAX asked for its value: {reason}")
-    of = dict(zip(active, found, strict=True))
-    return tuple([of[i] if i in of else NotKnown(error) for i in range(len(leaves))])
+    bars: list[Any] = [NotKnown(error)] * len(leaves)
+    for i, c in zip(active, found, strict=True):
+        bars[i] = c
+    for i in run.integers:
+        bars[i] = Thunk(partial(by_integer, run, leaves, i, present, seeds))
+    return tuple(bars)
+
+
+def by_integer(run: Any, leaves: Args, i: int, present: list[int], seeds: Args) -> Any:
+    """The cotangent of an integer: that of the real number, where the callable can take one."""
+    once("the gradient by an integer of a callable of JAX's")
+    real = with_leaves(leaves, [i], [np.asarray(leaves[i], float)])
+    try:
+        _, pull, _ = vjp(run, real, [i])
+        return host(transpose(pull, present, seeds)[0])
+    except RETRIED:  # a shape, an index, an axis
+        return ZERO
 
 
 def pulled_anew(run: Any, leaves: Args, pulls: Any, present: list[int], seeds: Args) -> Any:
     """`pulled`, as differentiated code sees it."""
-    _, active, reason = pulls
-    transposed = Transposed(run, active, len(leaves), present)
-    found, _ = apply(transposed, (*leaves, *seeds))
-    return spread(run, leaves, active, reason, found)
+    _, active, _ = pulls
+    found: Any = ()
+    if active:
+        transposed = Transposed(run, active, len(leaves), present)
+        found, _ = apply(transposed, (*leaves, *seeds))
+    return spread(run, leaves, pulls, present, seeds, found)
 
 
 @serves(pulled)

@@ -162,8 +162,14 @@ def _(x):
     return project_array
 
 
+# Types of what stands for an array while a library traces a program; it is left as it is.
+ABSTRACT: list[type] = []
+
+
 def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """`x̄` as an array of this shape and dtype: real part, conversion, axes of length 1."""
+    if ABSTRACT and isinstance(x̄, tuple(ABSTRACT)):
+        return x̄
     if not isinstance(x̄, np.ndarray):
         x̄ = np.asarray(x̄)
     if dtype.kind != "c" and x̄.dtype.kind == "c":
@@ -261,7 +267,7 @@ def _(x, x̄, of: Callable[[Any], Any]):
         return np.zeros(x.shape, dtype)
     if type(x̄) is not np.ndarray or x̄.dtype != dtype or x̄.shape != x.shape:
         x̄ = _into_space(x̄, x.shape, dtype)
-    return np.array(x̄, subok=False)
+    return np.array(x̄, subok=False) if isinstance(x̄, np.ndarray) else x̄
 
 
 @materialise.register(np.floating)
