@@ -39,6 +39,7 @@ from morula.rules.implicit import fixed_point, implicit_rule
 from morula.rules.loops import checkpointed
 from morula.rules.numeric import numeric_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
+from morula.rules.trees import tree_leaves, tree_map
 from morula.rules.vectors import ravel
 
 del _interop, _rules
@@ -88,6 +89,8 @@ __all__ = [
     "rrule",
     "scalar_rule",
     "showgrad",
+    "tree_leaves",
+    "tree_map",
     "value_and_grad",
     "why",
     "wirtinger",

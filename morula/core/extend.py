@@ -42,6 +42,7 @@ from morula.core.cotangents import (
     add,
     hands_on,
     is_zero,
+    moved,
     multiply,
     project_to,
     projector,
@@ -49,6 +50,7 @@ from morula.core.cotangents import (
     unthunk,
 )
 from morula.core.errors import (
+    ArgumentError,
     ConvergenceError,
     CotangentError,
     DifferentiationError,
@@ -152,6 +154,7 @@ __all__ = [
     "NONE",
     "ZERO",
     "AbstractZero",
+    "ArgumentError",
     "Block",
     "Call",
     "Calls",
@@ -243,6 +246,7 @@ __all__ = [
     "meet",
     "memory",
     "memory_of",
+    "moved",
     "multiply",
     "new_containers",
     "no_rule",
