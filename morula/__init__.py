@@ -40,6 +40,7 @@ from morula.rules.implicit import fixed_point, implicit_rule
 from morula.rules.loops import checkpointed
 from morula.rules.numeric import numeric_rule
 from morula.rules.steering import hook, ignore_derivatives, isderiving, nestlevel, showgrad
+from morula.rules.trees import tree_leaves, tree_map
 from morula.rules.vectors import ravel
 
 del _interop, _rules
@@ -90,6 +91,8 @@ __all__ = [
     "scalar_rule",
     "showgrad",
     "taylor",
+    "tree_leaves",
+    "tree_map",
     "value_and_grad",
     "why",
     "wirtinger",

@@ -178,7 +178,8 @@ class Tangent:
     """The cotangent of a structured primal of type `P`: `Tangent[P](field=cotangent, ...)`.
 
     Fields left out are zero. Tangents of sequences and mappings take a dict of positions or keys.
-    Fields are read as attributes or as items; tangents of one type add, and take a factor.
+    Fields are read as attributes or as items; tangents of one type add, and take a factor. A
+    primal and a tangent of its type add to a new primal: `params - 0.1 * gradient`.
 
     >>> class Point: ...
     >>> t = Tangent[Point](x=1.0) + 2 * Tangent[Point](x=1.0, y=0.5)
@@ -244,6 +245,14 @@ class Tangent:
 
     def __sub__(self, other: Any) -> Any:
         return self + (-1 * other)
+
+    def __radd__(self, primal: Any) -> Any:
+        if isinstance(primal, AbstractZero):
+            return self
+        return moved(primal, self) if isinstance(primal, self._primal) else NotImplemented
+
+    def __rsub__(self, primal: Any) -> Any:
+        return self.__neg__().__radd__(primal)
 
     def __truediv__(self, divisor: Any) -> Tangent:
         return self._map(lambda v: scale(v, 1 / divisor))
@@ -327,6 +336,12 @@ def add(a: Any, b: Any) -> Any:
 def multiply(x̄: Any, factor: Any) -> Any:
     """`factor * x̄`; rules register structures."""
     return x̄ * factor
+
+
+@singledispatch
+def moved(x: Any, ẋ: Tangent) -> Any:
+    """A new primal `x + ẋ`; rules register structures."""
+    return NotImplemented
 
 
 @singledispatch

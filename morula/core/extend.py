@@ -43,6 +43,7 @@ from morula.core.cotangents import (
     add,
     hands_on,
     is_zero,
+    moved,
     multiply,
     project_to,
     projector,
@@ -51,6 +52,7 @@ from morula.core.cotangents import (
     unthunk,
 )
 from morula.core.errors import (
+    ArgumentError,
     ConvergenceError,
     CotangentError,
     DifferentiationError,
@@ -158,6 +160,7 @@ __all__ = [
     "NONE",
     "ZERO",
     "AbstractZero",
+    "ArgumentError",
     "Block",
     "Call",
     "Calls",
@@ -252,6 +255,7 @@ __all__ = [
     "meet",
     "memory",
     "memory_of",
+    "moved",
     "multiply",
     "new_containers",
     "no_rule",

@@ -7,4 +7,6 @@ from morula.core.extend import waits
 
 for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
     waits(_package, "morula.interop.jax.rules")
+for _package in ("torch", "torchvision"):
+    waits(_package, "morula.interop.torch.rules")
 del _package

@@ -17,6 +17,7 @@ from morula.core.extend import (
     accumulate,
     adjoint_object,
     adjoint_of,
+    general,
     gradient_for,
     hands_over,
     materialise,
@@ -283,7 +284,9 @@ def _(fn: FunctionOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
 def is_reached(picture: Any, of: Callable[[Any], Any]) -> bool:
     """May a cotangent have reached a captured value by its identity, or in its memory?"""
     primal = getattr(picture, "primal", None)
-    return isinstance(primal, FunctionType) or bool(of(primal)) or is_followed(picture)
+    if isinstance(primal, FunctionType) or is_followed(picture):
+        return True
+    return any(bool(of(x)) for x, _ in general.held_by((primal,)))
 
 
 non_differentiable(is_reached)

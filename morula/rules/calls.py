@@ -785,7 +785,7 @@ def entry(x̄: Any, i: int) -> Any:
 
 @add.register
 def _(a: tuple, b: Any) -> Any:
-    return tuple([accumulate(x, entry(b, i)) for i, x in enumerate(a)])
+    return like_tuple(a, [accumulate(x, entry(b, i)) for i, x in enumerate(a)])
 
 
 @add.register
@@ -795,7 +795,12 @@ def _(a: Tangent, b: Any) -> Any:
 
 @multiply.register
 def _(x̄: tuple, factor: Any) -> Any:
-    return tuple([scale(c, factor) for c in x̄])
+    return like_tuple(x̄, [scale(c, factor) for c in x̄])
+
+
+def like_tuple(x̄: tuple[Any, ...], items: list[Any]) -> Any:
+    """A tuple, or a named one of the same kind."""
+    return type(x̄)(*items) if hasattr(x̄, "_fields") else tuple(items)
 
 
 # Callables whose cotangents go by value, or that have none: nothing is projected, no field table.

@@ -8,6 +8,7 @@ Tests: tests/rules/test_containers.py
 
 import operator
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from morula.core.extend import (
     ZERO,
     accumulate,
+    add,
     adjoint_if_any,
     collector,
     gradient_for,
@@ -237,6 +239,26 @@ def in_parts(items: Any, x: Any, known: dict[int, Any]) -> list[Any]:
 remembered.register(list, lambda x, known: in_parts(x, x, known))
 remembered.register(tuple, lambda x, known: in_parts(x, x, known))
 remembered.register(dict, lambda x, known: in_parts(list(x.values()), x, known))
+
+
+@add.register
+def _(a: list, b: Any) -> Any:
+    return [accumulate(x, y) for x, y in zip_longest(a, b, fillvalue=ZERO)]
+
+
+@add.register
+def _(a: dict, b: Any) -> Any:
+    return {key: accumulate(a.get(key, ZERO), b.get(key, ZERO)) for key in {**a, **b}}
+
+
+@add.register
+def _(a: None, b: Any) -> Any:
+    return b
+
+
+@multiply.register
+def _(x̄: None, factor: Any) -> Any:
+    return None
 
 
 @multiply.register

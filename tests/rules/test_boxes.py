@@ -231,3 +231,16 @@ def test_unbound_variables_raise_what_python_raises():
 
     with pytest.raises(NameError, match="cannot access free variable 'y'"):
         gradient(f, 1.0)
+
+
+def test_what_is_captured_and_reached_through_other_objects_has_its_cotangent():
+    class Holder:
+        def __init__(self, inner):
+            self.inner = inner
+
+    holder = Holder(Holder([2.0, {"k": 5.0}]))
+    (f̄, x̄) = J(lambda x: holder.inner.inner[1]["k"] * x, 3.0)[1](1.0)
+    assert x̄ == 5.0
+    assert f̄["holder"].inner.inner == [0.0, {"k": 3.0}]
+    nested = ([2.0],)
+    assert J(lambda x: nested[0][0] * x, 3.0)[1](1.0)[0]["nested"] == ([3.0],)

@@ -1,0 +1,173 @@
+"""What calls mean that belong to another library: said by functions that Morula differentiates.
+
+A meaning is a Python function `meaning(f, args, kwargs)` that gives the value of the call, and is
+differentiated in the place of it; `claim(meaning)` is what the core asks for. Cotangents and
+tangents of what lists, dicts, objects and cells hold are found by identity, in a *store*: that of the
+running reverse pass, or of a forward pass.
+Tests: tests/interop/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import CellType
+from typing import Any
+
+from morula.core.extend import NONE, accumulate, adjoint_of, call, frule, non_differentiable, rrule
+from morula.core.general import Claim
+from morula.mixed_mode.push import push
+from morula.mixed_mode.tangents import (
+    Pass,
+    box_of,
+    item_of,
+    set_box,
+    set_item,
+    set_value,
+    tangents_if_any,
+    together,
+    value_of,
+)
+from morula.rules import boxes
+from morula.rules.calls import entry
+from morula.rules.containers import give_at, take_at
+from morula.rules.numbers import Anything
+from morula.rules.objects import give, table_of, take
+
+Args = tuple[Any, ...]
+Meaning = Callable[[Any, Args, dict[str, Any]], Any]
+
+
+def claim(meaning: Meaning) -> Claim:
+    """The call means what this function gives."""
+    return Claim(partial(reverse, meaning), partial(forward, meaning))
+
+
+def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The value of a call and its pullback."""
+    y, back = call(meaning, fn, args, kwargs)
+
+    def meaning_pullback(ȳ: Any) -> Args:
+        _, f̄, of_args, _ = back(ȳ)
+        named = adjoint_of(kwargs)
+        bars = [entry(of_args, i) for i in range(len(args))]
+        return (f̄, *bars, *[take(named, key) for key in kwargs])
+
+    return y, meaning_pullback
+
+
+def forward(
+    meaning: Meaning, run: Any, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Any
+) -> Any:
+    """The value of a call and its tangent."""
+    n = len(args) - len(keywords)
+    kwargs = dict(zip(keywords, args[n:], strict=True))
+    for key, ẋ in zip(keywords, tangents[n:], strict=True):
+        set_value(run, kwargs, key, ẋ)
+    dots = (ḟ, together(tangents[:n]), NONE)
+    return push(run, meaning, NONE, (fn, args[:n], kwargs), dots)
+
+
+# -- meanings that any library needs ---------------------------------------------------------------
+
+
+def plainly(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A call without derivative."""
+    return as_it_is(fn, args, kwargs)
+
+
+def handed_on(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A method of an array, or a place in it: what comes back for it goes to the array."""
+    return as_part(as_it_is(fn, args, kwargs), args[0])
+
+
+def as_it_is(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The call itself."""
+    return fn(*args, **kwargs)
+
+
+def as_part(y: Any, x: Any) -> Any:
+    """`y`, whose cotangent is that of `x`."""
+    return y
+
+
+@rrule(as_part)
+def _(y: Anything, x: Anything):
+    def as_part_pullback(ȳ):
+        return NONE, ȳ
+
+    return as_part(y, x), as_part_pullback
+
+
+@frule(as_part)
+def _(y: Anything, x: Anything):
+    def as_part_pushforward(ẏ, ẋ):
+        return ẋ
+
+    return as_part(y, x), as_part_pushforward
+
+
+# -- stores ----------------------------------------------------------------------------------------
+
+
+class Reverse:
+    """The store of the running reverse pass: cotangents add up, and are taken by who made the value."""
+
+    def put_item(self, x: Any, i: int, c: Any) -> None:
+        """The cotangent of an item of a list."""
+        give_at(adjoint_of(x), i, c)
+
+    def put_value(self, x: Any, key: Any, c: Any) -> None:
+        """The cotangent of a value in a dict, or of an attribute of an object."""
+        give(adjoint_of(x) if isinstance(x, dict) else table_of(x), key, c)
+
+    def put_cell(self, cell: CellType, c: Any) -> None:
+        """The cotangent of what a cell holds."""
+        box = adjoint_of(cell)
+        box.cotangent = accumulate(box.cotangent, c)
+
+    def get_item(self, x: Any, i: int) -> Any:
+        """What has come together for an item of a list."""
+        return take_at(adjoint_of(x), i)
+
+    def get_value(self, x: Any, key: Any) -> Any:
+        """What has come together for a value in a dict, or an attribute of an object."""
+        return take(adjoint_of(x) if isinstance(x, dict) else table_of(x), key)
+
+    def get_cell(self, cell: CellType) -> Any:
+        """What has come together for what a cell holds."""
+        return boxes.take(adjoint_of(cell))
+
+
+class Forward:
+    """The store of a forward pass: the tangents of mutable values."""
+
+    def __init__(self, run: Pass) -> None:
+        self.run = run
+
+    def put_item(self, x: Any, i: int, ẋ: Any) -> None:
+        """The tangent of an item of a list."""
+        set_item(self.run, x, i, ẋ)
+
+    def put_value(self, x: Any, key: Any, ẋ: Any) -> None:
+        """The tangent of a value in a dict, or of an attribute of an object."""
+        set_value(self.run, x, key, ẋ)
+
+    def put_cell(self, cell: CellType, ẋ: Any) -> None:
+        """The tangent of what a cell holds."""
+        set_box(self.run, cell, ẋ)
+
+    def get_item(self, x: Any, i: int) -> Any:
+        """That of an item of a list."""
+        return item_of(tangents_if_any(self.run, x), i)
+
+    def get_value(self, x: Any, key: Any) -> Any:
+        """That of a value in a dict, or of an attribute of an object."""
+        return value_of(self.run, x, key)
+
+    def get_cell(self, cell: CellType) -> Any:
+        """That of what a cell holds."""
+        return box_of(self.run, cell)
+
+
+non_differentiable(as_it_is)

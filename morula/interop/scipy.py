@@ -1,0 +1,244 @@
+"""Derivatives as SciPy's optimisers and solvers call for them, and three of these for structures.
+
+Each maker takes the function that the solver gets and gives what stands in its `jac=`, `hess=`,
+`hessp=` or `fprime=`: called with the same arguments, new memory at every call, pickled if the
+function is.
+
+| solver | |
+|---|---|
+| `minimize(f, x0, args, ...)` | `jac=jac(f)`, `hess=hess(f)`, `hessp=hessp(f)` |
+| `NonlinearConstraint(g, lb, ub, ...)` | `jac=jac(g)`, `hess=constraint_hess(g)` |
+| `least_squares(f, x0, ...)`, `root(f, x0, ...)` | `jac=jac(f)` |
+| `curve_fit(f, xdata, ydata, ...)` | `jac=curve_jac(f)` |
+| `solve_ivp(f, span, y0, ...)` | `jac=ode_jac(f)` |
+| `newton(f, x0, ...)`, `root_scalar(f, ...)` | `fprime=fprime(f)`, `fprime2=fprime(fprime(f))` |
+
+Tests: tests/interop/test_scipy.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from morula.core.interface import grad, value_and_grad
+from morula.mixed_mode import hessian, hvp, jacobian
+from morula.rules.vectors import ravel
+
+F = Callable[..., Any]
+
+
+def jac(f: F, *, mode: str | None = None, sparsity: Any = None) -> F:
+    """`(x, *args)` -> the gradient of `f` by x; its Jacobian, (m, n), if `f` gives a vector.
+
+    `mode` and `sparsity` are those of `jacobian`; with `sparsity="auto"` the Jacobian is a
+    `scipy.sparse` array, whose pattern is found anew at every call.
+
+    >>> from scipy.optimize import rosen
+    >>> jac(rosen)(np.array([1.0, 2.0]))
+    array([-400.,  200.])
+    """
+    return Jacobian(f, mode, sparsity)
+
+
+class Jacobian:
+    """What `jac` gives; it remembers whether the function gives a number."""
+
+    def __init__(self, f: F, mode: str | None, sparsity: Any) -> None:
+        self.f = f
+        self.mode = mode
+        self.sparsity = sparsity
+        self.gives_number: bool | None = None
+
+    def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """The derivative at x."""
+        if self.gives_number is None:
+            self.gives_number = np.ndim(self.f(as_point(x), *args, **kwargs)) == 0
+        if self.gives_number:
+            return fresh(grad(self.f)(as_point(x), *args, **kwargs))
+        found = jacobian(
+            lambda x: as_vector(self.f(x, *args, **kwargs)),
+            as_point(x),
+            mode=self.mode,
+            sparsity=self.sparsity,
+        )
+        return fresh(found[0])
+
+
+def hess(f: F) -> F:
+    """`(x, *args)` -> the Hessian of a real function, of shape (n, n).
+
+    >>> hess(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    return partial(hessian_at, f)
+
+
+def hessian_at(f: F, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `hess` gives."""
+    return fresh(hessian(lambda x: f(x, *args, **kwargs), as_point(x)))
+
+
+def hessp(f: F) -> F:
+    """`(x, p, *args)` -> the Hessian of a real function times p, never formed."""
+    return partial(hessian_product, f)
+
+
+def hessian_product(f: F, x: Any, p: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `hessp` gives."""
+    return fresh(hvp(lambda x: f(x, *args, **kwargs), as_point(x), as_point(p)))
+
+
+def constraint_hess(f: F) -> F:
+    """`(x, v)` -> the Hessian of `v @ f(x)`, as `NonlinearConstraint` wants it."""
+    return partial(hessian_of_combination, f)
+
+
+def hessian_of_combination(f: F, x: Any, v: Any) -> Any:
+    """What `constraint_hess` gives."""
+    weights = np.array(v, copy=True)
+    return fresh(hessian(lambda x: np.sum(weights * f(x)), as_point(x)))
+
+
+def curve_jac(f: F, *, mode: str | None = None) -> F:
+    """`(xdata, *params)` -> the Jacobian of a model by its parameters, (M, n), for `curve_fit`."""
+    return partial(jacobian_of_curve, f, mode)
+
+
+def jacobian_of_curve(f: F, mode: str | None, xdata: Any, *params: Any) -> Any:
+    """What `curve_jac` gives."""
+    p = np.array(params, dtype=float)
+    found = jacobian(lambda p: np.reshape(f(xdata, *p), -1), p, mode=mode)
+    return fresh(found[0])
+
+
+def ode_jac(f: F, *, mode: str | None = None, sparsity: Any = None) -> F:
+    """`(t, y, *args)` -> the Jacobian of a right-hand side by y, for stiff solvers."""
+    return partial(jacobian_of_ode, f, mode, sparsity)
+
+
+def jacobian_of_ode(f: F, mode: str | None, sparsity: Any, t: Any, y: Any, *args: Any) -> Any:
+    """What `ode_jac` gives."""
+    found = jacobian(lambda y: as_vector(f(t, y, *args)), as_point(y), mode=mode, sparsity=sparsity)
+    return fresh(found[0])
+
+
+def fprime(f: F) -> F:
+    """`(x, *args)` -> the derivative of a function of one number; elementwise, of an array.
+
+    It may be differentiated in its turn: `fprime(fprime(f))`.
+    """
+    return partial(slope, f)
+
+
+def slope(f: F, x: Any, *args: Any) -> Any:
+    """What `fprime` gives."""
+    return grad(lambda x: np.sum(f(x, *args)))(x)
+
+
+# -- solvers for structures ------------------------------------------------------------------------
+
+NO_DERIVATIVES = {"nelder-mead", "powell", "cobyla", "cobyqa"}
+WITH_PRODUCTS = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
+WITH_HESSIAN = {"dogleg", "trust-exact"}
+
+
+def minimize(
+    f: F, params: Any, args: tuple[Any, ...] = (), method: Any = None, **options: Any
+) -> Any:
+    """`scipy.optimize.minimize` for a function of any structure, with the derivatives its method uses.
+
+    Args:
+        f: real function of `(params, *args)`.
+        params: where to begin: what `ravel` takes.
+        options: those of SciPy's function. Bounds and constraints are for the vector.
+    Returns:
+        SciPy's result; `params` is the structure at its `x`.
+
+    >>> found = minimize(lambda p: (p["a"] - 1.0) ** 2 + p["b"][0] ** 2, {"a": 0.0, "b": [3.0]})
+    >>> round(found.params["a"], 6)
+    1.0
+    """
+    from scipy import optimize
+
+    x0, fun, unravel = flat(f, params)
+    name = method.lower() if isinstance(method, str) else ""
+    given: dict[str, Any] = {}
+    if name not in NO_DERIVATIVES:
+        fun, given = value_and_grad(fun), {"jac": True}
+    if name in WITH_PRODUCTS and "hess" not in options:
+        given["hessp"] = hessp(flat(f, params)[1])
+    if name in WITH_HESSIAN:
+        given["hess"] = hess(flat(f, params)[1])
+    found = optimize.minimize(fun, x0, args=args, method=method, **{**given, **options})
+    return with_params(found, unravel)
+
+
+def least_squares(f: F, params: Any, args: tuple[Any, ...] = (), **options: Any) -> Any:
+    """`scipy.optimize.least_squares` for residuals as a function of any structure; as `minimize`.
+
+    With `sparsity="auto"` the Jacobian is sparse.
+    """
+    from scipy import optimize
+
+    x0, fun, unravel = flat(f, params)
+    options.setdefault("jac", jac(fun, sparsity=options.pop("sparsity", None)))
+    return with_params(optimize.least_squares(fun, x0, args=args, **options), unravel)
+
+
+def root(f: F, params: Any, args: tuple[Any, ...] = (), **options: Any) -> Any:
+    """`scipy.optimize.root` for equations in any structure, which `f` gives in any; as `minimize`."""
+    from scipy import optimize
+
+    x0, fun, unravel = flat(f, params)
+
+    def equations(v: Any, *args: Any) -> Any:
+        return ravel(fun(v, *args))[0]
+
+    options.setdefault("jac", jac(equations))
+    return with_params(optimize.root(equations, x0, args=args, **options), unravel)
+
+
+def flat(f: F, params: Any) -> tuple[Any, F, Any]:
+    """The vector of a structure, `f` as a function of it, and what makes the structure of it again."""
+    x0, unravel = ravel(params)
+
+    def of_vector(v: Any, *args: Any) -> Any:
+        return f(unravel(v), *args)
+
+    return x0, of_vector, unravel
+
+
+def with_params(found: Any, unravel: Any) -> Any:
+    """SciPy's result, with the structure."""
+    found.params = unravel(found.x)
+    return found
+
+
+# -- helpers ---------------------------------------------------------------------------------------
+
+
+def as_point(x: Any) -> Any:
+    """A copy of a point: solvers go on writing to theirs; integers are points of the real line."""
+    x = np.array(x)
+    return x.astype(float) if x.dtype.kind in "iu" else x
+
+
+def as_vector(y: Any) -> Any:
+    """What a solver takes for a vector: lists, too."""
+    return y if isinstance(y, np.ndarray) else np.asarray(y)
+
+
+def fresh(x̄: Any) -> Any:
+    """A derivative in memory of its own, which the solver may keep and write to."""
+    return np.array(x̄) if isinstance(x̄, (np.ndarray, np.generic, float, complex)) else x̄
+
+
+__all__ = [
+    "constraint_hess", "curve_jac", "fprime", "hess", "hessp", "jac", "least_squares", "minimize",
+    "ode_jac", "root",
+]  # fmt: skip

@@ -1,0 +1,422 @@
+"""Callables of PyTorch's as primitives: `torch.autograd` is their adjoint and their pushforward.
+
+    primitive(f, args) = put together (outs_of (take apart (f, args)))
+
+`take_apart` finds the tensors and numbers in the arguments, and the parameters of a module, and runs
+the call on them; `outs_of` gives the tensors that came out, by the record of that run (graphs.py);
+`put_together` makes the value of them. Morula differentiates all three.
+Tests: tests/interop/test_torch.py
+"""
+
+from __future__ import annotations
+
+from types import CellType
+from typing import Any
+
+import numpy as np
+import torch
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    NotKnown,
+    accumulate,
+    adjoint_object,
+    collector,
+    general,
+    is_zero,
+    materialise,
+    no_rule,
+    no_tangent,
+    non_differentiable,
+    on_entry,
+    project_to,
+    projector,
+    unsupported,
+    unthunk,
+)
+from morula.interop.meanings import Args, Forward, Reverse
+from morula.interop.torch.graphs import Graph, Pushed, Transposed
+from morula.interop.torch.tensors import host, is_inexact, is_tensor, like
+from morula.mixed_mode.push import pushes
+from morula.mixed_mode.tangents import together
+from morula.rules.calls import entry, serves
+
+NUMBERS = (float, complex, np.floating, np.complexfloating)
+
+
+def primitive(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`fn(*args, **kwargs)`, for a callable of PyTorch's."""
+    run, leaves, token = take_apart(fn, args, kwargs)
+    return put_together(run, outs_of(run.graph, leaves), token)
+
+
+# -- forms: an int is the number of a leaf, a dict has the forms of parts by key, None holds none ----
+
+
+def form_of(x: Any, is_leaf: Any, leaves: list[Any]) -> Any:
+    """The form of a value, whose leaves are added to the list."""
+    if is_leaf(x):
+        leaves.append(x)
+        return len(leaves) - 1
+    if isinstance(x, (tuple, list)):
+        items: Any = enumerate(x)
+    elif isinstance(x, dict):
+        items = x.items()
+    else:
+        return None
+    parts = {key: form_of(item, is_leaf, leaves) for key, item in items}
+    return {key: form for key, form in parts.items() if form is not None} or None
+
+
+def filled(x: Any, form: Any, leaves: Any) -> Any:
+    """A value like this one with these leaves."""
+    if form is None:
+        return x
+    if isinstance(form, int):
+        return leaves[form]
+    if isinstance(x, dict):
+        new = x.copy()
+        for key, part in form.items():
+            new[key] = filled(x[key], part, leaves)
+        return new
+    items = [filled(item, form.get(i), leaves) for i, item in enumerate(x)]
+    return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+
+
+def scatter(form: Any, x: Any, bars: Any, store: Any) -> Any:
+    """The cotangent of a value by value; what goes by identity is put in the store."""
+    if form is None:
+        return ZERO
+    if isinstance(form, int):
+        return bars[form]
+    parts = {key: scatter(part, x[key], bars, store) for key, part in form.items()}
+    if isinstance(x, tuple):
+        return together([parts.get(i, ZERO) for i in range(len(x))])
+    for key, c in parts.items():
+        (store.put_item if isinstance(x, list) else store.put_value)(x, key, c)
+    return ZERO
+
+
+def gather(form: Any, x: Any, c: Any, store: Any, found: list[Any]) -> None:
+    """Add to `found` the cotangents of the leaves of a value."""
+    if form is None:
+        return
+    if isinstance(form, int):
+        found[form] = accumulate(found[form], unthunk(c))
+        return
+    for key, part in form.items():
+        if isinstance(x, tuple):
+            inside = entry(c, key)
+        else:
+            inside = (store.get_item if isinstance(x, list) else store.get_value)(x, key)
+        gather(part, x[key], inside, store, found)
+
+
+def is_floating(x: Any) -> bool:
+    """Is it a tensor with a tangent space?"""
+    return is_tensor(x) and is_inexact(x)
+
+
+def is_input(x: Any) -> bool:
+    """Is it a number, an array or a tensor that a call may be differentiated by?"""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "fc"
+    return is_floating(x) or isinstance(x, NUMBERS)
+
+
+# -- a call ----------------------------------------------------------------------------------------
+
+
+class Run:
+    """A call on tensors, with its record.
+
+    The leaves are those of the arguments, then those of modules, each in a table under a name. The
+    record is by those of them that are `traced`; of the others the derivative is not known, nor
+    is it of what functions hold that are handed to PyTorch: pairs of owner and key.
+    """
+
+    def __init__(self, fn: Any, args: Args, kwargs: dict[str, Any]) -> None:
+        self.fn = fn
+        self.inputs = (args, kwargs)
+        self.leaves: list[Any] = []
+        self.form = form_of(self.inputs, is_input, self.leaves)
+        self.n_args = len(self.leaves)
+        self.tables: list[tuple[Any, str]] = []
+        self.held: list[tuple[Any, Any]] = []
+        self.y: Any = None
+        self.traced: list[int] = []
+        self.begin: list[Any] = []
+        if isinstance(fn, torch.nn.Module):
+            self.find_parameters()
+        else:
+            self.find_held()
+        self.run()
+        outs: list[Any] = []
+        self.y_form = form_of(self.y, is_floating, outs)
+        self.graph = Graph(self.begin, outs)
+        self.y = filled(self.y, self.y_form, [x.detach() for x in outs])
+
+    def find_parameters(self) -> None:
+        """The parameters of a module, and other tensors that are its attributes."""
+        for module in self.fn.modules():
+            for table in (module._parameters, vars(module)):
+                for name, x in table.items():
+                    if is_floating(x):
+                        self.leaves.append(x)
+                        self.tables.append((table, name))
+
+    def find_held(self) -> None:
+        """What the functions hold that PyTorch is given, or made the callable of."""
+        args, kwargs = self.inputs
+        given = [x for x in (self.fn, *args, *kwargs.values()) if hasattr(x, "__closure__")]
+        for owner, parts in general.held_by(tuple(given)):
+            self.held += [(owner, key) for key, x in parts.items() if is_input(x)]
+
+    def run(self) -> None:
+        """Run the call: by all that it takes as tensors."""
+        tensors = [i for i, x in enumerate(self.leaves) if is_tensor(x)]
+        everything = list(range(len(self.leaves)))
+        if tensors and len(tensors) < len(everything) and takes_tensors(self.fn):
+            try:
+                return self.record(everything)
+            except TypeError:
+                _no_numbers.add(self.fn)
+        return self.record(tensors)
+
+    def record(self, traced: list[int]) -> None:
+        """The call, with these leaves recorded."""
+        dtype = precision_of(self.leaves)
+        leaves = list(self.leaves)
+        for i in traced:
+            leaves[i] = beginning(leaves[i], dtype)
+        args, kwargs = filled(self.inputs, self.form, leaves)
+        of_modules = list(zip(self.tables, leaves[self.n_args :], strict=True))
+        before = [table[name] for table, name in self.tables]
+        with torch.enable_grad():
+            try:
+                for (table, name), x in of_modules:
+                    table[name] = x
+                self.y = self.fn(*args, **kwargs)
+            finally:
+                for ((table, name), x), old in zip(of_modules, before, strict=True):
+                    if table.get(name) is x:
+                        table[name] = old
+        self.traced = traced
+        self.begin = [leaves[i] for i in traced]
+
+    def taken(self) -> Args:
+        """The leaves that are recorded."""
+        return tuple([self.leaves[i] for i in self.traced])
+
+    def untraced(self) -> list[int]:
+        """The numbers among the arguments that are not."""
+        return [i for i in range(self.n_args) if i not in {*self.traced}]
+
+    def unknown(self) -> Exception:
+        """The error for what the record is not by."""
+        return no_rule(
+            self.fn, self.leaves, reason="PyTorch differentiates by tensors only: make one of it"
+        )
+
+
+_no_numbers: set[Any] = set()
+
+
+def takes_tensors(fn: Any) -> bool:
+    """Is it compiled, so that it looks at its arguments before it does anything, and takes tensors?"""
+    return not hasattr(fn, "__code__") and fn not in _no_numbers
+
+
+def precision_of(leaves: list[Any]) -> Any:
+    """The floating dtype of numbers among tensors: that of the widest."""
+    found = [torch.empty(0, dtype=x.dtype).real.dtype for x in leaves if is_tensor(x)]
+    return max(found, key=lambda d: torch.finfo(d).bits) if found else torch.get_default_dtype()
+
+
+def beginning(x: Any, dtype: Any) -> Any:
+    """A leaf from which a record begins."""
+    if is_tensor(x):
+        return x.detach().requires_grad_()
+    if isinstance(x, np.ndarray):
+        return torch.tensor(x).requires_grad_()
+    if isinstance(x, (complex, np.complexfloating)):
+        dtype = torch.complex128 if dtype is torch.float64 else torch.complex64
+    return torch.tensor(x, dtype=dtype).requires_grad_()
+
+
+# -- the three steps -------------------------------------------------------------------------------
+
+
+def take_apart(fn: Any, args: Args, kwargs: dict[str, Any]) -> tuple[Run, Args, float]:
+    """A call with its record, the leaves that this is by, and a token.
+
+    The token has a cotangent if anything of the value has: then those of what is not traced
+    are not known.
+    """
+    if kwargs.get("out") is not None:
+        raise in_place(fn)
+    run = Run(fn, args, kwargs)
+    return run, run.taken(), 0.0
+
+
+def in_place(fn: Any) -> Exception:
+    """The error for what changes a tensor."""
+    return unsupported(
+        f"{getattr(fn, '__name__', fn)}, which changes a tensor in place,",
+        "tensors go by value in differentiated code",
+        "make a new tensor",
+    )
+
+
+@serves(take_apart)
+def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    run, leaves, token = take_apart(*args)
+
+    def take_apart_pullback(ȳ: Any) -> Any:
+        found = entry(ȳ, 1)
+        bars = [ZERO] * len(run.leaves)
+        for k, i in enumerate(run.traced):
+            bars[i] = in_kind(run.leaves[i], entry(found, k))
+        if not is_zero(entry(ȳ, 2)):
+            for i in run.untraced():
+                bars[i] = NotKnown(run.unknown)
+            for owner, key in run.held:
+                put(Reverse(), owner, key, NotKnown(run.unknown))
+        for (table, name), c in zip(run.tables, bars[run.n_args :], strict=True):
+            Reverse().put_value(table, name, c)
+        of_inputs = scatter(run.form, run.inputs, bars, Reverse())
+        return NONE, NONE, entry(of_inputs, 0), entry(of_inputs, 1)
+
+    return (run, leaves, token), take_apart_pullback
+
+
+def put(store: Any, owner: Any, key: Any, c: Any) -> None:
+    """A cotangent of what a mutable value holds."""
+    if isinstance(owner, CellType):
+        store.put_cell(owner, c)
+    elif isinstance(owner, list):
+        store.put_item(owner, key, c)
+    else:
+        store.put_value(owner, key, c)
+
+
+def in_kind(x: Any, c: Any) -> Any:
+    """A cotangent of PyTorch's in the space of a leaf of any kind."""
+    if is_zero(c) or type(c) is NotKnown:
+        return c
+    return project_to(x)(c if is_tensor(x) else host(c))
+
+
+@pushes(take_apart)
+def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
+    run, leaves, token = take_apart(*args)
+    dots = [ZERO] * len(run.leaves)
+    store = Forward(pass_)
+    gather(run.form, run.inputs, (tangents[1], tangents[2]), store, dots)
+    for i, (table, name) in enumerate(run.tables):
+        dots[run.n_args + i] = unthunk(store.get_value(table, name))
+    held = [get(store, owner, key) for owner, key in run.held]
+    if not all(map(is_zero, [*held, *[dots[i] for i in run.untraced()]])):
+        raise run.unknown()
+    of_leaves = together([dots[i] for i in run.traced])
+    return (run, leaves, token), together([ZERO, of_leaves, ZERO])
+
+
+def get(store: Any, owner: Any, key: Any) -> Any:
+    """The tangent of what a mutable value holds."""
+    if isinstance(owner, CellType):
+        return store.get_cell(owner)
+    return (store.get_item if isinstance(owner, list) else store.get_value)(owner, key)
+
+
+def outs_of(graph: Graph, leaves: Args) -> Args:
+    """The floating tensors that came out of a record; None where one is structurally zero."""
+    return tuple(graph.values())
+
+
+@serves(outs_of)
+def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    graph, leaves = args
+    outs = outs_of(graph, leaves)
+
+    def outs_pullback(ȳ: Any) -> Any:
+        present = [i for i in range(len(outs)) if not is_zero(entry(ȳ, i))]
+        if not present or not leaves:
+            return NONE, NONE, ZERO
+        bars = [unthunk(entry(ȳ, i)) for i in present]
+        for c in bars:
+            if type(c) is NotKnown:
+                return NONE, NONE, (c,) * len(leaves)
+        return NONE, NONE, pulled(graph, leaves, outs, present, bars)
+
+    return outs, outs_pullback
+
+
+def pulled(graph: Graph, leaves: Args, outs: Args, present: list[int], bars: list[Any]) -> Any:
+    """The cotangents of the leaves."""
+    seeds = tuple([like(c, outs[i]) for i, c in zip(present, bars, strict=True)])
+    found = outs_of(transposed(graph, present, seeds), (*leaves, *seeds))
+    return tuple([ZERO if c is None else c for c in found])
+
+
+@pushes(outs_of)
+def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
+    graph, leaves = args
+    outs = outs_of(graph, leaves)
+    active = [i for i in range(len(leaves)) if not is_zero(entry(tangents[1], i))]
+    if not active:
+        return outs, ZERO
+    dots = tuple([like(unthunk(entry(tangents[1], i)), graph.inputs[i]) for i in active])
+    found = outs_of(pushed(graph, active, dots), (*leaves, *dots))
+    return outs, together([ZERO if c is None else c for c in found])
+
+
+def transposed(graph: Graph, present: list[int], seeds: Args) -> Graph:
+    """The record of its pullback."""
+    return Transposed(graph, present, list(seeds))
+
+
+def pushed(graph: Graph, active: list[int], dots: Args) -> Graph:
+    """The record of its pushforward."""
+    return Pushed(graph, active, list(dots))
+
+
+def put_together(run: Run, outs: Args, token: float) -> Any:
+    """The value of the call."""
+    return run.y
+
+
+@serves(put_together)
+def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    run, outs, token = args
+    y = put_together(run, outs, token)
+
+    def put_together_pullback(ȳ: Any) -> Any:
+        bars = [ZERO] * len(outs)
+        gather(run.y_form, run.y, ȳ, Reverse(), bars)
+        found = together(bars)
+        return NONE, NONE, found, ZERO if is_zero(found) else 1.0
+
+    return y, put_together_pullback
+
+
+@pushes(put_together)
+def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
+    run, outs, token = args
+    dots = [entry(tangents[1], i) for i in range(len(outs))]
+    y = put_together(run, outs, token)
+    return y, scatter(run.y_form, run.y, dots, Forward(pass_))
+
+
+for _type in (Run, Graph):
+    projector.register(_type, lambda x: None)
+    adjoint_object.register(_type, lambda x: None)
+    collector.register(_type, lambda y: None)
+    on_entry.register(_type, lambda x, known: x)
+    materialise.register(_type, lambda x, x̄, of: None)
+    no_tangent(_type)
+no_tangent(Transposed, Pushed)
+del _type
+
+non_differentiable(transposed, pushed, is_floating, is_input)

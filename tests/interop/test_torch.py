@@ -1,0 +1,237 @@
+"""PyTorch inside of Morula's gradients: against torch.autograd."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+from morula import J, Tangent, gradient, hvp, ignore_derivatives, jvp, pullback, tree_map  # noqa: E402
+
+
+def by_torch(f, *args):
+    xs = [x.detach().clone().requires_grad_() for x in args]
+    found = torch.autograd.grad(f(*xs), xs, allow_unused=True)
+    return tuple(torch.zeros_like(x) if g is None else g for x, g in zip(xs, found, strict=True))
+
+
+def x3(dtype=torch.float64):
+    return torch.tensor([0.5, 1.5, 2.0], dtype=dtype)
+
+
+A = torch.arange(9.0, dtype=torch.float64).reshape(3, 3) / 10 + torch.eye(3, dtype=torch.float64)
+PROGRAMS = [
+    lambda x: (2 * x - x / 3 + x**2 + 1).sum(),
+    lambda x: torch.sin(x).exp().log1p().mean(),
+    lambda x: (A @ x) @ x,
+    lambda x: torch.linalg.solve(A, x).norm(),
+    lambda x: torch.einsum("i,ij,j->", x, A, x),
+    lambda x: x[0] * x[1:].prod() + x[[0, 2]].sum() + x[x > 1].sum(),
+    lambda x: torch.stack([x, x * x]).T.reshape(-1).cumsum(0).sum(),
+    lambda x: torch.cat([x, x.flip(0)]).sort().values[:3].sum(),
+    lambda x: torch.max(x.reshape(1, 3), dim=1)[0][0] * 3,
+    lambda x: sum(t * t for t in x),
+    lambda x: F.softmax(x, dim=0)[1] + F.gelu(x).sum() + F.cross_entropy(x, torch.tensor(1)),
+    lambda x: torch.where(x > 1, x, x**2).sum(),
+    lambda x: torch.special.gammaln(x).sum() + torch.logsumexp(x, 0),
+    lambda x: x.clone().to(torch.float32).double().sum() * x.shape[0],
+    lambda x: (x.unsqueeze(0).expand(2, 3) * torch.tensor([[1.0], [2.0]])).sum(),
+    lambda x: torch.fft.fft(x).abs().sum(),
+    lambda x: abs(-x).sum() + (x % 1.0).sum() + 2.0 ** x[0] + (1 - x)[2],
+    lambda x: [x.sum(), x.unbind()][1][1] * {"k": x}["k"][0],
+    lambda x: torch.func.grad(lambda y: (y**3).sum())(x).sum(),
+    lambda x: (x * x.detach()).sum(),
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients_are_those_of_pytorch(f):
+    x = x3()
+    (got,) = gradient(f, x)
+    assert not got.requires_grad
+    torch.testing.assert_close(got, by_torch(f, x)[0])
+    torch.testing.assert_close(pullback(f, x)[0], f(x))
+
+
+@pytest.mark.parametrize("f", PROGRAMS[:3] + PROGRAMS[5:6])
+def test_forward_mode_and_second_order(f):
+    x, v = x3(), torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    y, ẏ = jvp(f, (x,), (v,))
+    torch.testing.assert_close(y, f(x))
+    want = torch.autograd.functional.jvp(f, x, v)[1]
+    torch.testing.assert_close(ẏ, want)
+    hv = torch.autograd.functional.hvp(f, x, v)[1]
+    torch.testing.assert_close(hvp(f, x, v), hv)
+    torch.testing.assert_close(gradient(lambda x: (gradient(f, x)[0] * v).sum(), x)[0], hv)
+    torch.testing.assert_close(gradient(lambda x: jvp(f, (x,), (v,))[1], x)[0], hv)
+    torch.testing.assert_close(jvp(lambda x: jvp(f, (x,), (v,))[1], (x,), (v,))[1], (hv * v).sum())
+
+
+def test_the_gradient_has_the_kind_of_the_argument():
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        (g,) = gradient(lambda x: (x * x).sum(), x3(dtype))
+        assert g.dtype == dtype
+    a, b = gradient(lambda a, b: (torch.from_numpy(a) * b).sum(), np.ones(3), x3())
+    assert type(a) is np.ndarray
+    assert torch.is_tensor(b)
+    np.testing.assert_allclose(a, x3().numpy())
+    assert gradient(lambda a: (a * x3()).sum(), 2.0) == (4.0,)
+    assert gradient(lambda a: torch.tensor([a, 2.0 * a]).sum() * x3()[0], np.float64(2)) == (1.5,)
+    n, flag = gradient(lambda x, n, flag: x[n].sum(), x3(), torch.tensor(1), torch.tensor(True))[1:]
+    assert n is None
+    assert flag is None
+    z = torch.tensor([1 + 2j])
+    torch.testing.assert_close(gradient(lambda z: (z.abs() ** 2).sum(), z)[0], 2 * z)
+    parameter = nn.Parameter(x3())
+    assert type(gradient(lambda p: (p * p).sum(), parameter)[0]) is torch.Tensor
+
+
+def test_to_numpy_and_back():
+    def f(x):
+        y = np.sin(x.numpy()) * np.asarray(x)
+        total = float(x[0]) + x[1].item() * math.exp(x[2]) + x.tolist()[0]
+        return (torch.from_numpy(y) * x).sum() + torch.as_tensor(total)
+
+    def in_torch(x):
+        return (torch.sin(x) * x * x).sum() + x[0] + x[1] * torch.exp(x[2]) + x[0]
+
+    torch.testing.assert_close(gradient(f, x3())[0], by_torch(in_torch, x3())[0])
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        self.scale = nn.Parameter(torch.tensor(2.0))
+        self.shift = torch.tensor(0.5)
+
+    def forward(self, x):
+        return self.layers(x) * self.scale + self.shift
+
+    def penalty(self):
+        return sum((p**2).sum() for p in self.parameters()) + self.scale
+
+
+def test_modules():
+    torch.manual_seed(0)
+    net, x = Net(), torch.randn(5, 3)
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+
+    def loss(net, x):
+        return (net(x) ** 2).mean() + 0.1 * net.penalty()
+
+    g, x̄ = gradient(loss, net, x)
+    x_ = x.clone().requires_grad_()
+    loss(net, x_).backward()
+    torch.testing.assert_close(x̄, x_.grad)
+    assert isinstance(g, Tangent)
+    torch.testing.assert_close(g.scale, net.scale.grad)
+    torch.testing.assert_close(g["layers"]["0"].weight, net.layers[0].weight.grad)
+    torch.testing.assert_close(g.layers["2"].bias, net.layers[2].bias.grad)
+    torch.testing.assert_close(g.shift, (2 * net(x)).mean())
+    for name, value in net.state_dict().items():
+        torch.testing.assert_close(value, before[name])
+    assert isinstance(net.scale, nn.Parameter)
+    (captured, _) = J(lambda x: net(x).sum(), x)[1](torch.tensor(1.0))
+    torch.testing.assert_close(captured["net"].scale, net.layers(x).sum())
+    ẏ = jvp(lambda net: net(x).sum(), (net,), (Tangent[Net](shift=torch.tensor(1.0)),))[1]
+    assert ẏ.item() == pytest.approx(5.0)
+
+
+def test_dropout_is_drawn_once():
+    torch.manual_seed(0)
+    x = torch.ones(50)
+    y, back = pullback(lambda x: F.dropout(x * x, 0.5), x)
+    torch.testing.assert_close(back(torch.ones(50))[0], 2 * y)
+
+    def f(x):
+        return (F.dropout(x * x, 0.5) * x).sum()
+
+    (g,) = gradient(f, x)
+    assert {*g.tolist()} == {0.0, 6.0}
+
+
+def test_constants_of_pytorch():
+    def f(x):
+        with torch.no_grad():
+            target = x * 3
+        return ((x - target) ** 2).sum() + (x.detach() * x).sum() + (x.data * x).sum()
+
+    torch.testing.assert_close(gradient(f, x3())[0], by_torch(f, x3())[0])
+    with torch.no_grad(), pytest.raises(NotImplementedError, match="no_grad"):
+        gradient(lambda x: (x * x).sum(), x3())
+    assert gradient(lambda x: x[int(ignore_derivatives(x).argmax())], x3())[0].tolist() == [0, 0, 1]
+
+
+def changes_item(x):
+    x[0] = 1.0
+    return x.sum()
+
+
+def adds_in_place(x):
+    x += 1
+    return x.sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        changes_item,
+        adds_in_place,
+        lambda x: x.add_(1).sum(),
+        lambda x: torch.relu_(x).sum(),
+        lambda x: torch.sin(x, out=torch.empty(3)).sum(),
+    ],
+)
+def test_what_changes_a_tensor_is_refused(f):
+    with pytest.raises(NotImplementedError, match="changes a tensor in place"):
+        gradient(f, x3(torch.float32))
+
+
+def test_other_refusals():
+    with pytest.raises(NotImplementedError, match="use gradient"):
+        gradient(lambda x: (x * x).sum().backward() or 1.0, x3().requires_grad_())
+    with pytest.raises(NotImplementedError, match="differentiates by tensors only"):
+        gradient(lambda a: torch.vmap(lambda t: t * a)(x3()).sum(), 2.0)
+    with pytest.raises(NotImplementedError, match="differentiates by tensors only"):
+        gradient(lambda a: torch.full((2,), a).sum(), 2.0)
+    torch.testing.assert_close(
+        gradient(lambda x: torch.vmap(lambda t: t * 2.0)(x).sum(), x3())[0],
+        2 * torch.ones(3).double(),
+    )
+    with pytest.raises(TypeError, match="one real number"):
+        gradient(lambda x: x * 2, x3())
+    with pytest.raises(Exception, match="numpy"):
+        gradient(lambda x: torch.sum(torch.as_tensor(np.sin(x))), x3())
+
+
+def test_errors_of_pytorch_come_through():
+    with pytest.raises(RuntimeError, match="must match"):
+        gradient(lambda x: (x + torch.ones(2)).sum(), x3())
+
+
+def test_training_with_tree_map():
+    torch.manual_seed(0)
+    x, y = torch.randn(30, 3), torch.randn(30, 1)
+    params = {"w": torch.zeros(3, 1), "b": torch.zeros(1)}
+
+    def loss(p):
+        return ((x @ p["w"] + p["b"] - y) ** 2).mean()
+
+    for _ in range(100):
+        params = tree_map(lambda p, g: p - 0.1 * g, params, gradient(loss, params)[0])
+    best = torch.linalg.lstsq(torch.cat([x, torch.ones(30, 1)], 1), y).solution
+    torch.testing.assert_close(params["w"], best[:3], atol=1e-3, rtol=1e-3)
+
+
+def test_pytorch_is_loaded_by_the_program_only():
+    code = (
+        "import sys, morula; morula.gradient(lambda x: x * x, 1.0); print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
