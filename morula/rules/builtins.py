@@ -432,7 +432,7 @@ del _type
 
 CONSTANT = """
     all any ascii bin bool bytearray bytes callable chr dir format hasattr hash hex id input int
-    isinstance issubclass len memoryview oct open ord print range repr round str type
+    isinstance issubclass len oct open ord print range repr round str type
 """
 non_differentiable(*[getattr(builtins, name) for name in CONSTANT.split()])
 non_differentiable(random.Random.random, random.Random.getrandbits)
