@@ -44,6 +44,7 @@ from morula.core.extend import (
     prepares_writes,
     primitives,
     result_on_samples,
+    rewrites,
     spread_varied,
     transfers,
     type_stable,
@@ -147,8 +148,10 @@ class Buffers:
         """Is the result of a call in the memory of its first operand?"""
         if call.primitive in IN_PLACE:
             return self.is_array(call.args[0])
-        view = call.primitive is operator.getitem or (
-            call.primitive is getattr and type(call.args[1]) is Const and call.args[1].value == "T"
+        view = (
+            call.primitive is operator.getitem
+            or is_transpose(call)
+            or (call.primitive is np.ndarray.transpose and len(call.args) == 1)
         )
         return view and self.is_array(call.args[0]) and self.is_array(call.out)
 
@@ -494,7 +497,9 @@ class Buffers:
         elif self.shares(call):
             if call.primitive is operator.getitem:
                 self.is_entry(call.args[0], call.args[1])
-            found = self.insert_after(call, call.primitive, self.shadow(call.args[0]), call.args[1])
+            found = self.insert_after(
+                call, call.primitive, self.shadow(call.args[0]), *call.args[1:]
+            )
         elif call.primitive in MAKERS:
             found = self.insert_after(call, unreached_like if self.marked else np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
@@ -519,6 +524,30 @@ class Buffers:
         for branch, x̂ in zip(branches, passed, strict=True):
             branch.args.append(x̂)
         return out
+
+
+def is_transpose(call: Any) -> bool:
+    """Is it `x.T`?"""
+    return (
+        call.primitive is getattr
+        and len(call.args) == 2
+        and getattr(call.args[1], "value", None) == "T"
+    )
+
+
+@rewrites
+def call_transposes(s: Any) -> bool:
+    """`x.T` of an array is `x.transpose()`, which has a rule by types."""
+    found = [c for c in s.ir.calls() if is_transpose(c) and is_exact_array(s, c.args[0])]
+    for call in found:
+        call.fn, call.args = Const(np.ndarray.transpose), call.args[:1]
+    return bool(found)
+
+
+def is_exact_array(s: Any, x: Any) -> bool:
+    """Is it known to be a plain array?"""
+    k = known(s.value(x))
+    return k is not None and k.type is np.ndarray
 
 
 def reachable_from_ends(block: Any) -> set[Any]:
@@ -558,11 +587,13 @@ def extents(key: Any) -> list[Any]:
 
 def part_of_array(detail: Any, key: Any) -> Any:
     """An entry, or a view by whole numbers and slices."""
-    dtype, ndim, _ = detail
+    dtype, ndim, shape = detail
     kinds = [None if k is None else k.type for k in extents(key)]
     if not all(t in (int, np.int64, slice) for t in kinds) or len(kinds) > ndim:
         return None
     left = ndim - sum(t is not slice for t in kinds)
+    if left and shape is not None and slice not in kinds:
+        return Known(np.ndarray, (dtype, left, shape[ndim - left :]))
     return Known(np.ndarray, (dtype, left, None)) if left else Known(np.dtype(dtype).type)
 
 

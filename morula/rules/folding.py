@@ -211,7 +211,7 @@ UNASKING = {
     id(f)
     for f in (
         operator.is_, operator.is_not, operator.matmul, np.dot, np.ndarray.dot, np.outer,
-        gradient_for, np.matmul,
+        gradient_for, np.matmul, isinstance,
     )
 }  # fmt: skip
 
@@ -235,9 +235,11 @@ def is_asked_for(f: Any, x̄: Any) -> bool:
         x = work.pop()
         for reader in f.readers.get(x, ()):
             if hasattr(reader, "primitive"):
-                if reader.primitive is None or not hands_on(reader, x):
-                    if id(reader.primitive) in UNASKING:
-                        continue
+                if id(reader.primitive) in UNASKING or is_read_of(
+                    reader, ("shape", "dtype", "ndim")
+                ):
+                    continue
+                if not hands_on(reader, x):
                     return True
                 reader = reader.out
             if reader not in seen:
@@ -254,7 +256,12 @@ def hands_on(call: Any, x: Any) -> bool:
         return any(a is not x and is_finite(a) for a in call.args)
     if call.primitive in (operator.truediv, operator.itruediv):
         return call.args[0] is x and is_finite(call.args[1]) and constant(call.args[1]) != 0
-    return call.primitive is getattr and call.args[1].value in ("T", "shape", "dtype", "ndim")
+    return is_read_of(call, ("T",))
+
+
+def is_read_of(call: Any, names: tuple[str, ...]) -> bool:
+    """Does it read an attribute of one of these names?"""
+    return call.primitive is getattr and getattr(call.args[1], "value", None) in names
 
 
 def _unmarked_forms(marking: Any, plain: Any) -> None:

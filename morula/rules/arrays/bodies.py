@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from morula.core.extend import call
+from morula.core.extend import accumulate, call, from_memory, unthunk
 from morula.rules.arrays.inplace import first_of, refuse, with_out, written_out
 from morula.rules.calls import serves
 
@@ -33,7 +33,7 @@ def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[...,
                 raise refuse(f"np.{fn.__name__} with an array to write to by position")
             rest = {k: v for k, v in kwargs.items() if k != "out"}
             y = fn(*args, **rest)
-            back = call(body, *args, **rest)[1]
+            back = taking_memory(y, (*args, *rest.values()), call(body, *args, **rest)[1])
             if "out" not in kwargs:
                 return y, back
             if kwargs["out"] is not None:
@@ -44,6 +44,15 @@ def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[...,
         return body
 
     return register
+
+
+def taking_memory(y: Any, given: tuple[Any, ...], back: Any) -> Any:
+    """The pullback of a new value y, which may be in memory that was written to afterwards."""
+
+    def body_pullback(ȳ):
+        return back(unthunk(accumulate(ȳ, from_memory(y, given))))
+
+    return body_pullback
 
 
 def instead_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -52,6 +52,11 @@ def _constant(name: str) -> Any:
 
 for _name in ("coords", "index"):
     ATTRIBUTES[np.flatiter, _name] = _constant(_name)
+for _name in (
+    "dtypes", "finished", "has_delayed_bufalloc", "has_index", "has_multi_index", "index", "iterindex",
+    "iterationneedsapi", "iterrange", "itersize", "multi_index", "ndim", "nop", "shape",
+):  # fmt: skip
+    ATTRIBUTES[np.nditer, _name] = _constant(_name)
 for _type in (np.flatiter, np.nditer):
     adjoint_object.register(_type, lambda x: None)
     collector.register(_type, lambda y: None)
@@ -118,6 +123,15 @@ def _as_array(primal: Any) -> None:
 for _primal in (np.array, np.asarray, np.asanyarray, np.flatiter.copy, np.flatiter.__array__):
     _as_array(_primal)
 del _primal
+
+
+@rrule(np.nditer.close)
+@rrule(np.nditer.__exit__)
+def _(it: np.nditer, *exception: Anything):
+    """An iterator without buffers, which are refused, has nothing to write back: it stays open, for
+    what its items are parts of is asked again in the reverse pass.
+    """
+    return None, lambda ȳ: (NONE,) * (1 + len(exception))
 
 
 def give_place(x: np.ndarray, i: int, c: Any) -> None:

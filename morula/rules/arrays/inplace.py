@@ -569,6 +569,7 @@ def _(x: memoryview | np.void, index: Anything, value: Anything):
 
 
 _WRITING = {id(f) for f in (*OPERATORS, *WRITING)}
+HOLDERS = (np.ndarray, np.flatiter, np.nditer, memoryview)
 
 
 def writes_to_arrays(fn, types, n_args, keywords):
@@ -577,7 +578,9 @@ def writes_to_arrays(fn, types, n_args, keywords):
         return True  # the items of np.nditer are views
     if isinstance(fn, np.ufunc):
         return n_args > fn.nin
-    return id(fn) in _WRITING and (not types or any(issubclass(t, np.ndarray) for t in types))
+    if fn is setattr:
+        return any(issubclass(t, np.ndarray) for t in types)
+    return id(fn) in _WRITING and (not types or any(issubclass(t, HOLDERS) for t in types))
 
 
 changes_in_place.append(writes_to_arrays)

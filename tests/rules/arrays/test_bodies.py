@@ -85,3 +85,34 @@ def test_functions_close_over_what_is_differentiated():
     assert found == (2.5 + 6.0,)
     found = gradient(lambda s: np.apply_along_axis(lambda v: v * s, 0, x).sum(), 3.0)
     assert found == (1.5,)
+
+
+RESULTS = [  # of functions whose derivative is that of a body
+    lambda p: np.interp(np.array([0.5, 1.5, 1.7]), np.arange(3.0), p),
+    lambda p: np.cumulative_sum(p),
+    lambda p: np.nanprod(np.stack([p, p]), axis=0),
+    lambda p: np.gradient(p),
+    lambda p: np.vander(p),
+    lambda p: np.cov(np.stack([p, p**2])),
+    lambda p: np.select([p > 2.5], [p * p], p),
+    lambda p: np.histogram([0.5, 1.5], 2, weights=p[:2])[0],
+    lambda p: np.geomspace(p[0], p[1], 3),
+]
+
+
+@pytest.mark.parametrize("make", RESULTS)
+def test_results_that_are_written_to(make, path):
+    def f(p, write):
+        y = make(p)
+        if write:
+            y[...] *= 1.0
+            y[0] = y[0] * 2.0
+        weights = np.arange(1.0, y.size + 1).reshape(y.shape)
+        if not write:
+            weights[0] *= 2.0
+        return (y * weights).sum()
+
+    p = np.array([2.0, 3.0, 5.0])
+    found, expected = gradient(f, p, True)[0], gradient(f, p, False)[0]
+    assert np.any(expected != 0)
+    np.testing.assert_allclose(found, expected)

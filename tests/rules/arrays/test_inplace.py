@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, grad, gradient, jvp, pullback, withgradient
+from morula import NoRuleError, UnsupportedError, grad, gradient, jvp, pullback, withgradient
 from morula.testing import check_gradient
 from tests.mutation import check_mutation
 
@@ -558,3 +558,50 @@ def test_nditer_over_a_new_array_in_a_compiled_program():
 
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
     assert np.array_equal(grad(f)(x), 3 * x**2)
+
+
+def entries_by_flat(x):
+    y = np.zeros((2, 2))
+    y.flat[1:] = x[1:] ** 2
+    y.flat[0] = x[0]
+    return (y @ y).sum()
+
+
+def parts_of_complex_numbers(x):
+    y = np.zeros(4, complex)
+    y.real = x * x
+    y.imag = x
+    return (np.abs(y) ** 2).sum()
+
+
+def another_shape(x):
+    y = x * x
+    y.shape = (2, 2)
+    return (y @ y).sum()
+
+
+def items_of_nditer(x):
+    y = x * x
+    with np.nditer(y, op_flags=["readwrite"]) as it:
+        for v in it:
+            v[...] = 2 * v * v
+    return (y * x).sum()
+
+
+@pytest.mark.parametrize(
+    "f", [entries_by_flat, parts_of_complex_numbers, another_shape, items_of_nditer]
+)
+def test_writes_that_a_compiled_program_leaves_to_the_general_path(f):
+    x = np.array([0.7, -1.3, 1.9, 0.4])
+    check_gradient(f, x)
+    np.testing.assert_allclose(grad(f)(x), pullback(f, x)[1](1.0)[0])
+
+
+def test_what_a_memoryview_reads_has_no_silent_derivative():
+    def f(x):
+        return memoryview(x * x)[1] * 2.0
+
+    with pytest.raises(NoRuleError, match="memoryview"):
+        grad(f)(np.ones(3))
+    with pytest.raises(NoRuleError, match="memoryview"):
+        jvp(f, (np.ones(3),), (np.ones(3),))
