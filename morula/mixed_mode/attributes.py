@@ -57,7 +57,8 @@ non_differentiable(table_owner)
 
 def own(run: Pass, x: Any, name: str) -> Any:
     """The tangent of an attribute that an object itself holds."""
-    return value_of(run, table_owner(x), name) if is_by_identity(x) else ZERO
+    has_table = is_by_identity(x) and (hasattr(x, "__dict__") or not isinstance(x, CONTAINERS))
+    return value_of(run, table_owner(x), name) if has_table else ZERO
 
 
 @pushes(getattr)

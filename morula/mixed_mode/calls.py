@@ -42,10 +42,10 @@ from morula.mixed_mode.tangents import (
     holds_mutable,
     item_of,
     reached,
-    set_all,
     set_tangents,
     set_value,
     tangents_if_any,
+    tangents_of,
     together,
     value_of,
 )
@@ -83,11 +83,15 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
     if moved is None:
         raise errors.no_rule(fn, args, why="which changes a list that has tangents")
     _, places, _, place = moved
-    found = [item_of(old, i) if i >= 0 else tangents[i] for i in places]
-    set_all(run, xs, found)
-    if place is None:
-        return y, ZERO
-    return y, item_of(old, place) if place >= 0 else tangents[place]
+
+    def came_from(place: int | None) -> Any:
+        if place is None:
+            return ZERO
+        return item_of(old, place) if place >= 0 else tangents[place]
+
+    found, ẏ = [came_from(i) for i in places], came_from(place)
+    tangents_of(run, xs)[:] = found
+    return y, ẏ
 
 
 @pushes_type(BuiltinFunctionType)

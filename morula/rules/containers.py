@@ -816,8 +816,9 @@ non_differentiable(stable_order)
 
 
 @projector.register(list)
-def _(x: list) -> Any:
-    items = x[:]
+@projector.register(collections.deque)
+def _(x: Any) -> Any:
+    items = list(x)
 
     @hands_on
     def absorb(x̄: Any) -> Any:
@@ -825,7 +826,7 @@ def _(x: list) -> Any:
         bars = adjoint_of(x)
         if isinstance(x̄, (Tangent, dict)):
             pairs = [(operator.index(i), c) for i, c in x̄.items()]
-        elif isinstance(x̄, (list, tuple, np.ndarray)) and len(x̄) == len(items):
+        elif isinstance(x̄, (list, tuple, collections.deque, np.ndarray)) and len(x̄) == len(items):
             pairs = list(enumerate(x̄))
         else:
             raise not_like(items, x̄)

@@ -245,7 +245,8 @@ def unknown(x: Any, name: str) -> Callable[[Any], Any]:
 
 def own_attribute(x: Any, name: str) -> Callable[[Any], Any]:
     """Where the cotangent of an attribute goes that is no method and no descriptor."""
-    return field(x, name) if is_by_identity(x) else unknown(x, name)
+    has_table = is_by_identity(x) and (hasattr(x, "__dict__") or not isinstance(x, CONTAINERS))
+    return field(x, name) if has_table else unknown(x, name)
 
 
 def holds(x: Any, name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import numbers
+from collections import deque
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -19,6 +20,7 @@ from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, 
 parts_of.register(list, lambda x: dict(enumerate(x)))
 parts_of.register(tuple, lambda x: dict(enumerate(x)))
 parts_of.register(dict, dict)
+parts_of.register(deque, lambda x: dict(enumerate(x)))
 parts_of.register(set, lambda x: {item: item for item in x})
 parts_of.register(MethodType, lambda x: {"__self__": x.__self__, "__func__": x.__func__})
 parts_of.register(FunctionType, lambda x: dict(enumerate(x.__closure__ or ())))

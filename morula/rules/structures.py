@@ -7,6 +7,7 @@ Tests: tests/rules/test_containers.py
 """
 
 import operator
+from collections import deque
 from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
@@ -52,7 +53,8 @@ def _(y: tuple) -> Any:
 
 
 @collector.register(list)
-def _(y: list) -> Any:
+@collector.register(deque)
+def _(y: Any) -> Any:
     n, inside = len(y), collector(tuple(y))
 
     def collect() -> Any:
@@ -99,6 +101,12 @@ class ListOnEntry(OnEntry):
     __slots__ = ()
 
 
+class QueueOnEntry(ListOnEntry):
+    """A double-ended queue."""
+
+    __slots__ = ()
+
+
 class DictOnEntry(OnEntry):
     """A dict."""
 
@@ -122,6 +130,15 @@ def _(x: list, known: dict[int, Any]) -> Any:
     found = known.get(id(x))
     if found is None:
         found = known[id(x)] = ListOnEntry(x, [])
+        found.items += [on_entry(item, known) for item in x]
+    return found
+
+
+@on_entry.register(deque)
+def _(x: deque, known: dict[int, Any]) -> Any:
+    found = known.get(id(x))
+    if found is None:
+        found = known[id(x)] = QueueOnEntry(x, [])
         found.items += [on_entry(item, known) for item in x]
     return found
 
@@ -166,7 +183,8 @@ def _(x: TupleOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
 def _(x: ListOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
     made = results_of(of)
     if id(x) not in made:
-        made[id(x)] = result = []
+        result: Any = deque() if type(x) is QueueOnEntry else []
+        made[id(x)] = result
         bars = of(x.primal) or []
         for i, item in enumerate(x.items):
             c = bars[i] if i < len(bars) else ZERO
@@ -195,7 +213,7 @@ def _of_mutable(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return materialise(on_entry(x, {}), x̄, reaching(of))
 
 
-for _cls in (list, dict, set):
+for _cls in (list, dict, set, deque):
     materialise.register(_cls, _of_mutable)
 
 
@@ -237,6 +255,7 @@ def in_parts(items: Any, x: Any, known: dict[int, Any]) -> list[Any]:
 
 
 remembered.register(list, lambda x, known: in_parts(x, x, known))
+remembered.register(deque, lambda x, known: in_parts(x, x, known))
 remembered.register(tuple, lambda x, known: in_parts(x, x, known))
 remembered.register(dict, lambda x, known: in_parts(list(x.values()), x, known))
 

@@ -11,7 +11,7 @@ jnp = pytest.importorskip("jax.numpy", reason="JAX is an extra")
 lax, flatten_util = jax.lax, pytest.importorskip("jax.flatten_util")
 
 import morula  # noqa: E402
-from morula import DifferentiationError, NoRuleError, gradient, grad, hessian, jvp  # noqa: E402
+from morula import DifferentiationError, NoRuleError, grad, gradient, hessian, jvp  # noqa: E402
 from morula.interop.jax import vjp_rule  # noqa: E402
 
 X = jnp.array([0.5, 1.2, 2.0])

@@ -1,7 +1,9 @@
 """Forward mode through the language: the derivatives of reverse mode, for all programs of its tests."""
 
+import collections
 import copy
 import functools
+import heapq
 import itertools
 import math
 
@@ -12,8 +14,10 @@ from morula import (
     NoRuleError,
     UnsupportedError,
     checkpoint,
+    grad,
     gradient,
     hook,
+    hvp,
     ignore_derivatives,
     jvp,
     nestlevel,
@@ -265,3 +269,29 @@ def test_copies_are_independent():
         return xs[1][0] + zs[0] * zs[1][0]
 
     assert slope(f, 2.0) == pytest.approx(4.0 + 32.0)
+
+
+def popped_from_a_heap(x):
+    heap = [x * 3, x, x * 2]
+    heapq.heapify(heap)
+    first = heapq.heappop(heap)
+    heapq.heappush(heap, x * 0.5)
+    return first * heap[0] + heapq.heappop(heap) * 7 + heapq.heappushpop(heap, x * 9)
+
+
+def test_items_that_a_heap_moves():
+    value, tangent = jvp(popped_from_a_heap, (1.3,), (1.0,))
+    assert value == popped_from_a_heap(1.3)
+    assert tangent == pytest.approx(grad(popped_from_a_heap)(1.3))
+
+
+def counted(x):
+    counts = collections.defaultdict(float)
+    for key in "abca":
+        counts[key] += x
+    return counts["a"] * counts["b"]
+
+
+def test_what_a_default_dict_makes_in_second_derivatives():
+    assert hvp(counted, 1.3, 1.0) == pytest.approx(4.0)
+    assert grad(grad(counted))(1.3) == pytest.approx(4.0)

@@ -1,0 +1,248 @@
+"""Double-ended queues: `collections.deque`.
+
+The adjoint of a queue is a list, as that of a list is; what a full queue drops at its other end has
+no cotangent from then on.
+Tests: tests/rules/test_deques.py
+"""
+
+import operator
+from collections import deque
+from typing import Any
+
+from morula.core.extend import (
+    ZERO,
+    NoTangent,
+    adjoint_object,
+    adjoint_of,
+    non_differentiable,
+    rrule,
+)
+from morula.rules.containers import (
+    cut,
+    drain,
+    drop_from,
+    give_at,
+    is_within,
+    lengthen,
+    put_back,
+    scatter,
+    take_at,
+)
+from morula.rules.iteration import ListItem, originates
+from morula.rules.numbers import Anything
+
+adjoint_object.register(deque, lambda x: [])
+_iterator = type(iter(deque()))
+_reversed = type(reversed(deque()))
+
+
+@originates(_iterator)
+def _(iterator: Any, item: Any, skip: int) -> Any:
+    _, (xs, i) = iterator.__reduce__()
+    return ListItem(xs, i - 1 - skip)
+
+
+@originates(_reversed)
+def _(iterator: Any, item: Any, skip: int) -> Any:
+    _, (xs, i) = iterator.__reduce__()
+    return ListItem(xs, len(xs) - i + skip)
+
+
+def is_full(q: deque) -> bool:
+    """Does a queue drop an item for each that comes?"""
+    return q.maxlen is not None and len(q) == q.maxlen
+
+
+non_differentiable(is_full, deque.count, deque.index)
+
+
+@rrule(deque, by_identity=True)
+def _(items: Anything = (), maxlen: Anything = None):
+    values, back = drain(items)
+    q = deque(values, maxlen)
+    n, dropped = len(q), len(values) - len(q)
+
+    def deque_pullback(ȳ):
+        return back([ZERO] * dropped + drop_from(adjoint_of(q), 0, n)), NoTangent()
+
+    return q, deque_pullback
+
+
+@rrule(deque.append, by_identity=True)
+def _(q: deque, value: Anything):
+    n, full = len(q), is_full(q)
+    deque.append(q, value)
+
+    def append_pullback(ȳ):
+        bars = adjoint_of(q)
+        if not full:
+            return NoTangent(), drop_from(bars, n, 1)[0]
+        c = take_at(bars, n - 1) if n else ZERO
+        del bars[n - 1 if n else 0 :]
+        bars.insert(0, ZERO)
+        return NoTangent(), c
+
+    return None, append_pullback
+
+
+@rrule(deque.appendleft, by_identity=True)
+def _(q: deque, value: Anything):
+    n, full = len(q), is_full(q)
+    deque.appendleft(q, value)
+
+    def appendleft_pullback(ȳ):
+        if full and not n:
+            return NoTangent(), ZERO
+        bars = adjoint_of(q)
+        c = cut(bars, 0, 1)[0]
+        if full:
+            lengthen(bars, n)
+        return NoTangent(), c
+
+    return None, appendleft_pullback
+
+
+@rrule(deque.pop, by_identity=True)
+def _(q: deque):
+    n = len(q)
+    y = deque.pop(q)
+
+    def pop_pullback(ȳ):
+        put_back(q, n - 1, ȳ)
+        return (NoTangent(),)
+
+    return y, pop_pullback
+
+
+@rrule(deque.popleft, by_identity=True)
+def _(q: deque):
+    y = deque.popleft(q)
+
+    def popleft_pullback(ȳ):
+        put_back(q, 0, ȳ)
+        return (NoTangent(),)
+
+    return y, popleft_pullback
+
+
+def moved(q: deque, change: Any, items: Any) -> Any:
+    """What `change(q, values)` does, seen by the identity of what it holds before and after."""
+    values, back = drain(items)
+    boxes = [Box(i) for i in range(len(q) + len(values))]
+    n = len(q)
+    like = deque(boxes[:n], q.maxlen)
+    change(like, boxes[n:])
+    change(q, values)
+    places = [box.place for box in like]
+
+    def moved_pullback(ȳ):
+        bars = adjoint_of(q)
+        found = drop_from(bars, 0, len(places))
+        whole = [ZERO] * len(boxes)
+        for place, c in zip(places, found, strict=True):
+            whole[place] = c
+        bars[:] = whole[:n]
+        return NoTangent(), back(whole[n:])
+
+    return None, moved_pullback
+
+
+class Box:
+    """Stands for an item, by the place that it had."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+@rrule(deque.extend, by_identity=True)
+def _(q: deque, more: Anything):
+    return moved(q, deque.extend, more)
+
+
+@rrule(deque.extendleft, by_identity=True)
+def _(q: deque, more: Anything):
+    return moved(q, deque.extendleft, more)
+
+
+@rrule(deque.rotate, by_identity=True)
+def _(q: deque, n: int = 1):
+    return moved(q, lambda like, _: like.rotate(n), ())
+
+
+@rrule(deque.reverse, by_identity=True)
+def _(q: deque):
+    _, back = moved(q, lambda like, _: like.reverse(), ())
+    return None, lambda ȳ: back(ȳ)[:1]
+
+
+@rrule(deque.clear, by_identity=True)
+def _(q: deque):
+    deque.clear(q)
+
+    def clear_pullback(ȳ):
+        del adjoint_of(q)[:]
+        return (NoTangent(),)
+
+    return None, clear_pullback
+
+
+@rrule(deque.insert, by_identity=True)
+def _(q: deque, i: int, value: Anything):
+    k = slice(i, None).indices(len(q))[0]
+    deque.insert(q, i, value)
+
+    def insert_pullback(ȳ):
+        return NoTangent(), NoTangent(), cut(adjoint_of(q), k, k + 1)[0]
+
+    return None, insert_pullback
+
+
+@rrule(deque.copy, by_identity=True)
+@rrule(deque.__copy__, by_identity=True)
+def _(q: deque):
+    y, n = deque.copy(q), len(q)
+
+    def copy_pullback(ȳ):
+        scatter(q, drop_from(adjoint_of(y), 0, n))
+        return (NoTangent(),)
+
+    return y, copy_pullback
+
+
+def queue_getitem(q: deque, i: Anything):
+    y = deque.__getitem__(q, i)
+    k = range(len(q))[i]
+
+    def getitem_pullback(ȳ):
+        give_at(adjoint_of(q), k, ȳ)
+        return NoTangent(), NoTangent()
+
+    return y, getitem_pullback
+
+
+def queue_setitem(q: deque, i: Anything, value: Anything):
+    k = range(len(q))[i] if is_within(i, len(q)) else 0
+    deque.__setitem__(q, i, value)
+
+    def setitem_pullback(ȳ):
+        return NoTangent(), NoTangent(), take_at(adjoint_of(q), k)
+
+    return None, setitem_pullback
+
+
+def queue_delitem(q: deque, i: Anything):
+    k = range(len(q))[i] if is_within(i, len(q)) else 0
+    deque.__delitem__(q, i)
+
+    def delitem_pullback(ȳ):
+        put_back(q, k, ZERO)
+        return NoTangent(), NoTangent()
+
+    return None, delitem_pullback
+
+
+_ITEMS = {"getitem": queue_getitem, "setitem": queue_setitem, "delitem": queue_delitem}
+for _name, _rule in _ITEMS.items():
+    rrule(getattr(operator, _name), by_identity=True)(_rule)
+    rrule(getattr(deque, f"__{_name}__"), by_identity=True)(_rule)
+del _name, _rule
