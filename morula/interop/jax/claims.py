@@ -121,6 +121,8 @@ def rows(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.item()` and the like, by the methods of NumPy's arrays."""
     x, *more = args
+    if is_tracer(x):
+        return as_it_is(np.asarray, (x,), {})  # raises
     return getattr(host(x), CONVERSIONS[fn.__name__])(*more, **kwargs)
 
 
@@ -227,7 +229,7 @@ def of_function(fn: Any, values: Args) -> Claim | None:
                 return ROWS
         return PRIMITIVE
     if any(map(is_array, values)) and is_numpy(fn):
-        return BY_NUMPY
+        return numpys(values)
     return None
 
 
@@ -238,14 +240,14 @@ def of_builtin(fn: Any, values: Args) -> Claim | None:
     if id(fn) in OPERATORS:
         return of_operator(fn, values)
     if not any(map(is_array, values)):
-        return BY_NUMPY if is_numpy(fn) and any(map(holds_array, values)) else None
+        return numpys(values) if is_numpy(fn) and any(map(holds_array, values)) else None
     if fn is operator.setitem:
-        return BY_NUMPY if isinstance(values[0], np.ndarray) else None
+        return numpys(values) if isinstance(values[0], np.ndarray) else None
     if id(fn) in ITERATING:
         return BY_ROWS if iterates(fn, values) else None
     if id(fn) in NUMBERS or getattr(fn, "__module__", None) in ("math", "cmath"):
         return PLAINLY if any(map(is_tracer, values)) else BY_VALUE
-    return BY_NUMPY if is_numpy(fn) else None
+    return numpys(values) if is_numpy(fn) else None
 
 
 def of_attribute(x: Any, name: str) -> Claim | None:
@@ -266,7 +268,7 @@ def of_operator(fn: Any, values: Args) -> Claim | None:
     if fn is operator.getitem:
         if is_array(values[0]):
             return PRIMITIVE
-        return BY_NUMPY if isinstance(values[0], np.ndarray) else None
+        return numpys(values) if isinstance(values[0], np.ndarray) else None
     return PRIMITIVE if all(is_array(x) or isinstance(x, OPERANDS) for x in values) else None
 
 
@@ -282,19 +284,29 @@ def of_class(fn: Any, values: Args) -> Claim | None:
         return BY_ROWS if iterates(fn, values) else None
     if id(fn) in NUMBERS:
         return PLAINLY if any(map(is_tracer, values)) else BY_VALUE
-    return BY_NUMPY if issubclass(fn, np.generic) else None
+    return numpys(values) if issubclass(fn, np.generic) else None
 
 
 def of_numpy(fn: Any, values: Args) -> Claim | None:
     """A universal function of NumPy's, or one that dispatches."""
-    return BY_NUMPY if any(is_array(x) or holds_array(x) for x in values) else None
+    return numpys(values) if any(is_array(x) or holds_array(x) for x in values) else None
 
 
 def of_descriptor(fn: Any, values: Args) -> Claim | None:
     """A method of a compiled class."""
     if fn.__objclass__ in (np.ndarray, np.generic) and any(map(is_array, values[1:])):
-        return BY_NUMPY
+        return numpys(values)
     return None
+
+
+def numpys(values: Args) -> Claim:
+    """A call of NumPy's, which raises what JAX says if it is given a tracer."""
+    return PLAINLY if any(map(holds_tracer, values)) else BY_NUMPY
+
+
+def holds_tracer(x: Any) -> bool:
+    """Is it a tracer, or a list or a tuple that holds one?"""
+    return is_tracer(x) or (type(x) in (list, tuple) and any(map(holds_tracer, x)))
 
 
 def nobody(fn: Any, values: Args) -> None:

@@ -16,6 +16,7 @@ from morula.core.extend import (
     collector,
     frule,
     general,
+    on_entry,
     projector,
     registry,
     rrule,
@@ -23,10 +24,11 @@ from morula.core.extend import (
 )
 from morula.interop.jax import arrays, forward
 from morula.interop.jax.claims import as_part, back_by_jax, belongs, claims
-from morula.interop.jax.forms import PLACES
-from morula.interop.jax.kinds import is_inexact
+from morula.interop.jax.forms import JITTED, PLACES
+from morula.interop.jax.kinds import is_inexact, is_leaf
 from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.numbers import Anything
+from morula.rules.vectors import Foreign, foreign
 
 __all__ = ["arrays", "forward", "vjp_rule"]
 
@@ -67,12 +69,19 @@ def _(y: Anything, x: Anything):
     return as_part(y, x), as_part_pushforward
 
 
+@on_entry.register(JITTED)
+def _(x, known):
+    """What `jax.jit` gave is shown as the function inside."""
+    return on_entry(x.__wrapped__, known)
+
+
 for _type in PLACES:
     projector.register(_type, lambda x: None)
     adjoint_object.register(_type, lambda x: None)
     collector.register(_type, lambda y: None)
 del _type
 
+foreign.append(Foreign(arrays.TYPES, is_leaf, arrays.host, arrays.device))
 libraries.append(Library(arrays.TYPES, jnp, is_inexact))
 general.CLAIMS.append(claims)
 stays_general.append(belongs)
