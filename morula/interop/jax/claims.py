@@ -20,9 +20,10 @@ from types import (
 )
 from typing import Any
 
+import jax
 import numpy as np
 
-from morula.core.extend import NONE, adjoint_of, call, non_differentiable, primitives
+from morula.core.extend import NONE, adjoint_of, call, no_rule, non_differentiable, primitives
 from morula.core.general import Claim
 from morula.interop.jax.arrays import host
 from morula.interop.jax.forms import PLACES, raw
@@ -126,6 +127,29 @@ def conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return getattr(host(x), CONVERSIONS[fn.__name__])(*more, **kwargs)
 
 
+def compiled_method(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A compiled method that is bound to an array, and may give it back: `x.block_until_ready()`."""
+    y = as_it_is(fn, args, kwargs)
+    return as_part(y, array_of(fn)) if is_own(y, fn) else y
+
+
+def is_own(y: Any, method: Any) -> bool:
+    """Has a method given the array that it is bound to?"""
+    if y is not method.__self__ and is_array(y):
+        raise no_rule(method, (method.__self__,))
+    return y is method.__self__
+
+
+def array_of(method: Any) -> Any:
+    """The array that a method is bound to; what comes back for it is the method's."""
+    return method.__self__
+
+
+def to_host(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`jax.device_get(x)` of an array."""
+    return host(*args)
+
+
 def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.T` and the like."""
     return primitive(getattr, args, kwargs)
@@ -146,7 +170,7 @@ def handed_on(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return as_part(as_it_is(fn, args, kwargs), args[0])
 
 
-non_differentiable(as_it_is)
+non_differentiable(as_it_is, is_own)
 
 
 def as_part(y: Any, x: Any) -> Any:
@@ -167,6 +191,8 @@ PLAINLY = claim(plainly)
 HANDED_ON = claim(handed_on)
 TRANSFORMED = claim(transformed)
 CONSTRUCTED = claim(constructed)
+METHOD = claim(compiled_method)
+TO_HOST = claim(to_host)
 
 _UNARY = "neg pos abs invert"
 _BINARY = "add sub mul matmul truediv floordiv mod pow"
@@ -214,6 +240,8 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return find(fn, values)
     if isinstance(fn, type):
         return of_class(fn, values)
+    if is_array(getattr(fn, "__self__", None)):
+        return METHOD
     return PRIMITIVE if is_callable_of_jax(fn) else None
 
 
@@ -223,6 +251,8 @@ def of_function(fn: Any, values: Args) -> Claim | None:
         if is_transform(fn):
             return TRANSFORMED
         if values and is_array(values[0]):
+            if fn is jax.device_get and not is_tracer(values[0]):
+                return TO_HOST
             if fn.__name__ in CONVERSIONS:
                 return CONVERSION
             if fn.__name__ == "__iter__":

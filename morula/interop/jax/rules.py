@@ -23,7 +23,7 @@ from morula.core.extend import (
     stays_general,
 )
 from morula.interop.jax import arrays, forward
-from morula.interop.jax.claims import as_part, back_by_jax, belongs, claims
+from morula.interop.jax.claims import array_of, as_part, back_by_jax, belongs, claims
 from morula.interop.jax.forms import JITTED, PLACES
 from morula.interop.jax.kinds import is_inexact, is_leaf
 from morula.mixed_mode.jacobians import Library, libraries
@@ -59,6 +59,22 @@ def _(y: Anything, x: Anything):
         return NONE, ȳ
 
     return as_part(y, x), as_part_pullback
+
+
+@rrule(array_of)
+def _(method: Anything):
+    def array_of_pullback(ȳ):
+        return (ȳ,)
+
+    return array_of(method), array_of_pullback
+
+
+@frule(array_of)
+def _(method: Anything):
+    def array_of_pushforward(ẋ):
+        return ẋ
+
+    return array_of(method), array_of_pushforward
 
 
 @frule(as_part)
