@@ -244,3 +244,18 @@ def test_a_tangent_of_an_object_with_arrays():
     (m̄,) = gradient(lambda m: m.loss(X), Model())
     assert isinstance(m̄, Tangent)
     np.testing.assert_allclose(m̄.w, np.asarray(X).sum(), rtol=1e-6)
+
+
+def test_cotangents_are_trees_for_jax():
+    class Model:
+        def __init__(self):
+            self.w, self.b = X, [2.0, X]
+
+    (m̄,) = gradient(lambda m: (m.w * m.b[1]).sum() * m.b[0], Model())
+    half = jax.tree.map(lambda c: c / 2, m̄)
+    assert isinstance(half, Tangent)
+    np.testing.assert_allclose(half.w, X)
+    np.testing.assert_allclose(half.b[1], X)
+    assert jax.tree.leaves((morula.ZeroTangent(), morula.NoTangent())) == []
+    total = jax.jit(lambda t: sum(map(jnp.sum, jax.tree.leaves(t))))(m̄)
+    np.testing.assert_allclose(total, 4 * X.sum() + (X**2).sum(), rtol=1e-6)

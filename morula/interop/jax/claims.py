@@ -23,10 +23,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from morula.core.extend import NONE, adjoint_of, call, no_rule, non_differentiable, primitives
+from morula.core.extend import no_rule, non_differentiable, primitives
 from morula.core.general import Claim
 from morula.interop.jax.arrays import host
-from morula.interop.jax.forms import PLACES, raw
+from morula.interop.jax.forms import PLACES
 from morula.interop.jax.kinds import is_array, is_array_type, is_callable_of_jax, is_tracer
 from morula.interop.jax.primitives import OpaqueResultError, primitive
 from morula.interop.jax.transforms import (
@@ -35,33 +35,21 @@ from morula.interop.jax.transforms import (
     note_transform,
     transformed,
 )
-from morula.mixed_mode.push import push
-from morula.mixed_mode.tangents import set_value, together
-from morula.rules.objects import take
+from morula.interop.meanings import (
+    as_it_is,
+    as_part,
+    claim,
+    forward,
+    handed_on,
+    plainly,
+    reverse,
+)
 
 Args = tuple[Any, ...]
 Meaning = Callable[[Any, Args, dict[str, Any]], Any]
 
 
-# -- a meaning as a claim --------------------------------------------------------------------------
-
-
-def claim(meaning: Meaning) -> Claim:
-    """The call means what this function gives."""
-    return Claim(partial(reverse, meaning), partial(forward, meaning))
-
-
-def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """The value of a call and its pullback."""
-    y, back = call(meaning, fn, args, kwargs)
-
-    def meaning_pullback(ȳ: Any) -> Args:
-        _, f̄, of_args, _ = back(ȳ)
-        named = adjoint_of(kwargs)
-        bars = [raw(of_args, i) for i in range(len(args))]
-        return (f̄, *bars, *[take(named, key) for key in kwargs])
-
-    return y, meaning_pullback
+# -- meanings --------------------------------------------------------------------------------------
 
 
 def primitive_or_transform(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -71,21 +59,6 @@ def primitive_or_transform(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     except OpaqueResultError:
         note_transform(fn)
     return reverse(transformed, fn, args, kwargs)
-
-
-def forward(
-    meaning: Meaning, run: Any, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Any
-) -> Any:
-    """The value of a call and its tangent."""
-    n = len(args) - len(keywords)
-    kwargs = dict(zip(keywords, args[n:], strict=True))
-    for key, ẋ in zip(keywords, tangents[n:], strict=True):
-        set_value(run, kwargs, key, ẋ)
-    dots = (ḟ, together(tangents[:n]), NONE)
-    return push(run, meaning, NONE, (fn, args[:n], kwargs), dots)
-
-
-# -- meanings --------------------------------------------------------------------------------------
 
 
 def by_numpy(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -155,27 +128,7 @@ def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return primitive(getattr, args, kwargs)
 
 
-def plainly(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """A call without derivative."""
-    return as_it_is(fn, args, kwargs)
-
-
-def as_it_is(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """The call itself."""
-    return fn(*args, **kwargs)
-
-
-def handed_on(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """A method of an array, or a place in it: what comes back for it goes to the array."""
-    return as_part(as_it_is(fn, args, kwargs), args[0])
-
-
-non_differentiable(as_it_is, is_own)
-
-
-def as_part(y: Any, x: Any) -> Any:
-    """`y`, whose cotangent is that of `x`."""
-    return y
+non_differentiable(is_own)
 
 
 # -- which calls -----------------------------------------------------------------------------------
