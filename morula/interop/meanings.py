@@ -14,7 +14,17 @@ from functools import partial
 from types import CellType
 from typing import Any
 
-from morula.core.extend import NONE, accumulate, adjoint_of, call, frule, non_differentiable, rrule
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    accumulate,
+    adjoint_of,
+    call,
+    frule,
+    non_differentiable,
+    rrule,
+)
 from morula.core.general import Claim
 from morula.mixed_mode.push import push
 from morula.mixed_mode.tangents import (
@@ -29,7 +39,6 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.rules import boxes
-from morula.rules.calls import entry
 from morula.rules.containers import give_at, take_at
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, table_of, take
@@ -50,10 +59,15 @@ def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> An
     def meaning_pullback(ȳ: Any) -> Args:
         _, f̄, of_args, _ = back(ȳ)
         named = adjoint_of(kwargs)
-        bars = [entry(of_args, i) for i in range(len(args))]
+        bars = [raw(of_args, i) for i in range(len(args))]
         return (f̄, *bars, *[take(named, key) for key in kwargs])
 
     return y, meaning_pullback
+
+
+def raw(bars: Any, i: int) -> Any:
+    """One of a tuple of cotangents, which may be one to be computed later."""
+    return ZERO if isinstance(bars, AbstractZero) else bars[i]
 
 
 def forward(

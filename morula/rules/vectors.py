@@ -8,7 +8,8 @@ Tests: tests/rules/test_vectors.py
 import copy
 import numbers
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,13 +85,33 @@ def common_dtype(leaves: list[Any]) -> Any:
 
 def tangent_dtype(leaf: Any) -> Any:
     """The dtype of a number's or an array's tangents."""
-    if isinstance(leaf, (np.ndarray, np.generic)):
+    if isinstance(leaf, (np.ndarray, np.generic)) or foreign_of(leaf) is not None:
         return leaf.dtype if leaf.dtype.kind in "fc" else np.dtype(float)
     return np.dtype(complex if isinstance(leaf, complex) else float)
 
 
+class Foreign(NamedTuple):
+    """Arrays of another library: their types, which are leaves, the ways to NumPy's and back."""
+
+    types: tuple[type, ...]
+    is_leaf: Callable[[Any], bool]
+    to_numpy: Callable[[Any], Any]
+    from_numpy: Callable[[Any, Any, Any], Any]  # array, dtype, shape
+
+
+foreign: list[Foreign] = []
+
+
+def foreign_of(x: Any) -> Foreign | None:
+    """The library that an array is of, if it is not NumPy."""
+    return next((library for library in foreign if isinstance(x, library.types)), None)
+
+
 def is_leaf(x: Any) -> bool:
     """Is it a number or an array that goes into the vector?"""
+    library = foreign_of(x)
+    if library is not None:
+        return library.is_leaf(x)
     if isinstance(x, (np.ndarray, np.generic)):
         if x.dtype.kind == "O":
             raise TypeError("ravel cannot take an array of objects: make a list of it")
@@ -100,6 +121,9 @@ def is_leaf(x: Any) -> bool:
 
 def as_array(x: Any) -> Any:
     """A number or an array as an array; numbers that NumPy does not know are rounded."""
+    library = foreign_of(x)
+    if library is not None:
+        return library.to_numpy(x)
     if isinstance(x, (np.ndarray, np.generic, complex)):
         return np.asarray(x)
     return np.asarray(float(x))
@@ -111,7 +135,7 @@ def is_object(x: Any) -> bool:
     return has_fields(kind) and is_by_identity(x) and not is_part_of_python(kind)
 
 
-non_differentiable(check_vector, common_dtype, is_leaf, is_object)
+non_differentiable(check_vector, common_dtype, is_leaf, is_object, foreign_of)
 
 
 class Leaf:
@@ -122,12 +146,16 @@ class Leaf:
         self.start = start
         self.stop = start + np.size(x)
         self.dtype = tangent_dtype(x)
+        self.library, self.own_dtype = foreign_of(x), getattr(x, "dtype", None)
         self.kind = type(x) if not isinstance(x, (int, np.integer)) else float
 
     def fill(self, vector: Any, made: dict[int, Any]) -> Any:
         """The number or the array with the vector's numbers."""
         if self.dtype.kind != "c" and vector.dtype.kind == "c":
             vector = vector.real
+        if self.library is not None:
+            part = vector[self.start : self.stop]
+            return self.library.from_numpy(part, self.own_dtype, self.shape)
         if issubclass(self.kind, np.ndarray):
             return vector[self.start : self.stop].reshape(self.shape).astype(self.dtype)
         x = vector[self.start]

@@ -1,6 +1,7 @@
 """Callables of JAX's as primitives: gradients, forward mode and second order, beside JAX's own."""
 
 import functools
+import itertools
 import operator
 
 import numpy as np
@@ -92,13 +93,27 @@ PROGRAMS = {
     "stop_gradient": lambda x: (lax.stop_gradient(x) * x**2).sum(),
     "branch": lambda x: (x**2).sum() if x[0] > 0 else x.prod(),
     "loop": lambda x: functools.reduce(operator.mul, list(x)),
-    "rows": lambda x: sum([a * b for a, b in zip(x, x[1:])]),
+    "rows": lambda x: sum([a * b for a, b in itertools.pairwise(x)]),
     "unpacking": lambda x: (lambda a, b, c: a * b + c)(*x),
     "greatest": lambda x: max(x[0], x[1] * 2) * min(list(x)),
     "in place": in_place,
     "attributes": lambda x: (x.T * x.real).sum() / x.shape[0] * len(x) * x.size * x.ndim,
     "mixed with NumPy": lambda x: (np.arange(3.0) * x + x * np.float32(2) * x).sum(),
 }
+
+
+SECOND = ("function", "methods", "at", "nested", "partial", "dict", "list", "rows")
+FORWARD = (
+    *SECOND,
+    "operators",
+    "cond",
+    "fori_loop",
+    "object",
+    "grad",
+    "tree",
+    "in place",
+    "unravel",
+)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -117,20 +132,6 @@ def test_forward_mode_is_that_of_jax(name):
     y, ẏ = jvp(f, (X,), (A[0],))
     np.testing.assert_allclose(y, f(X), rtol=1e-6)
     np.testing.assert_allclose(ẏ, jax.jvp(f, (X,), (A[0],))[1], rtol=2e-5, atol=1e-6)
-
-
-SECOND = ("function", "methods", "at", "nested", "partial", "dict", "list", "rows")
-FORWARD = (
-    *SECOND,
-    "operators",
-    "cond",
-    "fori_loop",
-    "object",
-    "grad",
-    "tree",
-    "in place",
-    "unravel",
-)
 
 
 @pytest.mark.parametrize("name", SECOND)

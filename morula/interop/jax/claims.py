@@ -20,12 +20,13 @@ from types import (
 )
 from typing import Any
 
+import jax
 import numpy as np
 
-from morula.core.extend import NONE, adjoint_of, call, non_differentiable, primitives
+from morula.core.extend import no_rule, non_differentiable, primitives
 from morula.core.general import Claim
 from morula.interop.jax.arrays import host
-from morula.interop.jax.forms import PLACES, raw
+from morula.interop.jax.forms import PLACES
 from morula.interop.jax.kinds import is_array, is_array_type, is_callable_of_jax, is_tracer
 from morula.interop.jax.primitives import OpaqueResultError, primitive
 from morula.interop.jax.transforms import (
@@ -34,33 +35,21 @@ from morula.interop.jax.transforms import (
     note_transform,
     transformed,
 )
-from morula.mixed_mode.push import push
-from morula.mixed_mode.tangents import set_value, together
-from morula.rules.objects import take
+from morula.interop.meanings import (
+    as_it_is,
+    as_part,
+    claim,
+    forward,
+    handed_on,
+    plainly,
+    reverse,
+)
 
 Args = tuple[Any, ...]
 Meaning = Callable[[Any, Args, dict[str, Any]], Any]
 
 
-# -- a meaning as a claim --------------------------------------------------------------------------
-
-
-def claim(meaning: Meaning) -> Claim:
-    """The call means what this function gives."""
-    return Claim(partial(reverse, meaning), partial(forward, meaning))
-
-
-def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """The value of a call and its pullback."""
-    y, back = call(meaning, fn, args, kwargs)
-
-    def meaning_pullback(ȳ: Any) -> Args:
-        _, f̄, of_args, _ = back(ȳ)
-        named = adjoint_of(kwargs)
-        bars = [raw(of_args, i) for i in range(len(args))]
-        return (f̄, *bars, *[take(named, key) for key in kwargs])
-
-    return y, meaning_pullback
+# -- meanings --------------------------------------------------------------------------------------
 
 
 def primitive_or_transform(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -70,21 +59,6 @@ def primitive_or_transform(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     except OpaqueResultError:
         note_transform(fn)
     return reverse(transformed, fn, args, kwargs)
-
-
-def forward(
-    meaning: Meaning, run: Any, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Any
-) -> Any:
-    """The value of a call and its tangent."""
-    n = len(args) - len(keywords)
-    kwargs = dict(zip(keywords, args[n:], strict=True))
-    for key, ẋ in zip(keywords, tangents[n:], strict=True):
-        set_value(run, kwargs, key, ẋ)
-    dots = (ḟ, together(tangents[:n]), NONE)
-    return push(run, meaning, NONE, (fn, args[:n], kwargs), dots)
-
-
-# -- meanings --------------------------------------------------------------------------------------
 
 
 def by_numpy(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -121,7 +95,32 @@ def rows(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.item()` and the like, by the methods of NumPy's arrays."""
     x, *more = args
+    if is_tracer(x):
+        return as_it_is(np.asarray, (x,), {})  # raises
     return getattr(host(x), CONVERSIONS[fn.__name__])(*more, **kwargs)
+
+
+def compiled_method(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A compiled method that is bound to an array, and may give it back: `x.block_until_ready()`."""
+    y = as_it_is(fn, args, kwargs)
+    return as_part(y, array_of(fn)) if is_own(y, fn) else y
+
+
+def is_own(y: Any, method: Any) -> bool:
+    """Has a method given the array that it is bound to?"""
+    if y is not method.__self__ and is_array(y):
+        raise no_rule(method, (method.__self__,))
+    return y is method.__self__
+
+
+def array_of(method: Any) -> Any:
+    """The array that a method is bound to; what comes back for it is the method's."""
+    return method.__self__
+
+
+def to_host(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`jax.device_get(x)` of an array."""
+    return host(*args)
 
 
 def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -129,27 +128,7 @@ def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return primitive(getattr, args, kwargs)
 
 
-def plainly(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """A call without derivative."""
-    return as_it_is(fn, args, kwargs)
-
-
-def as_it_is(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """The call itself."""
-    return fn(*args, **kwargs)
-
-
-def handed_on(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """A method of an array, or a place in it: what comes back for it goes to the array."""
-    return as_part(as_it_is(fn, args, kwargs), args[0])
-
-
-non_differentiable(as_it_is)
-
-
-def as_part(y: Any, x: Any) -> Any:
-    """`y`, whose cotangent is that of `x`."""
-    return y
+non_differentiable(is_own)
 
 
 # -- which calls -----------------------------------------------------------------------------------
@@ -165,6 +144,8 @@ PLAINLY = claim(plainly)
 HANDED_ON = claim(handed_on)
 TRANSFORMED = claim(transformed)
 CONSTRUCTED = claim(constructed)
+METHOD = claim(compiled_method)
+TO_HOST = claim(to_host)
 
 _UNARY = "neg pos abs invert"
 _BINARY = "add sub mul matmul truediv floordiv mod pow"
@@ -212,6 +193,8 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return find(fn, values)
     if isinstance(fn, type):
         return of_class(fn, values)
+    if is_array(getattr(fn, "__self__", None)):
+        return METHOD
     return PRIMITIVE if is_callable_of_jax(fn) else None
 
 
@@ -221,13 +204,15 @@ def of_function(fn: Any, values: Args) -> Claim | None:
         if is_transform(fn):
             return TRANSFORMED
         if values and is_array(values[0]):
+            if fn is jax.device_get and not is_tracer(values[0]):
+                return TO_HOST
             if fn.__name__ in CONVERSIONS:
                 return CONVERSION
             if fn.__name__ == "__iter__":
                 return ROWS
         return PRIMITIVE
     if any(map(is_array, values)) and is_numpy(fn):
-        return BY_NUMPY
+        return numpys(values)
     return None
 
 
@@ -238,14 +223,14 @@ def of_builtin(fn: Any, values: Args) -> Claim | None:
     if id(fn) in OPERATORS:
         return of_operator(fn, values)
     if not any(map(is_array, values)):
-        return BY_NUMPY if is_numpy(fn) and any(map(holds_array, values)) else None
+        return numpys(values) if is_numpy(fn) and any(map(holds_array, values)) else None
     if fn is operator.setitem:
-        return BY_NUMPY if isinstance(values[0], np.ndarray) else None
+        return numpys(values) if isinstance(values[0], np.ndarray) else None
     if id(fn) in ITERATING:
         return BY_ROWS if iterates(fn, values) else None
     if id(fn) in NUMBERS or getattr(fn, "__module__", None) in ("math", "cmath"):
         return PLAINLY if any(map(is_tracer, values)) else BY_VALUE
-    return BY_NUMPY if is_numpy(fn) else None
+    return numpys(values) if is_numpy(fn) else None
 
 
 def of_attribute(x: Any, name: str) -> Claim | None:
@@ -266,7 +251,7 @@ def of_operator(fn: Any, values: Args) -> Claim | None:
     if fn is operator.getitem:
         if is_array(values[0]):
             return PRIMITIVE
-        return BY_NUMPY if isinstance(values[0], np.ndarray) else None
+        return numpys(values) if isinstance(values[0], np.ndarray) else None
     return PRIMITIVE if all(is_array(x) or isinstance(x, OPERANDS) for x in values) else None
 
 
@@ -282,19 +267,29 @@ def of_class(fn: Any, values: Args) -> Claim | None:
         return BY_ROWS if iterates(fn, values) else None
     if id(fn) in NUMBERS:
         return PLAINLY if any(map(is_tracer, values)) else BY_VALUE
-    return BY_NUMPY if issubclass(fn, np.generic) else None
+    return numpys(values) if issubclass(fn, np.generic) else None
 
 
 def of_numpy(fn: Any, values: Args) -> Claim | None:
     """A universal function of NumPy's, or one that dispatches."""
-    return BY_NUMPY if any(is_array(x) or holds_array(x) for x in values) else None
+    return numpys(values) if any(is_array(x) or holds_array(x) for x in values) else None
 
 
 def of_descriptor(fn: Any, values: Args) -> Claim | None:
     """A method of a compiled class."""
     if fn.__objclass__ in (np.ndarray, np.generic) and any(map(is_array, values[1:])):
-        return BY_NUMPY
+        return numpys(values)
     return None
+
+
+def numpys(values: Args) -> Claim:
+    """A call of NumPy's, which raises what JAX says if it is given a tracer."""
+    return PLAINLY if any(map(holds_tracer, values)) else BY_NUMPY
+
+
+def holds_tracer(x: Any) -> bool:
+    """Is it a tracer, or a list or a tuple that holds one?"""
+    return is_tracer(x) or (type(x) in (list, tuple) and any(map(holds_tracer, x)))
 
 
 def nobody(fn: Any, values: Args) -> None:

@@ -21,7 +21,6 @@ from morula.core.extend import (
     AbstractZero,
     NotKnown,
     accumulate,
-    adjoint_of,
     is_zero,
     non_differentiable,
     unsupported,
@@ -34,17 +33,14 @@ from morula.interop.jax.kinds import (
     is_object_of_jax,
     is_public,
 )
+from morula.interop.meanings import raw
 from morula.rules import boxes
 from morula.rules.calls import MISSING, entry, part, partial_tangent
-from morula.rules.containers import give_at, take_at
 from morula.rules.objects import (
-    give,
     has_fields,
     is_by_identity,
     is_part_of_python,
     own_fields,
-    table_of,
-    take,
 )
 
 ATOMS = (type, ModuleType, str, bytes, int, type(None), range, slice, np.generic, np.dtype)
@@ -54,46 +50,13 @@ FOREIGN = {"numpy", "scipy", "pandas", "xarray", "torch", "sympy", "morula", "pl
 _at = type(jax.numpy.zeros(()).at)
 _at_index: Any = type(jax.numpy.zeros(()).at[()])
 PLACES: Any = (_at, _at_index)
+BOUND = type(jax.numpy.zeros(()).block_until_ready)  # a compiled method of an array
 JITTED = type(jax.jit(lambda x: x))
-
-
-class Reverse:
-    """The store of the running reverse pass: cotangents add up, and are taken by who made the value."""
-
-    def put_item(self, x: Any, i: int, c: Any) -> None:
-        """The cotangent of an item of a list."""
-        give_at(adjoint_of(x), i, c)
-
-    def put_value(self, x: Any, key: Any, c: Any) -> None:
-        """The cotangent of a value in a dict, or of an attribute of an object."""
-        give(adjoint_of(x) if isinstance(x, dict) else table_of(x), key, c)
-
-    def put_cell(self, cell: CellType, c: Any) -> None:
-        """The cotangent of what a cell holds."""
-        box = adjoint_of(cell)
-        box.cotangent = accumulate(box.cotangent, c)
-
-    def get_item(self, x: Any, i: int) -> Any:
-        """What has come together for an item of a list."""
-        return take_at(adjoint_of(x), i)
-
-    def get_value(self, x: Any, key: Any) -> Any:
-        """What has come together for a value in a dict, or an attribute of an object."""
-        return take(adjoint_of(x) if isinstance(x, dict) else table_of(x), key)
-
-    def get_cell(self, cell: CellType) -> Any:
-        """What has come together for what a cell holds."""
-        return boxes.take(adjoint_of(cell))
 
 
 def unforced(bars: list[Any]) -> Any:
     """A tuple of cotangents of which none is computed yet."""
     return ZERO if all(isinstance(c, AbstractZero) for c in bars) else tuple(bars)
-
-
-def raw(bars: Any, i: int) -> Any:
-    """One of a tuple of cotangents, which may be one to be computed later."""
-    return ZERO if isinstance(bars, AbstractZero) else bars[i]
 
 
 class Leaf:

@@ -5,7 +5,6 @@ Tests: tests/interop/test_jax_primitives.py
 
 from __future__ import annotations
 
-from types import CellType
 from typing import Any
 
 import jax
@@ -27,15 +26,10 @@ from morula.interop.jax.primitives import (
     with_leaves,
 )
 from morula.interop.jax.transforms import made, places, put
+from morula.interop.meanings import Forward
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.tangents import (
     Pass,
-    box_of,
-    item_of,
-    set_box,
-    set_item,
-    set_value,
-    tangents_if_any,
     together,
     value_of,
 )
@@ -43,37 +37,6 @@ from morula.rules.calls import entry, serves
 
 Args = tuple[Any, ...]
 Names = tuple[str, ...]
-
-
-class Forward:
-    """The store of a forward pass: the tangents of mutable values."""
-
-    def __init__(self, run: Pass) -> None:
-        self.run = run
-
-    def put_item(self, x: Any, i: int, ẋ: Any) -> None:
-        """The tangent of an item of a list."""
-        set_item(self.run, x, i, ẋ)
-
-    def put_value(self, x: Any, key: Any, ẋ: Any) -> None:
-        """The tangent of a value in a dict, or of an attribute of an object."""
-        set_value(self.run, x, key, ẋ)
-
-    def put_cell(self, cell: CellType, ẋ: Any) -> None:
-        """The tangent of what a cell holds."""
-        set_box(self.run, cell, ẋ)
-
-    def get_item(self, x: Any, i: int) -> Any:
-        """That of an item of a list."""
-        return item_of(tangents_if_any(self.run, x), i)
-
-    def get_value(self, x: Any, key: Any) -> Any:
-        """That of a value in a dict, or of an attribute of an object."""
-        return value_of(self.run, x, key)
-
-    def get_cell(self, cell: CellType) -> Any:
-        """That of what a cell holds."""
-        return box_of(self.run, cell)
 
 
 @pushes(take_apart)

@@ -34,8 +34,9 @@ from morula.core.extend import (
     project_to,
 )
 from morula.interop.jax.arrays import device, host
-from morula.interop.jax.forms import Reverse, forms_of, is_opaque, raw
+from morula.interop.jax.forms import forms_of, is_opaque
 from morula.interop.jax.kinds import is_array, is_inexact, is_leaf
+from morula.interop.meanings import Reverse, raw
 from morula.rules.calls import entry, once, serves, together
 
 Args = tuple[Any, ...]

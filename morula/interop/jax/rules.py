@@ -8,25 +8,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from morula.core.extend import (
     NONE,
+    ZERO,
+    Tangent,
     adjoint_object,
     collector,
     frule,
     general,
+    on_entry,
     projector,
     registry,
     rrule,
     stays_general,
 )
 from morula.interop.jax import arrays, forward
-from morula.interop.jax.claims import as_part, back_by_jax, belongs, claims
-from morula.interop.jax.forms import PLACES
-from morula.interop.jax.kinds import is_inexact
+from morula.interop.jax.claims import array_of, back_by_jax, belongs, claims
+from morula.interop.jax.forms import BOUND, JITTED, PLACES
+from morula.interop.jax.kinds import is_inexact, is_leaf
 from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.numbers import Anything
+from morula.rules.vectors import Foreign, foreign
 
 __all__ = ["arrays", "forward", "vjp_rule"]
 
@@ -51,29 +56,54 @@ def vjp_rule(f: Any) -> Any:
     return f
 
 
-@rrule(as_part)
-def _(y: Anything, x: Anything):
-    def as_part_pullback(ȳ):
-        return NONE, ȳ
+@rrule(array_of)
+def _(method: Anything):
+    def array_of_pullback(ȳ):
+        return (ȳ,)
 
-    return as_part(y, x), as_part_pullback
+    return array_of(method), array_of_pullback
 
 
-@frule(as_part)
-def _(y: Anything, x: Anything):
-    def as_part_pushforward(ẏ, ẋ):
+@frule(array_of)
+def _(method: Anything):
+    def array_of_pushforward(ẋ):
         return ẋ
 
-    return as_part(y, x), as_part_pushforward
+    return array_of(method), array_of_pushforward
 
 
-for _type in PLACES:
+@on_entry.register(JITTED)
+def _(x, known):
+    """What `jax.jit` gave is shown as the function inside."""
+    return on_entry(x.__wrapped__, known)
+
+
+for _type in (*PLACES, BOUND):
     projector.register(_type, lambda x: None)
     adjoint_object.register(_type, lambda x: None)
     collector.register(_type, lambda y: None)
 del _type
 
+foreign.append(Foreign(arrays.TYPES, is_leaf, arrays.host, arrays.device))
 libraries.append(Library(arrays.TYPES, jnp, is_inexact))
+# -- cotangents as trees ---------------------------------------------------------------------------
+
+
+def _flatten(x: Tangent) -> Any:
+    keys = tuple(x.keys())
+    return [(jax.tree_util.GetAttrKey(str(k)), x[k]) for k in keys], (x._primal, keys)
+
+
+def _unflatten(form: Any, parts: Any) -> Tangent:
+    primal, keys = form
+    return Tangent[primal](dict(zip(keys, parts, strict=True)))
+
+
+jax.tree_util.register_pytree_with_keys(Tangent, _flatten, _unflatten)
+for _zero in (ZERO, NONE):
+    jax.tree_util.register_static(type(_zero))
+del _zero
+
 general.CLAIMS.append(claims)
 stays_general.append(belongs)
 registry.registry.entry(claims).changed()

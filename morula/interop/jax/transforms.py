@@ -29,7 +29,6 @@ from morula.interop.jax.forms import (
     List,
     Method,
     Partial,
-    Reverse,
     Tree,
     Tuple,
     kind_of,
@@ -37,6 +36,7 @@ from morula.interop.jax.forms import (
 )
 from morula.interop.jax.kinds import is_leaf
 from morula.interop.jax.primitives import Whole, put_together, take_apart
+from morula.interop.meanings import Reverse
 from morula.rules.calls import serves, together
 from morula.rules.objects import give
 

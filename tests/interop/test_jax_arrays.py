@@ -1,0 +1,261 @@
+"""Arrays of JAX's: kinds, dtypes, zeros, containers, the way to NumPy, closures, models."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="JAX is an extra")
+jnp = pytest.importorskip("jax.numpy", reason="JAX is an extra")
+
+import morula  # noqa: E402
+from morula import J, OutputError, Tangent, gradient, jvp, pullback  # noqa: E402
+
+X = jnp.array([0.5, 1.2, 2.0])
+
+
+def test_a_gradient_is_of_the_kind_of_its_argument():
+    def f(x, w, a):
+        return jnp.sum(jnp.sin(x) * w) * a
+
+    w = np.array([1.0, 2.0, 3.0])
+    x̄, w̄, ā = gradient(f, X, w, 2.0)
+    assert isinstance(x̄, jax.Array)
+    assert x̄.dtype == jnp.float32
+    assert (type(w̄), w̄.dtype, type(ā)) == (np.ndarray, np.float64, float)
+    np.testing.assert_allclose(x̄, 2 * np.cos(X) * w, rtol=1e-6)
+    np.testing.assert_allclose(w̄, 2 * np.sin(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "complex64"])
+def test_dtypes_are_kept(dtype):
+    x = X.astype(dtype)
+    (x̄,) = gradient(lambda x: jnp.abs(x * 2).sum(), x)
+    assert x̄.dtype == x.dtype
+    np.testing.assert_allclose(x̄.astype(np.complex64), 2.0, rtol=1e-2)
+
+
+def test_double_precision():
+    with jax.enable_x64():
+        x = jnp.array([0.5, 1.2])
+        (x̄,) = gradient(lambda x: jnp.sum(jnp.sin(x) * x), x)
+        assert x̄.dtype == jnp.float64
+        np.testing.assert_allclose(x̄, np.cos(x) * x + np.sin(x), rtol=1e-14)
+
+
+def test_complex_gradients_descend():
+    z = jnp.array([1 + 2j])
+    for point in (z, np.asarray(z).astype(complex)):
+        (z̄,) = gradient(lambda z: jnp.abs(z**2).sum(), point)
+        np.testing.assert_allclose(z̄, 2 * z, rtol=1e-5)
+
+
+def test_integers_and_keys_have_none_and_what_has_no_influence_zeros():
+    f = lambda x, i, key, y: (x * jax.random.normal(key, (3,)) * i.sum()).sum()
+    _, ī, k̄, ȳ = gradient(f, X, jnp.arange(3), jax.random.key(0), X.astype(jnp.bfloat16))
+    assert (ī, k̄) == (None, None)
+    assert ȳ.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(ȳ.astype(np.float32), 0.0)
+
+
+def test_structures_mirror_their_argument():
+    params = {"w": X, "b": [jnp.float32(1.0), (X, "name")]}
+    (p̄,) = gradient(lambda p: (p["w"] * p["b"][1][0]).sum() + p["b"][0], params)
+    np.testing.assert_allclose(p̄["w"], X)
+    np.testing.assert_allclose(p̄["b"][1][0], X)
+    assert p̄["b"][0] == 1.0
+    assert p̄["b"][1][1] is None
+    (p̄,) = gradient(jax.jit(lambda p: (p["w"] * p["b"][1]).sum()), {"w": X, "b": [1, X]})
+    np.testing.assert_allclose(p̄["b"][1], X)
+
+
+def test_outputs_that_are_not_one_real_number():
+    for f in (lambda x: x, lambda x: x.argmax(), lambda x: x[0] > 0, lambda x: x[0] * 1j):
+        with pytest.raises(OutputError):
+            gradient(f, X)
+
+
+def test_pullback_of_a_structure():
+    y, back = pullback(lambda x: {"a": jnp.sin(x), "b": [x * 2, jnp.argmax(x)]}, X)
+    assert int(y["b"][1]) == 2
+    (x̄,) = back({"a": jnp.ones(3), "b": [np.ones(3), None]})
+    np.testing.assert_allclose(x̄, np.cos(X) + 2, rtol=1e-6)
+    np.testing.assert_allclose(back({"a": jnp.ones(3), "b": [np.ones(3), None]})[0], x̄)
+
+
+# -- NumPy and Python's numbers --------------------------------------------------------------------
+
+
+def into_a_buffer(x):
+    buffer = np.zeros(3)
+    for i in range(3):
+        buffer[i] = x[i] ** 2
+    return buffer.sum()
+
+
+@pytest.mark.parametrize(
+    ("f", "slope"),
+    [
+        (lambda x: np.sin(x).sum(), np.cos),
+        (lambda x: (np.asarray(x) * np.array(x)).sum(), lambda x: 2 * x),
+        (lambda x: np.stack([x, 2 * x]).sum(), lambda x: 0 * x + 3),
+        (lambda x: np.where(x > 1, x, 0.0).sum(), lambda x: (x > 1) * 1.0),
+        (lambda x: sum(float(v) * v.item() for v in x), lambda x: 2 * x),
+        (lambda x: sum(math.sin(v) for v in x), np.cos),
+        (lambda x: sum(v * v for v in x.tolist()), lambda x: 2 * x),
+        (lambda x: np.ones(3).dot(x), lambda x: 0 * x + 1),
+        (lambda x: (np.ones(3) @ x) * 2.0, lambda x: 0 * x + 2),
+        (lambda x: jax.device_get(x).sum(), lambda x: 0 * x + 1),
+        (lambda x: x.block_until_ready().sum(), lambda x: 0 * x + 1),
+        (into_a_buffer, lambda x: 2 * x),
+    ],
+)  # fmt: skip
+def test_the_gradient_survives_the_way_to_numpy(f, slope):
+    y, (x̄,) = morula.withgradient(f, X)
+    assert type(y) is type(f(X))
+    np.testing.assert_allclose(y, f(X), rtol=1e-6)
+    assert isinstance(x̄, jax.Array)
+    np.testing.assert_allclose(x̄, slope(np.asarray(X)), rtol=1e-5)
+
+
+def test_ravel_and_fixed_point_take_arrays_of_jax():
+    vector, unravel = morula.ravel({"a": X, "b": 2.0})
+    np.testing.assert_allclose(vector, [0.5, 1.2, 2.0, 2.0])
+    assert isinstance(unravel(vector)["a"], jax.Array)
+    assert unravel(vector)["a"].dtype == jnp.float32
+    solve = lambda a: morula.fixed_point(lambda z, a: jnp.cos(z) * a, jnp.float32(0.5), a)
+    z = float(solve(0.5))
+    np.testing.assert_allclose(
+        gradient(solve, 0.5)[0], math.cos(z) / (1 + 0.5 * math.sin(z)), rtol=1e-4
+    )
+
+
+# -- closures --------------------------------------------------------------------------------------
+
+
+def test_the_cotangent_of_a_closure():
+    def make(w):
+        return lambda v: jnp.sum(v * w)
+
+    for f in (make(X), jax.jit(make(X))):
+        f̄, v̄ = J(f, X)[1](1.0)
+        np.testing.assert_allclose(f̄.w, X)
+        np.testing.assert_allclose(v̄, X)
+
+
+def test_captured_values_of_numpy_may_be_used_as_such():
+    w, n = np.array([1.0, 2.0, 3.0]), 2.0
+    f = lambda x: jax.vmap(lambda v: (v * np.sqrt(w) * math.sin(n)).sum())(x).sum()
+    np.testing.assert_allclose(
+        gradient(f, X)[0], np.sqrt(w).sum() * math.sin(n) * np.ones(3), rtol=1e-5
+    )
+
+
+def test_a_captured_list_and_default_values():
+    def f(x, w):
+        weights = [w, 2 * w]
+
+        def body(v, scale=w * w):
+            return v * weights[0] * weights[1] * scale
+
+        return jax.vmap(body)(x).sum()
+
+    x̄, w̄ = gradient(f, X, 2.0)
+    np.testing.assert_allclose(x̄, 2 * 2.0**4 * np.ones(3), rtol=1e-6)
+    np.testing.assert_allclose(w̄, 8 * 2.0**3 * np.asarray(X).sum(), rtol=1e-6)
+
+
+def test_functions_that_capture_each_other():
+    def f(x, w):
+        def even(v, n):
+            return v * w if n == 0 else odd(v, n - 1)
+
+        def odd(v, n):
+            return even(v, n - 1) * w if n else v
+
+        return jax.vmap(functools.partial(even, n=2))(x).sum()
+
+    np.testing.assert_allclose(gradient(f, X, 3.0)[1], 6.0 * np.asarray(X).sum(), rtol=1e-6)
+    np.testing.assert_allclose(
+        jvp(lambda w: f(X, w), (3.0,), (1.0,))[1], 6.0 * np.asarray(X).sum(), rtol=1e-6
+    )
+
+
+# -- libraries built on JAX ------------------------------------------------------------------------
+
+
+def test_a_model_of_equinox():
+    eqx = pytest.importorskip("equinox", reason="one of the libraries built on JAX")
+    model = eqx.nn.MLP(3, 1, 4, 1, key=jax.random.key(0))
+    loss = lambda m, x: jnp.sum(m(x) ** 2)
+    m̄, x̄ = gradient(loss, model, X)
+    expected = eqx.filter_grad(loss)(model, X)
+    for found, layer in zip(m̄.layers, expected.layers, strict=True):
+        np.testing.assert_allclose(found.weight, layer.weight, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.bias, layer.bias, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(x̄, jax.grad(loss, argnums=1)(model, X), rtol=1e-5, atol=1e-6)
+
+    class Scale(eqx.Module):
+        w: jax.Array
+
+        def __call__(self, x):
+            return jnp.tanh(self.w * x)
+
+    f = lambda w: Scale(w)(X).sum()
+    np.testing.assert_allclose(gradient(f, X)[0], jax.grad(f)(X), rtol=1e-5)
+
+
+def test_a_model_of_flax():
+    nn = pytest.importorskip("flax.linen", reason="one of the libraries built on JAX")
+    model = nn.Dense(2)
+    params = model.init(jax.random.key(0), X)
+    loss = lambda p: jnp.sum(model.apply(p, X) ** 2)
+    (p̄,) = gradient(loss, params)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), p̄, jax.grad(loss)(params)
+    )
+
+
+def test_training_with_optax():
+    optax = pytest.importorskip("optax", reason="one of the libraries built on JAX")
+
+    def train(grad):
+        params, rule = {"w": X, "b": jnp.float32(0.0)}, optax.adam(1e-2)
+        state = rule.init(params)
+        for _ in range(2):
+            g = grad(lambda p: jnp.sum((p["w"] * X + p["b"]) ** 2))(params)
+            updates, state = rule.update(g, state, params)
+            params = optax.apply_updates(params, updates)
+        return params
+
+    found, expected = train(morula.grad), train(jax.grad)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected)
+
+
+def test_a_tangent_of_an_object_with_arrays():
+    class Model:
+        def __init__(self):
+            self.w = X
+
+        def loss(self, x):
+            return jax.vmap(lambda v: v * self.w.sum())(x).sum()
+
+    (m̄,) = gradient(lambda m: m.loss(X), Model())
+    assert isinstance(m̄, Tangent)
+    np.testing.assert_allclose(m̄.w, np.asarray(X).sum(), rtol=1e-6)
+
+
+def test_cotangents_are_trees_for_jax():
+    class Model:
+        def __init__(self):
+            self.w, self.b = X, [2.0, X]
+
+    (m̄,) = gradient(lambda m: (m.w * m.b[1]).sum() * m.b[0], Model())
+    half = jax.tree.map(lambda c: c / 2, m̄)
+    assert isinstance(half, Tangent)
+    np.testing.assert_allclose(half.w, X)
+    np.testing.assert_allclose(half.b[1], X)
+    assert jax.tree.leaves((morula.ZeroTangent(), morula.NoTangent())) == []
+    total = jax.jit(lambda t: sum(map(jnp.sum, jax.tree.leaves(t))))(m̄)
+    np.testing.assert_allclose(total, 4 * X.sum() + (X**2).sum(), rtol=1e-6)
