@@ -9,4 +9,7 @@ for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
     waits(_package, "morula.interop.jax.rules")
 for _package in ("torch", "torchvision"):
     waits(_package, "morula.interop.torch.rules")
+waits("dask", "morula.interop.dask")
+waits("pandas", "morula.interop.pandas")
+waits("xarray", "morula.interop.xarray")
 del _package

@@ -16,8 +16,6 @@ from typing import Any
 
 from morula.core.extend import (
     NONE,
-    ZERO,
-    AbstractZero,
     accumulate,
     adjoint_of,
     call,
@@ -59,15 +57,15 @@ def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> An
     def meaning_pullback(ȳ: Any) -> Args:
         _, f̄, of_args, _ = back(ȳ)
         named = adjoint_of(kwargs)
-        bars = [raw(of_args, i) for i in range(len(args))]
+        bars = [unforced(of_args, i) for i in range(len(args))]
         return (f̄, *bars, *[take(named, key) for key in kwargs])
 
     return y, meaning_pullback
 
 
-def raw(bars: Any, i: int) -> Any:
-    """One of a tuple of cotangents, which may be one to be computed later."""
-    return ZERO if isinstance(bars, AbstractZero) else bars[i]
+def unforced(of_args: Any, i: int) -> Any:
+    """One entry of the cotangent of a tuple; a thunk stays one."""
+    return of_args[i] if type(of_args) is tuple else entry(of_args, i)
 
 
 def forward(

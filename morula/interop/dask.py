@@ -1,0 +1,619 @@
+"""Dask's arrays in differentiated code: gradients are graphs again, which nobody has computed yet.
+
+Few primitives, whose pullbacks are said by themselves: `elementwise`, whose derivative is found block
+by block by Morula's rules for NumPy's arrays, `summed`, `spread`, `permuted`, `reshaped`, `taken`,
+`contracted`, `cast`. What Dask's operators, functions and methods mean is said by functions of these;
+what is none of them is an error if a cotangent reaches its result.
+Tests: tests/interop/test_dask.py
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType, MethodDescriptorType, MethodType
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    AbstractZero,
+    Thunk,
+    adjoint_object,
+    collector,
+    detail_of,
+    general,
+    is_zero,
+    materialise,
+    memory_of,
+    no_rule,
+    non_differentiable,
+    on_entry,
+    opaque,
+    project_to,
+    projector,
+    registry,
+    remembered,
+    rrule,
+    space_problem,
+    stays_general,
+    unit,
+    unthunk,
+)
+from morula.core.general import Claim
+from morula.core.interface import pullback
+from morula.interop.meanings import Args, claim, handed_on, plainly
+from morula.mixed_mode.push import pushes
+from morula.mixed_mode.tangents import together
+from morula.rules.calls import entry, serves
+from morula.rules.numbers import Anything
+
+Array = da.Array
+
+# -- primitives ------------------------------------------------------------------------------------
+
+
+class Slope:
+    """The cotangent of the i-th argument of an elementwise function, as a function of blocks."""
+
+    def __init__(self, fn: Any, i: int) -> None:
+        self.fn = fn
+        self.i = i
+        self.__name__ = f"slope_{i}_of_{getattr(fn, '__name__', 'function')}"
+
+    def __call__(self, ȳ: Any, *xs: Any) -> Any:
+        """By Morula's rules for NumPy's arrays."""
+        return pullback(self.fn, *xs)[1](ȳ)[self.i]
+
+
+def elementwise(fn: Any, *xs: Any) -> Any:
+    """`fn` of arrays of one shape, block by block."""
+    dtype = fn(*[np.ones((1,) * x.ndim, x.dtype) for x in xs]).dtype
+    return da.map_blocks(fn, *da.core.unify_chunks(*pairs(xs))[1], dtype=dtype)
+
+
+def pairs(xs: Any) -> list[Any]:
+    """Arrays and the letters of their axes, as Dask wants them."""
+    return [item for x in xs for item in (x, tuple(range(x.ndim))[::-1])]
+
+
+@rrule(elementwise)
+def _(fn: Anything, *xs: Anything):
+    def elementwise_pullback(ȳ):
+        bars = [elementwise(Slope(fn, i), ȳ, *xs) for i in range(len(xs))]
+        return (NONE, *bars)
+
+    return elementwise(fn, *xs), elementwise_pullback
+
+
+def spread(x: Any, shape: Any, chunks: Any) -> Any:
+    """A number or an array, broadcast to a shape."""
+    x = da.asarray(x)
+    of_axes = zip(range(x.ndim), chunks[len(shape) - x.ndim :], strict=True)
+    x = x.rechunk({i: c for i, c in of_axes if x.shape[i] != 1})
+    return da.broadcast_to(x, shape, chunks=chunks)
+
+
+@rrule(spread)
+def _(x: Anything, shape: Anything, chunks: Anything):
+    old = np.shape(x)
+
+    def spread_pullback(ȳ):
+        x̄ = folded(ȳ, old)
+        return x̄ if isinstance(x, Array) else Thunk(partial(host, x̄)), NONE, NONE
+
+    return spread(x, shape, chunks), spread_pullback
+
+
+def operands(xs: Args, shape: Any, chunks: Any) -> Args:
+    """Numbers and arrays, all broadcast to a shape."""
+    return tuple([spread(x, shape, chunks) for x in xs])
+
+
+@serves(operands)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    xs, shape, chunks = args
+
+    def operands_pullback(ȳ: Any) -> Args:
+        bars = tuple([cotangent_of(x, entry(ȳ, i)) for i, x in enumerate(xs)])
+        return NONE, bars, NONE, NONE
+
+    return operands(xs, shape, chunks), operands_pullback
+
+
+@pushes(operands)
+def _(run: Any, args: Args, tangents: Args, keywords: Any) -> Any:
+    xs, shape, chunks = args
+    dots = [entry(tangents[0], i) for i in range(len(xs))]
+    moved = [ẋ if is_zero(ẋ) else spread(ẋ, shape, chunks) for ẋ in dots]
+    return operands(xs, shape, chunks), together(moved)
+
+
+def cotangent_of(x: Any, ȳ: Any) -> Any:
+    """That of an operand: lazy also where it is no array of Dask's, and so may have to be computed."""
+    if is_zero(ȳ):
+        return ZERO
+    if isinstance(x, Array):
+        return project_to(x)(folded(ȳ, x.shape))
+    return Thunk(lambda: project_to(x)(host(folded(ȳ, np.shape(x)))))
+
+
+def folded(ȳ: Any, shape: Any) -> Any:
+    """The sum over those axes along which an array of a shape was broadcast."""
+    extra = ȳ.ndim - len(shape)
+    axes = [*range(extra)]
+    axes += [extra + i for i, n in enumerate(shape) if n == 1 and ȳ.shape[extra + i] != 1]
+    if axes:
+        ȳ = summed(ȳ, tuple(axes), True)
+    return reshaped(ȳ, tuple(shape)) if extra else ȳ
+
+
+def summed(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum along axes."""
+    return Array.sum(x, axis=axis, keepdims=keepdims)
+
+
+@rrule(summed)
+def _(x: Anything, axis: Anything, keepdims: Anything):
+    shape, chunks = x.shape, x.chunks
+    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    kept = tuple([1 if i in {a % x.ndim for a in axes} else n for i, n in enumerate(shape)])
+
+    def summed_pullback(ȳ):
+        return spread(reshaped(ȳ, kept), shape, chunks), NONE, NONE
+
+    return summed(x, axis, keepdims), summed_pullback
+
+
+def permuted(x: Any, axes: Any) -> Any:
+    """The axes in another order."""
+    return da.transpose(x, axes)
+
+
+@rrule(permuted)
+def _(x: Anything, axes: Anything):
+    back = tuple(np.argsort(axes).tolist())
+
+    def permuted_pullback(ȳ):
+        return permuted(ȳ, back), NONE
+
+    return permuted(x, axes), permuted_pullback
+
+
+def reshaped(x: Any, shape: Any) -> Any:
+    """Another shape."""
+    return da.reshape(x, shape)
+
+
+@rrule(reshaped)
+def _(x: Anything, shape: Anything):
+    old = x.shape
+
+    def reshaped_pullback(ȳ):
+        return reshaped(ȳ, old), NONE
+
+    return reshaped(x, shape), reshaped_pullback
+
+
+def taken(x: Any, key: Any) -> Any:
+    """An entry, or a part that slices give."""
+    return x[key]
+
+
+@rrule(taken)
+def _(x: Anything, key: Anything):
+    where = da.arange(x.size, chunks=-1).reshape(x.shape)[key].ravel()
+    shape, chunks = x.shape, x.chunks
+
+    def taken_pullback(ȳ):
+        return put(ȳ, where, shape, chunks), NONE
+
+    return taken(x, key), taken_pullback
+
+
+def put(ȳ: Any, where: Any, shape: Any, chunks: Any) -> Any:
+    """Zeros but for the entries at these places of the flat array."""
+    flat = reshaped(ȳ, (int(np.prod(ȳ.shape)),)).rechunk(-1)
+    size = int(np.prod(shape))
+    whole = da.map_blocks(
+        scattered, flat, where.rechunk(-1), size, dtype=ȳ.dtype, chunks=((size,),)
+    )
+    return whole.reshape(shape).rechunk(chunks)
+
+
+def scattered(values: Any, where: Any, size: int) -> Any:
+    """The same for one block."""
+    found = np.zeros(size, values.dtype)
+    np.add.at(found, where, values)
+    return found
+
+
+@rrule(put)
+def _(ȳ: Anything, where: Anything, shape: Anything, chunks: Anything):
+    of, old = ȳ.shape, where
+
+    def put_pullback(x̄):
+        return reshaped(reshaped(x̄, (int(np.prod(shape)),))[old], of), NONE, NONE, NONE
+
+    return put(ȳ, where, shape, chunks), put_pullback
+
+
+def contracted(a: Any, b: Any) -> Any:
+    """The product of matrices, or of a matrix and a vector."""
+    return da.matmul(a, b)
+
+
+@rrule(contracted)
+def _(a: Anything, b: Anything):
+    def contracted_pullback(ȳ):
+        rows = a if a.ndim == 2 else reshaped(a, (1, a.shape[0]))
+        columns = b if b.ndim == 2 else reshaped(b, (b.shape[0], 1))
+        c = reshaped(ȳ, (rows.shape[0], columns.shape[1]))
+        ā = contracted(c, permuted(conjugate(columns), (1, 0)))
+        b̄ = contracted(permuted(conjugate(rows), (1, 0)), c)
+        return reshaped(ā, a.shape), reshaped(b̄, b.shape)
+
+    return contracted(a, b), contracted_pullback
+
+
+def conjugate(x: Any) -> Any:
+    """The conjugate, where numbers are complex."""
+    return elementwise(np.conjugate, x) if x.dtype.kind == "c" else x
+
+
+def host(x: Any) -> Any:
+    """The computed array."""
+    return np.asarray(x.compute())[()]
+
+
+def chunked(x: Any, chunks: Any) -> Any:
+    """An array of NumPy's, in chunks."""
+    return da.from_array(np.asarray(x), chunks=chunks)
+
+
+@rrule(host)
+def _(x: Anything):
+    chunks = x.chunks
+
+    def host_pullback(ȳ):
+        return (chunked(ȳ, chunks),)
+
+    return host(x), host_pullback
+
+
+@rrule(chunked)
+def _(x: Anything, chunks: Anything):
+    def chunked_pullback(ȳ):
+        return Thunk(partial(host, ȳ)), NONE
+
+    return chunked(x, chunks), chunked_pullback
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """Another dtype."""
+    return x.astype(dtype)
+
+
+@rrule(cast)
+def _(x: Anything, dtype: Anything):
+    def cast_pullback(ȳ):
+        return ȳ, NONE  # the projection to the space of x casts it back
+
+    return cast(x, dtype), cast_pullback
+
+
+# -- what the core is told -------------------------------------------------------------------------
+
+
+def is_inexact(x: Any) -> bool:
+    """Has an array a tangent space?"""
+    return x.dtype.kind in "fc"
+
+
+@projector.register(Array)
+def _(x: Any) -> Any:
+    if not is_inexact(x):
+        return lambda x̄: NONE
+
+    def project_dask(x̄: Any) -> Any:
+        if not isinstance(x̄, Array):
+            x̄ = chunked(np.broadcast_to(x̄, x.shape), x.chunks)
+        if x.dtype.kind == "f" and x̄.dtype.kind == "c":
+            x̄ = elementwise(np.real, x̄)
+        return x̄ if x̄.dtype == x.dtype else cast(x̄, x.dtype)
+
+    return project_dask
+
+
+@unit.register(Array)
+def _(y: Any) -> Any:
+    return da.ones_like(y) if y.size == 1 and y.dtype.kind == "f" else None
+
+
+@materialise.register(Array)
+def _(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    x̄ = unthunk(x̄)
+    if not is_inexact(x):
+        return None
+    return da.zeros_like(x) if isinstance(x̄, AbstractZero) else da.rechunk(x̄, x.chunks)
+
+
+@space_problem.register(Array)
+def _(x: Any, x̄: Any) -> tuple[str, str] | None:
+    if np.shape(x̄) != x.shape:
+        return f"an array of shape {x.shape}", f"of shape {np.shape(x̄)}"
+    return None
+
+
+adjoint_object.register(Array, lambda x: None)
+collector.register(Array, lambda y: None)
+memory_of.register(Array, lambda x: None)
+detail_of.register(Array, lambda x: None)
+on_entry.register(Array, lambda x, known: x)
+remembered.register(Array, lambda x, known: [])
+
+
+# -- meanings --------------------------------------------------------------------------------------
+
+
+def by_elements(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """An operator, or a universal function."""
+    fn = UFUNCS.get(id(fn), fn)
+    shape, chunks = common(args)
+    return elementwise(fn, *operands(args, shape, chunks))
+
+
+def common(xs: Any) -> tuple[Any, Any]:
+    """The shape and chunks to which operands are broadcast."""
+    whole = da.broadcast_arrays(*[da.asarray(x) for x in xs])[0]
+    return whole.shape, whole.chunks
+
+
+def total(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A sum."""
+    return total_of(*args, **kwargs)
+
+
+def total_of(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """The same, with the options that count."""
+    return summed(x, axis, bool(keepdims))
+
+
+def mean(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A mean."""
+    y = total_of(*args, **kwargs)
+    return times(y, y.size / args[0].size)
+
+
+def times(y: Any, factor: float) -> Any:
+    """A multiple."""
+    return elementwise(np.multiply, y, full_of(factor, y))
+
+
+def full_of(factor: float, y: Any) -> Any:
+    """An array like another of one number."""
+    return da.full(y.shape, factor, y.dtype, chunks=y.chunks)
+
+
+def variance(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A variance."""
+    return variance_of(*args, **kwargs)
+
+
+def variance_of(x: Any, axis: Any = None, *, keepdims: Any = False, ddof: int = 0) -> Any:
+    """The same, with the options that count."""
+    centre = summed(x, axis, True)
+    n = x.size / centre.size
+    away = elementwise(np.subtract, x, spread(times(centre, 1 / n), x.shape, x.chunks))
+    y = summed(elementwise(np.square, away), axis, bool(keepdims))
+    return times(y, 1 / (n - ddof))
+
+
+def deviation(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A standard deviation."""
+    return elementwise(np.sqrt, variance_of(*args, **kwargs))
+
+
+def as_dask(x: Any) -> Any:
+    """An array of Dask's."""
+    return x if isinstance(x, Array) else chunked(x, "auto")
+
+
+def product_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A product of matrices."""
+    return contracted(as_dask(args[0]), as_dask(args[1]))
+
+
+def turned(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A transpose."""
+    x, *axes = args
+    if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
+        axes = list(axes[0])
+    axes = list(kwargs.get("axes") or axes) or list(range(x.ndim))[::-1]
+    return permuted(x, tuple([a % x.ndim for a in axes]))
+
+
+def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`x.T`."""
+    return turned(fn, args[:1], {})
+
+
+def shaped(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Another shape."""
+    x, *shape = args
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = list(shape[0])
+    return reshaped(x, whole_shape(x, shape))
+
+
+def whole_shape(x: Any, shape: Any) -> Any:
+    """A shape with -1 in it, filled in."""
+    return np.empty(x.shape, bool).reshape(shape).shape if -1 in shape else tuple(shape)
+
+
+def flat(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """One axis."""
+    return reshaped(args[0], (args[0].size,))
+
+
+def part(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`x[key]`."""
+    return taken(*args)
+
+
+def computed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`x.compute()`, `np.asarray(x)`."""
+    return host(args[0])
+
+
+def number(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`float(x)`."""
+    return fn(host(args[0]))
+
+
+def in_chunks(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`da.from_array(x)`."""
+    return chunked(args[0], chunks_of(fn, args, kwargs))
+
+
+def chunks_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """In which chunks Dask puts it."""
+    return fn(*args, **kwargs).chunks
+
+
+def the_same(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`x.rechunk(…)`, `x.persist()`: the values stay."""
+    return kept(args[0], after(fn, args, kwargs))
+
+
+def after(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """What it gives."""
+    return fn(*args, **kwargs)
+
+
+def kept(x: Any, y: Any) -> Any:
+    """y, which has the values of x."""
+    return y
+
+
+@rrule(kept)
+def _(x: Anything, y: Anything):
+    def kept_pullback(ȳ):
+        return ȳ, NONE
+
+    return kept(x, y), kept_pullback
+
+
+def typed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`x.astype(dtype)`."""
+    return cast(*args[:2])
+
+
+def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """What has no rule: a call as it is."""
+    return opaque(fn, args, kwargs, "Morula has no rule for it on Dask's arrays")  # type: ignore[call-arg]
+
+
+def unknown_forward(run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any) -> Any:
+    """The same in forward mode."""
+    if not all(map(is_zero, tangents)):
+        raise no_rule(fn, args)
+    n = len(args) - len(keywords)
+    return fn(*args[:n], **dict(zip(keywords, args[n:], strict=True))), NONE
+
+
+ELEMENTS, TOTAL, MEAN, VARIANCE = claim(by_elements), claim(total), claim(mean), claim(variance)
+DEVIATION, PRODUCT, TURNED, ATTRIBUTE = (
+    claim(deviation), claim(product_of), claim(turned), claim(attribute),
+)  # fmt: skip
+SHAPED, FLAT, PART, COMPUTED, NUMBER = (
+    claim(shaped), claim(flat), claim(part), claim(computed), claim(number),
+)  # fmt: skip
+IN_CHUNKS, THE_SAME, TYPED = claim(in_chunks), claim(the_same), claim(typed)
+HANDED_ON, PLAINLY = claim(handed_on), claim(plainly)
+UNKNOWN = Claim(unknown, unknown_forward)
+
+_NAMES = {
+    "neg": "negative", "pos": "positive", "abs": "absolute", "add": "add", "sub": "subtract",
+    "mul": "multiply", "truediv": "divide", "pow": "power", "mod": "remainder",
+}  # fmt: skip
+UFUNCS = {id(getattr(operator, k)): getattr(np, v) for k, v in _NAMES.items()} | {
+    id(abs): np.absolute
+}
+COMPARISONS = {id(getattr(operator, k)) for k in ("lt", "le", "eq", "ne", "gt", "ge")}
+BY_NAME = {
+    "sum": TOTAL, "mean": MEAN, "var": VARIANCE, "std": DEVIATION, "dot": PRODUCT, "matmul": PRODUCT,
+    "transpose": TURNED, "reshape": SHAPED, "ravel": FLAT, "flatten": FLAT, "compute": COMPUTED,
+    "astype": TYPED, "rechunk": THE_SAME, "persist": THE_SAME, "__array__": COMPUTED,
+}  # fmt: skip
+
+
+def claims(fn: Any, values: Args) -> Claim | None:
+    """What a call means that has to do with Dask's arrays."""
+    if type(fn) in (MethodType, MethodDescriptorType):
+        return None
+    if fn is da.from_array:
+        return IN_CHUNKS
+    if not values or not any(isinstance(x, Array) for x in values[:3]):
+        return None
+    if fn is getattr:
+        if values[1] == "T":
+            return ATTRIBUTE
+        return HANDED_ON if callable(getattr(Array, values[1], None)) else PLAINLY
+    if id(fn) in UFUNCS or (isinstance(fn, np.ufunc) and fn.signature is None):
+        return ELEMENTS if all(map(is_operand, values)) else UNKNOWN
+    if id(fn) in COMPARISONS:
+        return PLAINLY
+    if fn is operator.matmul or fn is np.matmul:
+        return PRODUCT if all(np.ndim(x) in (1, 2) for x in values) else UNKNOWN
+    if fn is operator.getitem:
+        return PART
+    if fn in (float, complex):
+        return NUMBER
+    if fn in (np.asarray, np.array):
+        return COMPUTED
+    module = str(getattr(fn, "__module__", "")).split(".")[0]
+    if type(fn) is FunctionType and module == "morula":
+        return None
+    if module in ("dask", "numpy") and hasattr(fn, "__name__"):
+        return by_name(fn, values)
+    return UNKNOWN if module in ("dask", "distributed") else None
+
+
+def by_name(fn: Any, values: Args) -> Claim:
+    """A function or a method, of Dask's or of NumPy's."""
+    ufunc = getattr(np, fn.__name__, None)
+    if isinstance(ufunc, np.ufunc) and ufunc.signature is None and all(map(is_operand, values)):
+        return NAMED
+    found = BY_NAME.get(fn.__name__)
+    if found is PRODUCT and not all(np.ndim(x) in (1, 2) for x in values):
+        return UNKNOWN
+    return found or UNKNOWN
+
+
+def named(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`da.sin(x)`: as NumPy's."""
+    return by_elements(getattr(np, fn.__name__), args, kwargs)
+
+
+NAMED = claim(named)
+
+
+def is_operand(x: Any) -> bool:
+    """Is it what arrays are computed with?"""
+    return isinstance(x, (Array, int, float, complex, np.ndarray, np.generic))
+
+
+def belongs(x: Any) -> bool:
+    """Is a callable or a type Dask's, so that a program with it is not specialised?"""
+    return str(getattr(x, "__module__", "")).split(".")[0] == "dask"
+
+
+non_differentiable(full_of, common, pairs, chunks_of, after, whole_shape, is_operand)
+general.CLAIMS.append(claims)
+stays_general.append(belongs)
+registry.registry.entry(claims).changed()

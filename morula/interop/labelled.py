@@ -1,0 +1,318 @@
+"""Arrays with labels, of pandas and xarray: what is done with them is done with the arrays inside.
+
+A meaning does the call as it is, and the same with the arrays; where both give the same numbers,
+the value is that of the call and its derivative that of the arrays, with the labels put back. What
+picks entries is found by doing it with their numbers. All else is an error if a cotangent reaches
+its result.
+Tests: tests/interop/test_labelled.py
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from types import MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from morula.core.extend import (
+    NONE,
+    AbstractZero,
+    adjoint_object,
+    collector,
+    detail_of,
+    general,
+    is_zero,
+    materialise,
+    memory_of,
+    no_rule,
+    non_differentiable,
+    on_entry,
+    opaque,
+    project_to,
+    projector,
+    registry,
+    remembered,
+    rrule,
+    space_problem,
+    stays_general,
+    unit,
+    unthunk,
+)
+from morula.core.general import Claim
+from morula.interop.meanings import Args, claim, handed_on, plainly
+from morula.rules.numbers import Anything
+
+
+class Library(NamedTuple):
+    """A library of such arrays: its name, their types, and how one is made like another."""
+
+    name: str
+    types: tuple[type, ...]
+    like: Callable[[Any, Any], Any]
+
+
+libraries: list[Library] = []
+
+
+def library_of(x: Any) -> Library | None:
+    """The library that an array with labels is of."""
+    return next((library for library in libraries if isinstance(x, library.types)), None)
+
+
+def is_labelled(x: Any) -> bool:
+    """Is it an array with labels?"""
+    return library_of(x) is not None
+
+
+# -- to arrays and back ----------------------------------------------------------------------------
+
+
+def values_of(x: Any) -> Any:
+    """The array inside."""
+    return np.asarray(x)
+
+
+def labelled(values: Any, like: Any) -> Any:
+    """An array with the labels of another."""
+    library = library_of(like)
+    assert library is not None
+    return library.like(np.asarray(values), like)
+
+
+def valued(values: Any, y: Any) -> Any:
+    """y, which has these values."""
+    return y
+
+
+@rrule(values_of)
+def _(x: Anything):
+    def values_pullback(ȳ):
+        return (labelled(ȳ, x),)
+
+    return values_of(x), values_pullback
+
+
+@rrule(labelled)
+def _(values: Anything, like: Anything):
+    def labelled_pullback(ȳ):
+        return values_of(ȳ), NONE
+
+    return labelled(values, like), labelled_pullback
+
+
+@rrule(valued)
+def _(values: Anything, y: Anything):
+    def valued_pullback(ȳ):
+        return values_of(ȳ) if is_labelled(ȳ) else ȳ, NONE
+
+    return valued(values, y), valued_pullback
+
+
+# -- meanings --------------------------------------------------------------------------------------
+
+
+def by_elements(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """An operator, or a universal function, of arrays with the same labels."""
+    y = as_it_is(fn, args, kwargs)
+    found = fn(*[values_of(x) if is_labelled(x) else x for x in args])
+    check(fn, args, y, found)
+    return valued(found, y)
+
+
+def reduced(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`x.sum()` and the like."""
+    y = as_it_is(fn, args, kwargs)
+    found = getattr(np, fn.__name__)(values_of(args[0]), **options(fn, args, y))
+    check(fn, args, y, found)
+    return valued(found, y)
+
+
+def options(fn: Any, args: Args, y: Any) -> dict[str, Any]:
+    """The options of NumPy's function that give the same numbers."""
+    x = values_of(args[0])
+    spread = [{"ddof": 1}, {"ddof": 0}] if fn.__name__ in ("var", "std") else [{}]
+    for axis in [None, *range(x.ndim)]:
+        for more in spread:
+            found = getattr(np, fn.__name__)(x, axis=axis, **more)
+            if agree(y, found):
+                return {"axis": axis, **more}
+    raise no_rule(fn, args, reason="it gives other numbers than NumPy's function of this name")
+
+
+def picked(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """What picks entries of the first argument, or puts them in another order."""
+    y = as_it_is(fn, args, kwargs)
+    places = places_of(fn, args, kwargs)
+    found = np.ravel(values_of(args[0]))[places]
+    check(fn, args, y, found)
+    return valued(found, y)
+
+
+def places_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Where in the array the entries stand."""
+    x, *more = args
+    numbers = labelled(np.arange(values_of(x).size).reshape(values_of(x).shape), x)
+    return np.asarray(fn(numbers, *more, **kwargs)).astype(int)
+
+
+def check(fn: Any, args: Args, y: Any, found: Any) -> None:
+    """Are these the numbers of a result?"""
+    if not agree(y, found):
+        raise no_rule(
+            fn, args, reason="its result is not that of the arrays inside, in their order"
+        )
+
+
+def agree(y: Any, found: Any) -> bool:
+    """Have both the same numbers?"""
+    y, found = np.asarray(y), np.asarray(found)
+    return y.shape == found.shape and bool(np.allclose(y, found, 1e-12, 0, equal_nan=True))
+
+
+def as_it_is(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The call itself."""
+    return fn(*args, **kwargs)
+
+
+def values(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`x.values`, `x.to_numpy()`, `np.asarray(x)`."""
+    return values_of(args[0])
+
+
+def number(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`float(x)`, `x.item()`."""
+    return values_of(args[0]).item()
+
+
+def made(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`Series(values, index)`."""
+    y = as_it_is(fn, args, kwargs)
+    check(fn, args, y, args[0])
+    return valued(args[0], y)
+
+
+def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """What has no meaning here: a call as it is."""
+    reason = "Morula has no rule for it on arrays with labels"
+    return opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
+
+
+def unknown_forward(run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any) -> Any:
+    """The same in forward mode."""
+    if not all(map(is_zero, tangents)):
+        raise no_rule(fn, args)
+    n = len(args) - len(keywords)
+    return fn(*args[:n], **dict(zip(keywords, args[n:], strict=True))), NONE
+
+
+ELEMENTS, REDUCED, PICKED = claim(by_elements), claim(reduced), claim(picked)
+VALUES, NUMBER, MADE = claim(values), claim(number), claim(made)
+HANDED_ON, PLAINLY, UNKNOWN = claim(handed_on), claim(plainly), Claim(unknown, unknown_forward)
+
+OPERATORS = {
+    id(fn)
+    for fn in (
+        operator.neg, operator.pos, operator.abs, operator.add, operator.sub, operator.mul,
+        operator.truediv, operator.pow, operator.mod, abs,
+    )
+}  # fmt: skip
+COMPARISONS = {id(getattr(operator, name)) for name in ["lt", "le", "eq", "ne", "gt", "ge"]}
+REDUCTIONS = {"sum", "mean", "prod", "var", "std", "max", "min", "median"}
+PICKING = {"isel", "sel", "head", "tail", "transpose", "squeeze"}
+BY_NAME = {
+    **dict.fromkeys(REDUCTIONS, REDUCED),
+    **dict.fromkeys(PICKING, PICKED),
+    **dict.fromkeys(("to_numpy", "__array__"), VALUES),
+    **dict.fromkeys(("item", "__float__"), NUMBER),
+}
+
+
+def claims(fn: Any, given: Args) -> Claim | None:
+    """What a call means that has to do with arrays with labels."""
+    if isinstance(fn, type) and any(fn in library.types for library in libraries):
+        plain = given and isinstance(given[0], np.ndarray) and not any(map(is_labelled, given[1:]))
+        return MADE if plain else UNKNOWN
+    if not given or isinstance(fn, (MethodType, partial)):
+        return None
+    if not any(map(is_labelled, given[:2])):  # groups and indexers of the library's
+        return UNKNOWN if belongs(fn) and belongs(type(given[0])) else None
+    if fn is getattr:
+        return of_attribute(*given[:2])
+    if id(fn) in OPERATORS or isinstance(fn, np.ufunc):
+        return ELEMENTS
+    if id(fn) in COMPARISONS:
+        return PLAINLY
+    if fn is operator.getitem:
+        return PICKED
+    if fn in (float, np.asarray, np.array):
+        return NUMBER if fn is float else VALUES
+    if fn in (len, type, isinstance, hasattr):
+        return PLAINLY
+    if belongs(fn) or str(getattr(fn, "__module__", "")).split(".")[0] == "numpy":
+        return BY_NAME.get(getattr(fn, "__name__", ""), UNKNOWN)
+    return None
+
+
+def of_attribute(x: Any, name: str) -> Claim:
+    """`x.name`."""
+    if name in ("values", "data"):
+        return VALUES
+    if name == "T" or is_labelled(getattr(x, name, None)):
+        return PICKED
+    return HANDED_ON if callable(getattr(x, name, None)) else PLAINLY
+
+
+def belongs(x: Any) -> bool:
+    """Is a type or a callable of such a library, so that a program with it is not specialised?"""
+    package = str(getattr(x, "__module__", "")).split(".")[0]
+    return any(package == library.name for library in libraries)
+
+
+# -- what the core is told -------------------------------------------------------------------------
+
+
+def follow(name: str, types: tuple[type, ...], like: Callable[[Any, Any], Any]) -> None:
+    """Differentiate programs with the arrays of a library; `like(values, x)` puts labels on."""
+    if not libraries:
+        general.CLAIMS.append(claims)
+        stays_general.append(belongs)
+    libraries.append(Library(name, types, like))
+    for t in types:
+        projector.register(t, project)
+        unit.register(t, lambda y: None)
+        materialise.register(t, gradient_of)
+        space_problem.register(t, lambda x, x̄: None)
+        adjoint_object.register(t, lambda x: None)
+        collector.register(t, lambda y: None)
+        memory_of.register(t, lambda x: None)
+        detail_of.register(t, lambda x: None)
+        on_entry.register(t, lambda x, known: x)
+        remembered.register(t, lambda x, known: [])
+    registry.registry.entry(claims).changed()
+
+
+def project(x: Any) -> Any:
+    """What brings a cotangent to the labels and numbers of an array."""
+    inside = project_to(values_of(x))
+
+    def project_labelled(x̄: Any) -> Any:
+        found = inside(values_of(x̄) if is_labelled(x̄) else x̄)
+        return NONE if found is NONE else labelled(found, x)
+
+    return project_labelled
+
+
+def gradient_of(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
+    """What the user gets."""
+    x̄ = unthunk(x̄)
+    inside = values_of(x)
+    if inside.dtype.kind not in "fciu":
+        return None
+    c = np.zeros(inside.shape, float) if isinstance(x̄, AbstractZero) else np.asarray(x̄)
+    return labelled(c.astype(inside.dtype if inside.dtype.kind in "fc" else float), x)
+
+
+non_differentiable(is_labelled, options, places_of, check, as_it_is)

@@ -1,0 +1,116 @@
+"""Dask's arrays: gradients are lazy, and those of NumPy; on a cluster of two workers too."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask", reason="the extra dask is not installed")
+import dask
+import dask.array as da
+
+from morula import gradient, jvp, pullback
+
+X = np.arange(12.0).reshape(3, 4) / 5 + 0.1
+W = np.arange(4.0) + 1
+
+
+def nobody_computes(*args, **kwargs):
+    raise AssertionError("computed before anybody asked")
+
+
+PROGRAMS = [
+    lambda x, w, m: (x * x + 2 * x).sum(),
+    lambda x, w, m: (m.sin(x) ** 2 / (1 + x)).mean(),
+    lambda x, w, m: ((x @ w) ** 2).sum(),
+    lambda x, w, m: (m.exp(x).mean(axis=1, keepdims=True) * x).sum(),
+    lambda x, w, m: x.var() + x.std(axis=0).sum() + m.var(x, axis=1, ddof=1)[0],
+    lambda x, w, m: (x.T.reshape(-1) * m.exp(-x).ravel()).sum(),
+    lambda x, w, m: (x[1:, ::2] * 3).sum() + x[0, 1] ** 2 + x[:, -1].sum(),
+    lambda x, w, m: (x * w + x.sum(axis=0)).sum(axis=1)[0],
+    lambda x, w, m: (m.maximum(x, 1.0) - abs(x - 1)).sum() + (x.T @ x).sum() + x.astype("f4").sum(),
+    lambda x, w, m: m.sum(m.sqrt(x), axis=(0, 1)) + m.matmul(w, m.transpose(x)).sum(),
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients_are_lazy_and_those_of_numpy(f):
+    x = da.from_array(X, chunks=(2, 2))
+    w = da.from_array(W, chunks=3)
+    with dask.config.set(scheduler=nobody_computes):
+        y, _ = pullback(lambda x, w: f(x, w, da), x, w)
+        found = gradient(lambda x, w: f(x, w, da), x, w)
+    assert all(isinstance(g, da.Array) for g in found)
+    np.testing.assert_allclose(y.compute(), f(X, W, np), rtol=1e-6)
+    want = gradient(lambda x, w: f(x, w, np), X, W)
+    for g, g_want, of in zip(found, want, (x, w), strict=True):
+        assert g.chunks == of.chunks
+        assert g.dtype == of.dtype
+        np.testing.assert_allclose(g.compute(), g_want, rtol=1e-6, atol=1e-12)
+
+
+def test_arrays_of_numpy_and_numbers_keep_their_kind():
+    x = da.from_array(X, chunks=(2, 2))
+    g_w, g_a = gradient(lambda w, a: (x * w * a).sum(), W, 2.0)
+    np.testing.assert_allclose(g_w, 2 * X.sum(0))
+    assert type(g_w) is np.ndarray
+    assert g_a == pytest.approx((X * W).sum())
+    (g,) = gradient(lambda x: (da.from_array(x, chunks=2) ** 2).sum().compute(), X)
+    np.testing.assert_allclose(g, 2 * X)
+    (g,) = gradient(lambda x: float(x.sum()) ** 2 + np.asarray(x)[0, 0], x)
+    np.testing.assert_allclose(g.compute()[1], 2 * X.sum())
+    (g,) = gradient(lambda x: (x.rechunk(3).persist() * x).sum(), x.astype("f4"))
+    assert g.dtype == np.float32
+    np.testing.assert_allclose(g.compute(), 2 * X, rtol=1e-6)
+
+
+def test_second_order_and_forward_mode():
+    x = da.from_array(X, chunks=(2, 2))
+
+    def f(x):
+        return (x * x).sum()
+
+    (h,) = gradient(lambda x: gradient(f, x)[0].sum(), x)
+    np.testing.assert_allclose(h.compute(), 2 * np.ones((3, 4)), rtol=1e-12)
+    _, ẏ = jvp(f, (x,), (da.ones_like(x),))
+    np.testing.assert_allclose(float(ẏ), 2 * X.sum())
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: da.linalg.norm(x),
+        lambda x: x.cumsum(axis=0).sum(),
+        lambda x: da.median(x, axis=0).sum(),
+        lambda x: x.map_blocks(np.sin).sum(),
+    ],
+)
+def test_what_has_no_rule_is_an_error(f):
+    x = da.from_array(X, chunks=(2, 2))
+    with pytest.raises((NotImplementedError, TypeError)):
+        gradient(f, x)
+    assert gradient(lambda x: x.sum() * int(x.cumsum(axis=0).size), x)[0].compute()[0, 0] == 12
+
+
+def test_on_a_cluster():
+    distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            host="127.0.0.1",
+            dashboard_address=None,
+            protocol="tcp",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        x = da.from_array(np.arange(4000.0).reshape(40, 100) / 4000, chunks=(10, 50))
+
+        def loss(x):
+            return (np.tanh(x) ** 2).mean() + x.std()
+
+        (g,) = gradient(loss, x)
+        assert isinstance(g, da.Array)
+        future = client.compute(g)
+        np.testing.assert_allclose(future.result(), gradient(loss, x.compute())[0], rtol=1e-10)
+        done = client.run(lambda dask_worker: len(dask_worker.state.log) > 0)
+        assert list(done.values()) == [True, True]  # both have worked

@@ -1,0 +1,100 @@
+"""Arrays of pandas and xarray: their gradients have their labels."""
+
+import numpy as np
+import pytest
+
+from morula import gradient, jvp
+
+pd = pytest.importorskip("pandas", reason="the extra labelled is not installed")
+xr = pytest.importorskip("xarray", reason="the extra labelled is not installed")
+
+V = np.array([1.0, 2.0, 3.5])
+M = np.arange(6.0).reshape(3, 2) + 1
+
+
+def series():
+    return pd.Series(V, index=list("abc"), name="v")
+
+
+def frame():
+    return pd.DataFrame(M, index=list("abc"), columns=["k", "l"])
+
+
+def array():
+    return xr.DataArray(M, dims=("t", "x"), coords={"t": [10, 20, 30]})
+
+
+def close(got, want, like):
+    assert type(got) is type(like)
+    np.testing.assert_allclose(np.asarray(got), want)
+    if isinstance(like, xr.DataArray):
+        assert got.dims == like.dims
+        assert got.coords.equals(like.coords)
+    else:
+        assert got.index.equals(like.index)
+
+
+@pytest.mark.parametrize(
+    ("f", "want"),
+    [
+        (lambda s: (s * s).sum(), 2 * V),
+        (lambda s: (np.sin(s) / 2 - 1).mean(), np.cos(V) / 6),
+        (lambda s: (s.to_numpy() ** 2).sum() + s.values[0], 2 * V + [1, 0, 0]),
+        (lambda s: s["b"] ** 2 + s[s > 3].sum(), [0, 4, 1]),
+        (lambda s: s.var(), (V - V.mean()) * 2 / 2),
+        (lambda s: s["b"] ** 2 + s[["a", "c"]].sum(), [1, 4, 1]),
+        (lambda s: float(np.asarray(s)[2]) * 3, [0, 0, 3]),
+    ],
+)
+def test_series(f, want):
+    close(gradient(f, series())[0], want, series())
+
+
+def test_frames():
+    close(gradient(lambda d: (d["k"] * d["l"]).sum(), frame())[0], M[:, ::-1], frame())
+    close(gradient(lambda d: (d * d).sum().sum(), frame())[0], 2 * M, frame())
+    close(gradient(lambda d: (d.k.values**2).sum(), frame())[0], M * [2, 0], frame())
+    close(
+        gradient(lambda d: d.mean(axis=1).max(), frame())[0], [[0, 0], [0, 0], [0.5, 0.5]], frame()
+    )
+
+
+def test_arrays_of_xarray():
+    x = array()
+    close(gradient(lambda x: (x**2).sum().item(), x)[0], 2 * M, x)
+    close(gradient(lambda x: float(x.mean("t")[1] * 3), x)[0], [[0, 1]] * 3, x)
+    close(
+        gradient(lambda x: float(x.sel(t=20).sum() + x.isel(x=0)[0] ** 2), x)[0],
+        [[2, 0], [1, 1], [0, 0]],
+        x,
+    )
+    close(gradient(lambda x: (x.values * np.exp(x.data)).sum(), x)[0], (1 + M) * np.exp(M), x)
+
+
+def test_made_of_arrays_of_numpy():
+    (g,) = gradient(lambda v: (pd.Series(v, index=list("abc")) ** 2).sum(), V)
+    np.testing.assert_allclose(g, 2 * V)
+    (g,) = gradient(lambda v: float((xr.DataArray(v, dims="t") ** 2).sum()), V)
+    np.testing.assert_allclose(g, 2 * V)
+
+
+def test_forward_and_second_order():
+    s = series()
+    assert jvp(lambda s: (s * s).sum(), (s,), (s * 0 + 1,))[1] == pytest.approx(2 * V.sum())
+    (h,) = gradient(lambda s: gradient(lambda s: (s * s).sum(), s)[0].sum(), s)
+    close(h, [2, 2, 2], s)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda s: s.cumsum().sum(),
+        lambda s: (s + pd.Series([1.0, 2.0, 3.0], index=list("cba"))).sum(),
+        lambda s: s.groupby([0, 0, 1]).sum().max(),
+        lambda s: s.rolling(2).mean().sum(),
+        lambda s: s.loc["a"] * 2,
+    ],
+)
+def test_what_is_not_followed_is_an_error(f):
+    with pytest.raises(NotImplementedError):
+        gradient(f, series())
