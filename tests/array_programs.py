@@ -596,6 +596,38 @@ def check_differences(program: ArrayProgram, gradients: Any) -> bool:
     return True
 
 
+def check_forward(program: ArrayProgram) -> None:
+    """Forward mode along a random direction, against the gradients; what it leaves in arguments."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = program.arguments()
+        expected_value = program.load()(*plain)
+        with on_path("general"):
+            gradients = morula.gradient(program.load(), *program.arguments())
+        rng = np.random.default_rng(program.seed + 2)
+        args = program.arguments()
+        directions = [rng.standard_normal(np.shape(x)) for x in args]
+        directions = [
+            v + 1j * rng.standard_normal(v.shape) if np.iscomplexobj(x) else v
+            for x, v in zip(args, directions, strict=True)
+        ]
+        value, found = morula.jvp(program.load(), args, directions)
+    expected = sum(
+        float(np.sum(np.conj(x̄) * v).real) for x̄, v in zip(gradients, directions, strict=True)
+    )
+    terms = sum(float(np.sum(np.abs(x̄ * v))) for x̄, v in zip(gradients, directions, strict=True))
+    if not (np.array_equal(value, expected_value, equal_nan=True)):
+        fail(program, f"forward mode gives the value {value}, the plain call {expected_value}")
+    for x, y in zip(args, plain, strict=True):
+        if not np.array_equal(x, y, equal_nan=True):
+            fail(program, f"forward mode leaves {x}, the plain call {y}")
+    if not (np.isfinite(value) and math.isfinite(expected) and math.isfinite(terms)):
+        return
+    single = set(program.dtypes) & set("fF")
+    if not abs(found - expected) <= (1e-3 if single else 1e-8) * (1 + terms):
+        fail(program, f"forward mode gives {found}, the gradients {expected}")
+
+
 def raises(program: ArrayProgram) -> bool:
     """Does the plain call raise?"""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -613,6 +645,7 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--in-place", action="store_true", help="programs that write to arrays")
+    parser.add_argument("--forward", action="store_true", help="forward mode against the gradients")
     options = parser.parse_args()
     failures = 0
     for i in range(options.examples):
@@ -621,7 +654,7 @@ def main() -> int:
         if raises(program):
             continue
         try:
-            check(program)
+            (check_forward if options.forward else check)(program)
         except Exception as error:
             failures += 1
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)

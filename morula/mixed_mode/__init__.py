@@ -8,6 +8,7 @@ from morula.mixed_mode import (
     meta,
     steering,
     structures,
+    writing,
 )
 from morula.mixed_mode.jacobians import diaghessian, forwarddiff, hessian, hvp, jacobian
 from morula.mixed_mode.pushforward import jvp, pushforward
@@ -29,4 +30,5 @@ __all__ = [
     "steering",
     "structures",
     "taylor",
+    "writing",
 ]

@@ -81,6 +81,8 @@ def attribute_or_none(run: Pass, x: Any, ẋ: Any, name: str) -> Any:
 def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     """`x.name` and its tangent."""
     cls = type(x)
+    if (name == "flat" and isinstance(x, np.ndarray)) or (name == "base" and cls is np.flatiter):
+        return getattr(x, name), ẋ  # the tangent of x.flat is that of x
     rule = objects.attribute_rule(cls, name)
     if rule is not None:
         if run.attribute is not None:
@@ -301,7 +303,9 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
         push(run, method, ZERO, (found, x, value), (ZERO, tangents[0], tangents[2]))
         return None, ZERO
     if isinstance(x, np.ndarray):
-        raise errors.changed_in_place(store, x)
+        if hasattr(np.ndarray, name) or not is_zero(tangents[2]):
+            raise errors.changed_in_place(store, x)
+        return store(x, name, value), ZERO
     if isinstance(x, FunctionType) and name in objects.DEFAULTS:
         set_defaults(run, x, name, value, tangents[2])
         return None, ZERO

@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 
 from morula.core import errors, primitives
-from morula.core.cotangents import ZERO
+from morula.core.cotangents import ZERO, is_zero
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.generators import stepped, stepper_of
+from morula.mixed_mode.memory import is_followed
+from morula.mixed_mode.memory import item_of as item_at
 from morula.mixed_mode.push import Unknown, carries, push, pushes, python_function, split_call
 from morula.mixed_mode.structures import drain, order_of
 from morula.mixed_mode.tangents import (
     Pass,
     item_of,
     set_all,
-    set_value,
     tangents_if_any,
+    tangents_of,
     together,
     value_of,
 )
@@ -63,6 +65,9 @@ def tangent_at(run: Pass, origin: Any) -> Any:
         if tangents is None:
             return ZERO
         if SOURCE in tangents:
+            xs = tangents.get(SEQUENCE)
+            if run.written and is_followed(run, xs):
+                return item_at(run, xs, tangents[SOURCE], origin.key)
             return entry(tangents[SOURCE], origin.key)
         return tangents.get(origin.key, ZERO)
     if kind is reverse.Pieces:
@@ -73,6 +78,7 @@ def tangent_at(run: Pass, origin: Any) -> Any:
 
 
 SOURCE = "source"  # in the tangents of an iterator: the tangent of what it runs over
+SEQUENCE = "sequence"  # and that itself
 
 
 class Pushing(reverse.Recorder):
@@ -137,7 +143,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if cls in reverse.ORIGINS or stepper_of(run, xs) is not None:
         return xs, ẋs
     if isinstance(xs, (tuple, np.ndarray)):
-        return over(run, iter(xs), ẋs), ZERO
+        return over(run, iter(xs), xs, ẋs), ZERO
     if cls in reverse.NOTED:
         return reverse.noted(xs, iter), ZERO
     if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
@@ -145,9 +151,11 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return iter(xs), ZERO
 
 
-def over(run: Pass, iterator: Any, ẋs: Any) -> Any:
-    """An iterator over an immutable sequence, with the tangent of the sequence."""
-    set_value(run, iterator, SOURCE, ẋs)
+def over(run: Pass, iterator: Any, xs: Any, ẋs: Any) -> Any:
+    """An iterator over a sequence whose tangent goes by value, with that tangent."""
+    if isinstance(xs, np.ndarray) or not is_zero(ẋs):
+        tangents = tangents_of(run, iterator)
+        tangents[SOURCE], tangents[SEQUENCE] = ẋs, xs
     return iterator
 
 
@@ -158,7 +166,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if type(method) is FunctionType:
         return push(run, method, ZERO, args, tangents)
     if isinstance(xs, (tuple, np.ndarray)):
-        return over(run, reversed(xs), ẋs), ZERO
+        return over(run, reversed(xs), xs, ẋs), ZERO
     if type(xs) in reverse.NOTED:
         return reverse.noted(xs, reversed), ZERO
     if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:

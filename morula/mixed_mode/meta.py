@@ -98,11 +98,6 @@ def pull_back(pullback: Any, kept: Any, ȳ: Any) -> Any:
         given = traits.at_once(rule.primal, values, ȳ)
         if given is not None:
             return (*first, *given)
-    if memory.in_memory() and not rule.by_identity:
-        ȳ = registry.with_memory(rule, y, values, ȳ)
-        given = traits.at_once(rule.primal, values, ȳ)
-        if given is not None:
-            return (*first, *given)
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
         return (*first, *[ZERO for _ in positions])
     cotangents = pullback(ȳ)

@@ -9,17 +9,21 @@ NoRuleError when it is used, if a tangent went in.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from types import CodeType, FunctionType, GeneratorType
 from typing import Any, TypeVar
 
-from morula.core import errors, general
+import numpy as np
+
+from morula.core import errors, general, memory
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
 from morula.core.ir import count_of_parameters
 from morula.core.protected import caught
 from morula.core.registry import Entry, Rule, is_constant, non_differentiable, registry
-from morula.core.traits import changes_in_place, has_tangent, makes_container
+from morula.core.traits import changes_in_place, deals_in_place, has_tangent, makes_container
 from morula.mixed_mode.forward import binder_of, forward_of
+from morula.mixed_mode.memory import is_followed, item_of
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
@@ -27,6 +31,7 @@ from morula.mixed_mode.tangents import (
     by_value,
     holds_mutable,
     reached,
+    refreshed,
     set_tangents,
     set_value,
     value_of,
@@ -104,7 +109,7 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     return forward, True
 
 
-non_differentiable(meanings_of, meaning_of_type, rules_of)
+non_differentiable(meanings_of, meaning_of_type, rules_of, memory.follow, memory.in_memory)
 
 
 def push(
@@ -123,8 +128,13 @@ def push(
         return claim.forward(run, fn, ḟ, args, tangents, keywords)
     if type(rule) is Entry and (rule.asks is not None or not meanings_of(fn)):
         return split_call(fn, args, keywords), ZERO
+    if run.written:
+        if fn is operator.getitem and is_followed(run, args[0]):
+            return operator.getitem(*args), item_of(run, args[0], tangents[0], args[1])
+        tangents = refreshed(run, args, tangents)
     if writes(fn, args, keywords):
-        return written(fn, args, tangents, keywords)
+        refuse_unknown(tangents)
+        return on_write[0](run, fn, args, tangents, keywords)
     if rule is None or type(rule) is Entry or rule.trusted:
         for meaning in meanings_of(fn):
             found = meaning(run, args, tangents, keywords)
@@ -135,6 +145,25 @@ def push(
     if type(rule) is Entry:
         return split_call(fn, args, keywords), ZERO
     refuse_unknown(tangents)
+    if memory.in_memory():
+        outer = memory.follow(None)  # tangents are no cotangents of the reverse pass that is pushed
+        found = by_rule(run, rule, is_forward, fn, ḟ, args, tangents, keywords)
+        memory.follow(outer)
+        return found
+    return by_rule(run, rule, is_forward, fn, ḟ, args, tangents, keywords)
+
+
+def by_rule(
+    run: Pass,
+    rule: Rule,
+    is_forward: bool,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...],
+) -> Any:
+    """The value of a call and its tangent by the rule that serves it."""
     if run.primitive is not None and not (rule.by_identity and rule.trusted):
         return run.primitive(fn, rule, is_forward, args, tangents, keywords)
     if is_forward:
@@ -165,25 +194,21 @@ def writes(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:
     """Does a call change a value whose tangent goes by value?"""
     if not keywords and (not args or isinstance(args[0], NEVER_WRITTEN)):
         return False
+    of_first = not (keywords or isinstance(fn, np.ufunc) or fn is np.ufunc.at)
+    if of_first and not isinstance(args[0], np.ndarray):
+        return False
+    if "out" in keywords and not any([test(fn) for test in deals_in_place]):
+        return False
     types = [type(x) for x in args]
-    return any([test(fn, types, len(args), keywords) for test in changes_in_place])
+    n = len(args) - len(keywords)
+    return any([test(fn, types, n, keywords) for test in changes_in_place])
 
 
 NEVER_WRITTEN = (int, float, complex, str, tuple, list, dict, type(None))
 non_differentiable(writes)
 
 
-def written(
-    fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: tuple[str, ...]
-) -> Both:
-    """A call that changes an array, which can be followed only if all is constant."""
-    refuse_unknown(tangents)
-    if not all_zero(tangents):
-        raise errors.UnsupportedError(
-            f"{errors.qualified_name(fn)} writes to an array, which forward mode cannot follow yet: "
-            "make a new array, or use reverse mode (gradient, pullback)"
-        )
-    return split_call(fn, args, keywords), ZERO
+on_write: list[Any] = []  # what calls that write to arrays mean
 
 
 def split_call(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:

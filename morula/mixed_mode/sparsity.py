@@ -78,6 +78,18 @@ class Tracing(Pass):
     __slots__ = ()
     refusal = "in the search for a pattern: give jacobian your own"
 
+    def empty_layer(self, shape: Any, dtype: Any) -> Any:
+        """Entries that depend on nothing."""
+        return filled(shape, NOTHING)
+
+    def layers(self, ẋ: Any) -> list[Any]:
+        """The array of sets."""
+        return [ẋ.sets]
+
+    def of_layers(self, layers: list[Any]) -> Any:
+        """What has these sets."""
+        return Dependence(as_array(layers[0]))
+
     def primitive(
         self,
         fn: Any,

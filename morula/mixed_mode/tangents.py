@@ -20,6 +20,7 @@ from morula.core.cotangents import NONE, ZERO, Tangent, is_zero, project_to, unt
 from morula.core.extend import adjoint_object, non_differentiable
 from morula.core.general import held_by
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, space_problem
+from morula.mixed_mode.memory import current, holds_followed, is_followed
 from morula.rules.boxes import captured_by
 from morula.rules.calls import entry
 from morula.rules.containers import lengthen, position
@@ -31,18 +32,35 @@ FEW = 256  # entries of a table that are not worth looking for values that have 
 class Pass:
     """One forward pass: the tangents of mutable values, by identity."""
 
-    __slots__ = ("limit", "table")
+    __slots__ = ("limit", "table", "written")
     primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
     attribute: Any = None  # the same for attributes of numbers and arrays
     refusal = ""  # what such a pass is for, in messages
 
     def __init__(self) -> None:
         self.table: dict[int, tuple[Any, Any]] = {}
+        self.written: dict[int, tuple[Any, Any]] = {}  # memory of arrays, and what lies beside it
         self.limit = FEW
 
     def given(self, ẋ: Any) -> Any:
         """The tangent of a number or an array, from what the user gives as such."""
         return ẋ
+
+    def count_of_layers(self) -> int:
+        """Of how many arrays the tangent of an array consists."""
+        return 1
+
+    def empty_layer(self, shape: Any, dtype: Any) -> Any:
+        """An array of zero tangents."""
+        return np.zeros(shape, dtype)
+
+    def layers(self, ẋ: Any) -> list[Any]:
+        """The arrays of a tangent."""
+        return [ẋ]
+
+    def of_layers(self, layers: list[Any]) -> Any:
+        """The tangent of these arrays."""
+        return layers[0]
 
     def forget_the_dead(self) -> None:
         """Drop the entries of values that nothing else refers to."""
@@ -205,7 +223,7 @@ def by_value(run: Pass, x: Any, ẋ: Any, seen: frozenset[int] = frozenset()) ->
     if isinstance(x, tuple):
         return together([by_value(run, v, entry(ẋ, i), seen) for i, v in enumerate(x)])
     if isinstance(x, BY_VALUE) or not is_by_identity(x):
-        return unthunk(ẋ)
+        return unthunk(current(run, x, ẋ) if run.written else ẋ)
     tangents = tangents_if_any(run, x)
     seen |= {id(x)}
     if isinstance(x, list):
@@ -331,8 +349,34 @@ class Held(Reached):
         return tangents_if_any(self.run, x)
 
 
+def refreshed(run: Pass, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tangents of values, with those that lie beside memory that was written to."""
+    for x in values:
+        if type(x) is list and any([is_followed(run, v) for v in x]):
+            refresh_held(run, (x,))
+    return tuple([current(run, x, ẋ) for x, ẋ in zip(values, tangents, strict=True)])
+
+
+def refresh_held(run: Pass, values: tuple[Any, ...]) -> None:
+    """The same for what mutable values hold."""
+    for x, parts in held_by(values):
+        for key, v in parts.items():
+            if not holds_followed(run, v) or not is_by_identity(x):
+                continue
+            tangents = tangents_of(run, x)
+            if isinstance(tangents, list):
+                set_item(run, x, key, current(run, v, item_of(tangents, key)))
+            elif isinstance(tangents, dict):
+                tangents[key] = current(run, v, tangents.get(key, ZERO))
+            else:
+                tangents.cotangent = current(run, v, tangents.cotangent)
+
+
 def shown_to_user(run: Pass, y: Any, ẏ: Any) -> Any:
     """The tangent of an output as a user gets it: zeros of its own shape where nothing arrived."""
+    if run.written:
+        refresh_held(run, (y,))
+        ẏ = current(run, y, ẏ)
     return gradient_for(on_entry(y, {}), ẏ, Held(run))
 
 

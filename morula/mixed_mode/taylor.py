@@ -183,13 +183,30 @@ class Expanding(Pass):
     def within(self, known: dict[Any, Any]) -> Expanding:
         """The pass as the code of a rule sees it: its series are computed later, term by term."""
         inner = Expanding(self.order)
-        inner.table = self.table
+        inner.table, inner.written = self.table, self.written
         inner.round, inner.known = [], known
         return inner
 
     def given(self, ẋ: Any) -> Any:
         """The series that begins with a direction."""
         return ZERO if is_zero(ẋ) else Series([ẋ])
+
+    def count_of_layers(self) -> int:
+        """One for each coefficient."""
+        return self.order
+
+    def layers(self, ẋ: Any) -> list[Any]:
+        """The coefficients of a series, which are known outside of rules only."""
+        if self.round is not None:
+            raise errors.UnsupportedError(
+                "a rule writes to an array, which its Taylor series cannot follow: let the rule "
+                "make a new array"
+            )
+        return [ẋ.at(k) for k in range(1, self.order + 1)]
+
+    def of_layers(self, layers: list[Any]) -> Any:
+        """The series with these coefficients."""
+        return Series(layers)
 
     def primitive(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import context, errors, general, traits
+from morula.core import context, errors, general, memory, traits
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
 from morula.core.registry import Rule, non_differentiable
 from morula.core.traits import adjoint_object
@@ -21,6 +21,7 @@ from morula.mixed_mode.tangents import (
     all_zero,
     holds_mutable,
     reached,
+    refresh_held,
     set_tangents,
     tangents_if_any,
     zeros_like,
@@ -69,12 +70,12 @@ def transposed_attribute(rule: Any, x: Any, ẋ: Any) -> Any:
     seed = zeros_like(y)
     if seed is ZERO:
         return ZERO
-    ẏ = unthunk(
-        transposed(
-            pullback, (AttributeRule(), 1, [0], [project_to(x)], False, None, y, (x,)), seed, (ẋ,)
-        )
-    )
-    return ZERO if is_zero(ẏ) else unthunk(project_to(y)(ẏ))
+    outer = memory.follow(None)
+    kept = (AttributeRule(), 1, [0], [project_to(x)], False, None, y, (x,))
+    ẏ = unthunk(transposed(pullback, kept, seed, (ẋ,)))
+    ẏ = ZERO if is_zero(ẏ) else unthunk(project_to(y)(ẏ))
+    memory.follow(outer)
+    return ẏ
 
 
 class AttributeRule:
@@ -105,6 +106,8 @@ def transposed_call(
     after the call; the pullback brings them to the state before. In its transpose, the tangents
     before go in where the pullback left them, and come out, as those after, where it began.
     """
+    if run.written:
+        refresh_held(run, (fn, *args))
     if nothing_enters(run, fn, ḟ, args, tangents):
         n = len(args) - len(keywords)
         return fn(*args[:n], **by_name(args, keywords)), ZERO

@@ -278,8 +278,10 @@ def respelled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     spelling = spelling_for(fn, args, kwargs)
     if spelling is None:
         return None
-    positional, named, where = spelling
-    y, back = call(fn, *positional, **named)
+    positions, names, where = spelling
+    given = [*args, *kwargs.values()]
+    positional = [given[i] for i in positions]
+    y, back = call(fn, *positional, **{k: given[i] for k, i in names})
 
     def respelled_pullback(ȳ: Any) -> tuple[Any, ...]:
         f̄, *bars = back(ȳ)
@@ -289,7 +291,9 @@ def respelled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def spelling_for(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Arguments by position, by name, and where the ones of the call stand among them.
+    """Which arguments go by position, which by name, and where the ones of the call are among them.
+
+    Arguments are counted, those by name behind the others: what they are is passed on by who asks.
 
     Those that are given as their default says, `out=None` say, are left out.
     """
@@ -321,7 +325,9 @@ def spelling_for(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if len(positional) == len(args) and named.keys() == kwargs.keys():
                 return None
             asked_for = [*first[: len(args)], *kwargs]
-            return positional, named, [names.index(k) if k in given else None for k in asked_for]
+            numbers = [asked_for.index(k) for k in names]
+            where = [names.index(k) if k in given else None for k in asked_for]
+            return numbers[:n], list(zip(names[n:], numbers[n:], strict=True)), where
     return None
 
 

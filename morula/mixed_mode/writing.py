@@ -1,0 +1,350 @@
+"""Forward mode of what writes to arrays: x[i] = v, x += v, out=, np.add.at, sort, ….
+
+The user's own operation writes the numbers; the tangents that it writes beside the memory (memory.py)
+are those of the operation that makes a new array, or go where the numbers go by the same operation.
+Tests: tests/mixed_mode/test_inplace.py
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core import errors
+from morula.core.cotangents import ZERO, is_zero
+from morula.core.registry import non_differentiable
+from morula.mixed_mode.memory import current, is_followed, places_of
+from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
+from morula.mixed_mode.tangents import Pass, all_zero, by_value
+from morula.rules.arrays import inplace
+from morula.rules.arrays.memory import overlaps, owner_of
+
+Args = tuple[Any, ...]
+Names = tuple[str, ...]
+INEXACT = "fcO"
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def check(x: np.ndarray) -> None:
+    """Can writes to this array be followed?"""
+    owner = owner_of(x)
+    if overlaps(x) or isinstance(owner.base, inplace.SHARED):
+        raise inplace.refuse(
+            "a write to an array that overlaps itself, or to memory of something else,"
+        )
+
+
+non_differentiable(check)
+
+
+def put(run: Pass, x: np.ndarray, ẋ: Any, v: Any, v̇: Any, write: Any) -> None:
+    """Write tangents beside an array as `write(array, values)` writes the numbers."""
+    if x.dtype.kind not in INEXACT:
+        if not is_zero(v̇):
+            inplace.warn_of_rounding(x, inplace.users_line())
+        return
+    if is_zero(v̇) and is_zero(ẋ) and not is_followed(run, x):
+        return
+    check(x)
+    parts, known = places_of(run, x)
+    given = [ZERO] * len(parts) if is_zero(v̇) else run.layers(v̇)
+    for part, c in zip(parts, given, strict=True):
+        write(part, as_layer(run, v, c, part))
+    for mask in known:
+        write(mask, np.ones(np.shape(v), bool) if np.ndim(v) else True)
+
+
+def as_layer(run: Pass, v: Any, c: Any, part: np.ndarray) -> Any:
+    """Tangents of the values that are written, as they are written."""
+    if is_zero(c):
+        return run.empty_layer(np.shape(v), part.dtype)
+    return np.real(c) if np.iscomplexobj(c) and not np.iscomplexobj(part) else c
+
+
+def put_all(run: Pass, x: np.ndarray, ẋ: Any, v̇: Any) -> None:
+    """Write the tangents of all entries of an array."""
+    put(run, x, ẋ, x, v̇, fill)
+
+
+def fill(x: np.ndarray, values: Any) -> None:
+    """Let an array hold these values."""
+    x[...] = values
+
+
+def as_operand(run: Pass, v: Any, v̇: Any) -> Both:
+    """What is written as a number or an array."""
+    if isinstance(v, (np.ndarray, np.generic, int, float, complex)):
+        return v, v̇
+    return push(run, np.asarray, ZERO, (v,), (v̇,))
+
+
+def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
+    """A call that writes to an array, and what that does to tangents."""
+    if nothing_enters(run, args, tangents):
+        return split_call(fn, args, keywords), ZERO
+    if "out" in keywords or isinstance(fn, np.ufunc):
+        return into_out(run, fn, args, tangents, keywords)
+    in_place = OPERATORS.get(id(fn))
+    if in_place is not None:
+        return by_operator(run, fn, in_place, args, tangents)
+    meaning = WRITERS.get(id(fn))
+    if meaning is None or not isinstance(args[1 if fn is np.ufunc.at else 0], np.ndarray):
+        raise inplace.refuse(f"{getattr(fn, '__name__', fn)}, in forward mode,")
+    named = dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
+    dots = dict(zip(keywords, tangents[len(args) - len(keywords) :], strict=True))
+    n = len(args) - len(keywords)
+    return meaning(run, fn, list(args[:n]), list(tangents[:n]), named, dots)
+
+
+def nothing_enters(run: Pass, args: Args, tangents: Args) -> bool:
+    """Is all that is written constant, and all that it is written over?"""
+    if not all_zero(tangents) or any([is_followed(run, x) for x in args]):
+        return False
+    held = [x for x in args if isinstance(x, (list, tuple))]
+    return all_zero([by_value(run, x, ZERO) for x in held])
+
+
+non_differentiable(nothing_enters)
+
+
+def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
+    """A call with out=: the call without, and its results written where they go."""
+    n = len(args) - len(keywords)
+    given = n
+    outs: Any = None
+    if isinstance(fn, np.ufunc) and n > fn.nin:
+        given, outs = fn.nin, args[fn.nin : n]
+    rest = [i for i in range(n, len(args)) if keywords[i - n] != "out"]
+    for i in range(n, len(args)):
+        if keywords[i - n] == "out":
+            outs = args[i] if isinstance(args[i], tuple) else (args[i],)
+    if outs is None or all(x is None for x in outs):
+        values, dots = [[xs[i] for i in (*range(given), *rest)] for xs in (args, tangents)]
+        names = tuple([keywords[i - n] for i in rest])
+        return push(run, fn, ZERO, tuple(values), tuple(dots), names)
+    mask = next((args[i] for i in rest if keywords[i - n] == "where"), True)
+    if isinstance(fn, np.ufunc):
+        rest = [i for i in rest if keywords[i - n] != "where"]
+    values, dots = [[xs[i] for i in (*range(given), *rest)] for xs in (args, tangents)]
+    names = tuple([keywords[i - n] for i in rest])
+    with np.errstate(all="ignore"):  # the user's own call warns, of what the mask selects
+        y, ẏ = push(run, fn, ZERO, tuple(values), tuple(dots), names)
+    before = [current(run, x, ZERO) for x in outs]
+    result = split_call(fn, args, keywords)
+    several = isinstance(y, tuple)
+    for i, x in enumerate(outs):
+        if x is None:
+            continue
+        v, v̇ = (y[i], ZERO if is_zero(ẏ) else ẏ[i]) if several else (y, ẏ)
+        old = out_tangent(args, tangents, x, before[i])
+        put(run, x, old, v, v̇, masked_fill(mask))
+    return result, current(run, result, ẏ) if not several else ẏ
+
+
+def out_tangent(args: Args, tangents: Args, x: Any, default: Any) -> Any:
+    """The tangent of an array that is written to, as it came."""
+    for a, ȧ in zip(args, tangents, strict=True):
+        if a is x:
+            return ȧ
+        if isinstance(a, tuple) and not is_zero(ȧ):
+            for v, c in zip(a, ȧ, strict=True):
+                if v is x:
+                    return c
+    return default
+
+
+def masked_fill(mask: Any) -> Any:
+    """Writing where a mask holds."""
+    if mask is True:
+        return fill
+
+    def write(x: np.ndarray, values: Any) -> None:
+        np.copyto(x, values, where=mask)
+
+    return write
+
+
+def by_operator(run: Pass, fn: Any, op: Any, args: Args, tangents: Args) -> Any:
+    """x += v: x + v, written over x."""
+    x, v = args
+    _, ẏ = push(run, op, ZERO, args, tangents)
+    found = fn(x, v)
+    if found is not x:
+        return found, ẏ
+    put_all(run, x, tangents[0], ẏ)
+    return x, ẏ
+
+
+# -- what each of the others writes ----------------------------------------------------------------
+
+
+def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+    """x[i] = v."""
+    x, index, value = args
+    if isinstance(index, str):
+        part, ṗart = push(run, operator.getitem, ZERO, (x, index), (dots[0], ZERO))
+        return item(run, operator.setitem, [part, Ellipsis, value], [ṗart, ZERO, dots[2]], {}, {})
+    if x.dtype.kind == "V":
+        raise inplace.refuse("writing to a structured array, but by one of its fields,")
+    v, v̇ = as_operand(run, value, dots[2])
+    index = inplace.frozen(index)
+    if inplace.is_there_already(x, index, v):
+        return operator.setitem(x, index, value), ZERO
+    operator.setitem(x, index, value)
+
+    def write(part: np.ndarray, values: Any) -> None:
+        part[index] = values
+
+    put(run, x, dots[0], v, v̇, write)
+    return None, ZERO
+
+
+@pushes(operator.setitem)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    places, index, value = args
+    if not isinstance(places, np.flatiter):
+        return NotImplemented
+    x = places.base
+    where = np.arange(x.size)[inplace.frozen(index)]
+    v, v̇ = as_operand(run, value, tangents[2])
+    if np.ndim(v) and np.shape(v) != np.shape(where):
+        raise inplace.refuse("x.flat[i] = v with fewer or more values than places")
+    at_places = np.unravel_index(where, x.shape)
+    return item(run, operator.setitem, [x, at_places, v], [UNKNOWN, ZERO, v̇], {}, {})
+
+
+@pushes(operator.getitem)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    places, index = args
+    if not isinstance(places, np.flatiter):
+        return NotImplemented
+    x = places.base
+    at_places = np.unravel_index(np.arange(x.size)[index], x.shape)
+    return places[index], push(run, operator.getitem, ZERO, (x, at_places), (tangents[0], ZERO))[1]
+
+
+@pushes(iter)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if type(args[0]) is not np.flatiter or (is_zero(tangents[0]) and not run.written):
+        return NotImplemented
+    raise errors.UnsupportedError(
+        "forward mode cannot follow a loop over x.flat yet: loop over x.ravel()"
+    )
+
+
+@pushes(setattr)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    x, name, value = args
+    if not isinstance(x, np.ndarray) or name not in ("real", "imag"):
+        return NotImplemented
+    part = getattr(x, name)
+    v, v̇ = as_operand(run, value, tangents[2])
+    return item(run, operator.setitem, [part, Ellipsis, v], [UNKNOWN, ZERO, v̇], {}, {})
+
+
+UNKNOWN = None  # the tangent of an array that is there, but under another name: it may be any
+
+
+def moved(value_at: int, name: str) -> Any:
+    """A function that writes an argument of its own: the same with the tangents of that."""
+
+    def meaning(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+        given = args[value_at] if len(args) > value_at else named[name]
+        dot = dots[value_at] if len(args) > value_at else named_dots[name]
+        v, v̇ = as_operand(run, given, dot)
+        x = args[0]
+        y = fn(*args, **named)
+
+        def write(part: np.ndarray, values: Any) -> None:
+            if len(args) > value_at:
+                fn(part, *args[1:value_at], values, *args[value_at + 1 :], **named)
+            else:
+                fn(part, *args[1:], **{**named, name: values})
+
+        put(run, x, dots[0], v, v̇, write)
+        return y, ZERO
+
+    return meaning
+
+
+def ordered(function: Any) -> Any:
+    """x.sort(): the sorted array, written over x."""
+
+    def meaning(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+        keywords = tuple(named)
+        zeros = (ZERO,) * (len(args) - 1 + len(keywords))
+        values = (*args, *named.values())
+        _, ẏ = push(run, function, ZERO, values, (dots[0], *zeros), keywords)
+        fn(*args, **named)
+        put_all(run, args[0], dots[0], ẏ)
+        return None, ZERO
+
+    return meaning
+
+
+def at(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+    """np.add.at(x, i, v), and the same for other functions where no index is there twice."""
+    ufunc, x, index, *operands = args
+    index = inplace.frozen(index)
+    if ufunc in (np.add, np.subtract) and len(operands) == 1:
+        _, v̇ = as_operand(run, operands[0], dots[3])
+        ufunc.at(x, index, operands[0])
+        if is_zero(v̇):
+            return None, ZERO
+        shape = x[index].shape
+        sums = run.of_layers([summed(x, index, c, shape, ufunc) for c in run.layers(v̇)])
+        old = dots[1]
+        put_all(run, x, old, sums if is_zero(old) else old + sums)
+        return None, ZERO
+    if inplace.last_writes(x.shape, index) is not None:
+        raise inplace.refuse(f"np.{ufunc.__name__}.at with an index that is there twice")
+    old, ȯld = push(run, operator.getitem, ZERO, (x, index), (dots[1], ZERO))
+    y, ẏ = push(run, ufunc, ZERO, (old, *operands), (ȯld, *dots[3:]))
+    return item(run, operator.setitem, [x, index, y], [dots[1], ZERO, ẏ], {}, {})
+
+
+def summed(x: np.ndarray, index: Any, c: Any, shape: Any, ufunc: Any) -> Any:
+    """The tangents that are added at the places of an index."""
+    if is_zero(c):
+        return ZERO
+    found = np.zeros(x.shape, np.result_type(c))
+    ufunc.at(found, index, np.broadcast_to(c, shape))
+    return found
+
+
+def copy_to(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+    """np.copyto(x, v)."""
+    v, v̇ = as_operand(run, args[1], dots[1])
+    mask = args[3] if len(args) > 3 else named.get("where", True)
+    fn(*args, **named)
+    put(run, args[0], dots[0], v, v̇, masked_fill(mask))
+    return None, ZERO
+
+
+OPERATORS = {id(fn): op for fn, op in inplace.OPERATORS.items()}
+OPERATORS |= {
+    id(getattr(np.ndarray, f"__{fn.__name__}__")): op
+    for fn, op in inplace.OPERATORS.items()
+    if hasattr(np.ndarray, f"__{fn.__name__}__")
+}
+WRITERS: dict[int, Any] = {
+    id(operator.setitem): item,
+    id(np.ndarray.__setitem__): item,
+    id(np.put): moved(2, "v"),
+    id(np.ndarray.put): moved(2, "values"),
+    id(np.place): moved(2, "vals"),
+    id(np.putmask): moved(2, "values"),
+    id(np.put_along_axis): moved(2, "values"),
+    id(np.fill_diagonal): moved(1, "val"),
+    id(np.ndarray.fill): moved(1, "value"),
+    id(np.ndarray.sort): ordered(np.sort),
+    id(np.ndarray.partition): ordered(np.partition),
+    id(np.copyto): copy_to,
+    id(np.ufunc.at): at,
+}
+
+
+on_write.append(written)
