@@ -17,6 +17,7 @@ from morula.mixed_mode.tangents import Pass, set_value, value_of
 from morula.rules import classes, objects, steering
 from morula.rules.boxes import missing_arguments, remember
 from morula.rules.checkpoints import checkpoint
+from morula.rules.source_texts import refuse_names, run_text
 
 instead(builtins.__build_class__, classes.build_class)
 
@@ -65,6 +66,27 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         for name, key in missing_arguments(y.__init__, 1, {}).items():
             set_value(run, y.__init__, ("default", key), value_of(run, args[0], name))
     return y, ZERO
+
+
+def _text_runner(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return push(run, run_text, ZERO, (fn, *args), (ZERO, *tangents), keywords)
+
+
+for _fn in (eval, exec):
+    _text_runner(_fn)
+
+
+def _asking(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return refuse_names(fn, args, {})
+
+
+for _fn in (globals, locals):
+    _asking(_fn)
+del _fn
 
 
 @pushes(protected.special_method)

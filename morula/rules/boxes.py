@@ -100,7 +100,7 @@ def _(cell: CellType, name: str, own: bool = False):
 
 # -- global variables: constants, unless differentiated code has set them --------------------------
 
-_assigned: set[tuple[int, str]] = set()
+_assigned: set[tuple[int, str | None]] = set()
 
 
 def assign_global(namespace: dict[str, Any], name: str) -> None:
@@ -108,12 +108,18 @@ def assign_global(namespace: dict[str, Any], name: str) -> None:
     _assigned.add((id(namespace), name))
 
 
+def assign_all_globals(namespace: dict[str, Any]) -> None:
+    """Note that any variable of a namespace may have been set there."""
+    _assigned.add((id(namespace), None))
+
+
 def is_assigned_global(namespace: dict[str, Any], name: str) -> bool:
     """Was it?"""
-    return (id(namespace), name) in _assigned
+    key = id(namespace)
+    return (key, name) in _assigned or (key, None) in _assigned
 
 
-non_differentiable(assign_global, is_assigned_global)
+non_differentiable(assign_global, assign_all_globals, is_assigned_global)
 
 
 @rrule(primitives.load_global, by_identity=True)

@@ -1,0 +1,109 @@
+"""Rules of eval and exec: the text is compiled, and runs as a function of the names that it is given.
+
+That is how the body of a class runs (`body_code`); its value is that of the expression. A text without
+a namespace reads the variables of the function that it stands in, which differentiated code keeps
+under no names: it is refused, unless it names nothing but what is built in.
+Tests: tests/rules/test_source_texts.py
+"""
+
+import builtins
+import functools
+from types import CodeType, FunctionType
+from typing import Any
+
+from morula.core.extend import (
+    NONE,
+    ZERO,
+    NotSpecialised,
+    body_code,
+    call,
+    non_differentiable,
+    rewrites,
+    unsupported,
+)
+from morula.rules.boxes import assign_all_globals
+from morula.rules.calls import serves
+
+
+@functools.lru_cache(maxsize=256)
+def code_of(text: Any, mode: str) -> CodeType:
+    """The code of a text."""
+    return compile(text, "<string>", mode, dont_inherit=True)
+
+
+def as_function(fn: Any, text: Any, *spaces: Any, **named: Any) -> tuple[Any, Any]:
+    """A function of the names that a text finds and sets, and these names."""
+    namespace, names = spaces_of(*spaces, **named)
+    if isinstance(text, (bytearray, memoryview)):
+        text = bytes(text)
+    if fn is eval and isinstance(text, (str, bytes)):
+        text = text.lstrip(" \t" if isinstance(text, str) else b" \t")
+    code = text if isinstance(text, CodeType) else code_of(text, fn.__name__)
+    if namespace is None:
+        if not set(names_in(code)) <= vars(builtins).keys():
+            what = f"{fn.__name__} without a namespace, which reads the variables around it,"
+            raise unsupported(what, shown(text), "Give it a dict: eval(text, {'x': x})")
+        namespace = names = {}
+    if code.co_freevars:
+        raise unsupported(f"{fn.__name__} of code with a closure", shown(text))
+    if type(namespace) is not dict:
+        raise TypeError(f"{fn.__name__}() globals must be a dict, not {type(namespace).__name__}")
+    namespace.setdefault("__builtins__", builtins)
+    assign_all_globals(namespace)
+    body = FunctionType(body_code(code, namespace), namespace, code.co_name)
+    return body, names
+
+
+def spaces_of(globals: Any = None, locals: Any = None, /, **named: Any) -> tuple[Any, Any]:
+    """The namespace of a text, and the mapping of its names."""
+    globals, locals = named.get("globals", globals), named.get("locals", locals)
+    if globals is None and locals is not None:
+        globals = {}
+    return globals, globals if locals is None else locals
+
+
+def names_in(code: CodeType) -> list[str]:
+    """The names that a code reads and sets, with those of the functions in it."""
+    inside = [name for x in code.co_consts if isinstance(x, CodeType) for name in names_in(x)]
+    return [*code.co_names, *inside]
+
+
+def shown(text: Any) -> str:
+    """The beginning of a text, as a message shows it."""
+    return text.co_filename if isinstance(text, CodeType) else repr(text)[:60]
+
+
+def run_text(fn: Any, *args: Any, **named: Any) -> Any:
+    """`eval(*args)` or `exec(*args)`."""
+    body, names = as_function(fn, *args, **named)
+    y = body(names)
+    return y if fn is eval else None
+
+
+non_differentiable(as_function)
+
+
+@serves(eval, exec)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y, back = call(run_text, fn, *args, **kwargs)
+
+    def text_pullback(ȳ: Any) -> tuple[Any, ...]:
+        back(ȳ)
+        return (NONE, *[ZERO] * (len(args) + len(kwargs)))
+
+    return y, text_pullback
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """Functions that run texts go by the general path."""
+    if any(c.primitive in (eval, exec, globals, locals) for c in s.ir.calls()):
+        raise NotSpecialised("a text is run")
+    return False
+
+
+@serves(globals, locals)
+def refuse_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The functions that ask for variables around them."""
+    where = f"{fn.__name__}() is called"
+    raise unsupported(f"{fn.__name__}(), which asks for the variables around it,", where)

@@ -1,0 +1,102 @@
+"""eval and exec of texts that compute with active values."""
+
+import math
+
+import pytest
+
+from morula import UnsupportedError, grad, gradient, hvp, jvp, withgradient
+from morula.testing import check_gradient
+
+pytestmark = pytest.mark.usefixtures("path")
+
+
+def expressions(x):
+    return eval("x * x * 2", {"x": x}) + eval("  x * y", {"x": x}, {"y": x * 3}) + eval("2 + 3")
+
+
+def functions_of_a_text(x):
+    names = {"x": x}
+    exec("y = x * 3\nz = y * x\ndef f(a):\n    return a * z", names)
+    return names["z"] + names["f"](x)
+
+
+def a_loop_in_a_text(x):
+    names = {"x": x}
+    exec(compile("r = x * x\nfor i in range(3):\n    r = r * x", "<loop>", "exec"), {}, names)
+    return names["r"]
+
+
+def a_class_in_a_text(x):
+    names = {"x": x, "sin": math.sin}
+    exec("class C:\n    k = x * 2\n    def m(self):\n        return sin(self.k) * x", names)
+    return names["C"]().m()
+
+
+def what_a_text_changes(x):
+    names = {"xs": [x, x * 2]}
+    eval("xs.append(xs[0] * xs[1])", names)
+    exec("global more\nxs[0] = xs[1] * 2\nmore = xs[0]\ndel xs[1]", names)
+    return names["xs"][1] * names["more"]
+
+
+def comprehensions_in_a_text(x):
+    return eval("sum([a * x for a in range(3)]) + max(a * x for a in (1, 2))", {"x": x})
+
+
+PROGRAMS = [
+    expressions,
+    functions_of_a_text,
+    a_loop_in_a_text,
+    a_class_in_a_text,
+    what_a_text_changes,
+    comprehensions_in_a_text,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_gradients_agree_with_differences(program):
+    check_gradient(program, 0.7)
+    assert jvp(program, (0.7,), (2.0,))[1] == pytest.approx(2.0 * gradient(program, 0.7)[0])
+
+
+@pytest.mark.parametrize("program", [expressions, functions_of_a_text])
+def test_second_derivatives(program):
+    check_gradient(grad(program), 0.7)
+    assert hvp(program, 0.7, 1.0) == pytest.approx(grad(grad(program))(0.7))
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (lambda x: eval("x * 2"), "eval without a namespace"),
+        (lambda x: exec("y = x") or x, "exec without a namespace"),
+        (lambda x: globals()["math"].sin(x), r"globals\(\), which asks"),
+        (lambda x: locals()["x"] * 2, r"locals\(\), which asks"),
+    ],
+)
+def test_texts_that_read_the_variables_around_them_are_refused(program, message):
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        gradient(program, 0.7)
+    assert any(entry.path.name == "test_source_texts.py" for entry in caught.traceback[1:])
+    with pytest.raises(UnsupportedError, match=message):
+        jvp(program, (0.7,), (1.0,))
+
+
+def test_errors_of_texts_are_those_of_python():
+    with pytest.raises(SyntaxError, match="invalid syntax"):
+        gradient(lambda x: eval("x *", {"x": x}), 1.0)
+    with pytest.raises(NameError, match="'y' is not defined"):
+        gradient(lambda x: eval("x * y", {"x": x}), 1.0)
+    with pytest.raises(TypeError, match="globals must be a dict"):
+        gradient(lambda x: eval("1", [x]), 1.0)
+
+
+def test_the_namespace_holds_what_the_plain_run_leaves_there():
+    def f(x):
+        exec("y = x * 2", names)
+        return names["y"]
+
+    names = {"x": 3.0}
+    assert withgradient(f, 1.0)[0] == 6.0
+    assert names["y"] == 6.0
+    assert "__builtins__" in names
