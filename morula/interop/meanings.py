@@ -37,6 +37,7 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.rules import boxes
+from morula.rules.calls import entry
 from morula.rules.containers import give_at, take_at
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, table_of, take
