@@ -58,13 +58,13 @@ def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> An
     def meaning_pullback(ȳ: Any) -> Args:
         _, f̄, of_args, _ = back(ȳ)
         named = adjoint_of(kwargs)
-        bars = [unforced(of_args, i) for i in range(len(args))]
+        bars = [raw(of_args, i) for i in range(len(args))]
         return (f̄, *bars, *[take(named, key) for key in kwargs])
 
     return y, meaning_pullback
 
 
-def unforced(of_args: Any, i: int) -> Any:
+def raw(of_args: Any, i: int) -> Any:
     """One entry of the cotangent of a tuple; a thunk stays one."""
     return of_args[i] if type(of_args) is tuple else entry(of_args, i)
 
