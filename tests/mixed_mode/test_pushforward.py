@@ -167,3 +167,16 @@ def test_a_callable_without_a_rule():
 def test_kinks_and_branches_not_taken(f, x, slope):
     with np.errstate(all="ignore"):
         assert jvp(f, (x,), (1.0,))[1] == slope
+
+
+def test_an_array_as_an_attribute():
+    class Model:
+        pass
+
+    def f(x):
+        model = Model()
+        model.w = x * x
+        return np.sum(model.w * x)
+
+    x = np.array([1.0, 2.0])
+    assert jvp(f, (x,), (np.ones(2),))[1] == np.sum(3 * x * x)

@@ -3,6 +3,7 @@
 fft          scipy.fft
 fftpack      scipy.fftpack
 linalg       scipy.linalg
+optimize     scipy.optimize
 sparse       scipy.sparse and scipy.sparse.linalg
 special      scipy.special
 """
@@ -18,3 +19,4 @@ waits("scipy.special", "morula.rules.scipy.special", unnamed=np.ufunc)
 waits("scipy.linalg", "morula.rules.scipy.linalg")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
+waits("scipy.optimize", "morula.rules.scipy.optimize")
