@@ -92,7 +92,7 @@ PROGRAMS = {
     "stop_gradient": lambda x: (lax.stop_gradient(x) * x**2).sum(),
     "branch": lambda x: (x**2).sum() if x[0] > 0 else x.prod(),
     "loop": lambda x: functools.reduce(operator.mul, list(x)),
-    "rows": lambda x: sum([a * b for a, b in zip(x, x[1:], strict=False)]),  # noqa: RUF007
+    "rows": lambda x: sum([a * b for a, b in zip(x, 2 * x, strict=True)]),
     "unpacking": lambda x: (lambda a, b, c: a * b + c)(*x),
     "greatest": lambda x: max(x[0], x[1] * 2) * min(list(x)),
     "in place": in_place,

@@ -14,6 +14,7 @@ Tests: tests/interop/test_jax_primitives.py
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,7 @@ from morula.core.extend import (
     project_to,
 )
 from morula.interop.jax.arrays import device, host
+from morula.interop.jax.compiled import OFTEN, compile_passes, count_of
 from morula.interop.jax.forms import forms_of, is_opaque
 from morula.interop.jax.kinds import is_array, is_inexact, is_leaf
 from morula.interop.meanings import Reverse, raw
@@ -77,6 +79,10 @@ class Result:
         """The same with arrays in the place of tracers."""
         self.outs, self.others = [], others
         return self
+
+    def like(self, others: list[Any]) -> Result:
+        """One like this of another call."""
+        return copy(self).replace(others)
 
     def put_together(self, outs: Any) -> Any:
         """The result, of these arrays."""
@@ -274,6 +280,9 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
         active = [i for i in range(len(leaves)) if i not in run.integers]
         outs, pull, result = vjp(run, leaves, active)
         return tuple(outs), result, (pull, active, "")
+    found = in_compiled_form(run, leaves)
+    if found is not None:
+        return found
     reason = ""
     for active in by_which(run, leaves):
         try:
@@ -283,6 +292,25 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
             reason = str(error).split("\n")[0]
     refuse = partial(no_rule, run.fn, leaves, reason=f"JAX: {reason}")
     return (), Whole(run.plain(leaves), refuse), (None, [], reason)
+
+
+def in_compiled_form(run: Any, leaves: Args) -> Any:
+    """The same for a call that was made often; None: it was not, or cannot be compiled."""
+    count = count_of(run, leaves)
+    if count is None or count.calls <= OFTEN or count.passes is None:
+        return None
+    active = next(by_which(run, leaves))
+    try:
+        if not count.passes:
+            count.passes = compile_passes(vjp, run, leaves, active)
+        forward, backward = count.passes
+        outs, arrays, pull, result = forward(leaves)
+    except RETRIED:  # it asks for values
+        count.passes = None
+        return None
+    shapes = [(x.shape, x.dtype) for x in outs]
+    back = partial(backward, pull)
+    return tuple(outs), result.like(arrays), ((back, shapes), active, "")
 
 
 def without_derivatives(run: Any, leaves: Args) -> tuple[Args, Any, Any]:

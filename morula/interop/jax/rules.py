@@ -99,10 +99,10 @@ def _unflatten(form: Any, parts: Any) -> Tangent:
     return Tangent[primal](dict(zip(keys, parts, strict=True)))
 
 
-jax.tree_util.register_pytree_with_keys(Tangent, _flatten, _unflatten)
-for _zero in (ZERO, NONE):
-    jax.tree_util.register_static(type(_zero))
-del _zero
+if jax.tree_util.all_leaves([Tangent[object]()]):  # not yet: this module may be loaded twice
+    jax.tree_util.register_pytree_with_keys(Tangent, _flatten, _unflatten)
+    for _zero in (ZERO, NONE):
+        jax.tree_util.register_static(type(_zero))
 
 general.CLAIMS.append(claims)
 stays_general.append(belongs)
