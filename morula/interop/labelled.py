@@ -39,10 +39,12 @@ from morula.core.extend import (
     space_problem,
     stays_general,
     unit,
+    unsupported,
     unthunk,
 )
 from morula.core.general import Claim
 from morula.interop.meanings import Args, claim, handed_on, plainly
+from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
 
 
@@ -109,6 +111,40 @@ def _(values: Anything, y: Anything):
         return values_of(ȳ) if is_labelled(ȳ) else ȳ, NONE
 
     return valued(values, y), valued_pullback
+
+
+def shown(x: Any) -> Any:
+    """The array inside, not to be written to."""
+    found = values_of(x).view()
+    found.flags.writeable = False
+    return found
+
+
+@rrule(shown)
+def _(x: Anything):
+    def shown_pullback(ȳ):
+        return (labelled(ȳ, x),)
+
+    return shown(x), shown_pullback
+
+
+def around(values: Any, y: Any) -> Any:
+    """y, which may share its memory with these values."""
+    return y
+
+
+@rrule(around)
+def _(values: Anything, y: Anything):
+    def around_pullback(ȳ):
+        if is_followed(values):
+            raise unsupported(
+                "an array with labels around an array that is written to,",
+                "arrays with labels go by value in differentiated code",
+                "give it a copy of the array",
+            )
+        return values_of(ȳ), NONE
+
+    return around(values, y), around_pullback
 
 
 # -- meanings --------------------------------------------------------------------------------------
@@ -179,7 +215,7 @@ def as_it_is(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def values(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.values`, `x.to_numpy()`, `np.asarray(x)`."""
-    return values_of(args[0])
+    return shown(args[0])
 
 
 def number(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -191,7 +227,7 @@ def made(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`Series(values, index)`."""
     y = as_it_is(fn, args, kwargs)
     check(fn, args, y, args[0])
-    return valued(args[0], y)
+    return around(args[0], y)
 
 
 def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:

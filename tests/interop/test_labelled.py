@@ -98,3 +98,21 @@ def test_forward_and_second_order():
 def test_what_is_not_followed_is_an_error(f):
     with pytest.raises(NotImplementedError):
         gradient(f, series())
+
+
+def test_memory_that_is_shared():
+    def writes_to_what_is_seen(x):
+        x = x * 1.0
+        x.values[0, 0] = 5.0
+        return float((x * x).sum())
+
+    def writes_to_what_was_given(v):
+        v = v * 1.0
+        x = xr.DataArray(v, dims="t")
+        v[0] = 5.0
+        return float((x * x).sum())
+
+    with pytest.raises(ValueError, match="read-only"):
+        gradient(writes_to_what_is_seen, array())
+    with pytest.raises((NotImplementedError, ValueError)):
+        gradient(writes_to_what_was_given, V)

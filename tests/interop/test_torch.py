@@ -1,5 +1,6 @@
 """PyTorch inside of Morula's gradients: against torch.autograd."""
 
+import copy
 import math
 import subprocess
 import sys
@@ -208,6 +209,36 @@ def test_other_refusals():
         gradient(lambda x: x * 2, x3())
     with pytest.raises(Exception, match="numpy"):
         gradient(lambda x: torch.sum(torch.as_tensor(np.sin(x))), x3())
+
+
+def test_memory_that_is_shared_with_numpy():
+    def writes_to_what_is_seen(x):
+        x = x * 1.0
+        x.numpy()[0] = 5.0
+        return (x * x).sum()
+
+    def writes_to_what_was_given(a):
+        a = a * 1.0
+        t = torch.from_numpy(a)
+        a[0] = 5.0
+        return float((t * t).sum())
+
+    def writes_to_a_copy(a):
+        a = a * 1.0
+        t = torch.tensor(a)
+        a[0] = 5.0
+        return float((t * t).sum()) + a[1]
+
+    with pytest.raises(ValueError, match="read-only"):
+        gradient(writes_to_what_is_seen, x3())
+    with pytest.raises(NotImplementedError, match="shares memory"):
+        gradient(writes_to_what_was_given, np.ones(3))
+    np.testing.assert_allclose(gradient(writes_to_a_copy, np.ones(3))[0], [2, 3, 2])
+
+
+def test_copies():
+    for f in (copy.copy, copy.deepcopy, torch.clone, lambda x: copy.deepcopy([x])[0]):
+        assert gradient(lambda x: f(x).sum(), x3())[0].tolist() == [1, 1, 1]
 
 
 def test_errors_of_pytorch_come_through():

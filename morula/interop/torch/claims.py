@@ -25,7 +25,7 @@ from morula.core.extend import non_differentiable, primitives, unsupported
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim, handed_on, plainly
 from morula.interop.torch.primitives import in_place, primitive
-from morula.interop.torch.tensors import host, is_tensor, like
+from morula.interop.torch.tensors import from_shared, host, is_tensor, like, shown
 
 # -- meanings --------------------------------------------------------------------------------------
 
@@ -54,18 +54,20 @@ def conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def to_numpy(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.numpy()`, `np.asarray(x)`."""
     x, *more = args
-    return host(x) if fn not in NUMPY else fn(host(x), *more, **kwargs)
+    return shown(x) if fn not in NUMPY else fn(shown(x), *more, **kwargs)
+
+
+def copied(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`copy.deepcopy(x)`."""
+    return primitive(torch.clone, args[:1], {})
 
 
 def from_numbers(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`torch.tensor(data)`, `torch.from_numpy(array)`: a tensor, by PyTorch's law, is a constant."""
     y = as_it_is(fn, args, kwargs)
-    return y if is_tensor(args[0]) else from_host(np.asarray(args[0]), y)
-
-
-def from_host(x: Any, y: Any) -> Any:
-    """The tensor y, which was made of the array x."""
-    return like(x, y)
+    if fn is not torch.tensor and isinstance(args[0], np.ndarray):
+        return from_shared(args[0], y)
+    return like(np.asarray(args[0]), y)
 
 
 def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -103,6 +105,7 @@ PRIMITIVE = claim(primitive)
 BY_VALUE = claim(by_value)
 BY_ROWS = claim(by_rows)
 ROWS = claim(rows)
+COPIED = claim(copied)
 CONVERSION = claim(conversion)
 TO_NUMPY = claim(to_numpy)
 FROM_NUMBERS = claim(from_numbers)
@@ -197,6 +200,8 @@ def by_name(fn: Any, values: Args) -> Claim:
     if values and is_tensor(values[0]):
         if name in CONVERSIONS:
             return CONVERSION
+        if name == "__deepcopy__":
+            return COPIED
         if name in ("numpy", "__array__"):
             return TO_NUMPY
         if changes(name):

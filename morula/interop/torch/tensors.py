@@ -33,8 +33,10 @@ from morula.core.extend import (
     rrule,
     space_problem,
     unit,
+    unsupported,
     unthunk,
 )
+from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
 from morula.rules.objects import own_fields
 
@@ -93,6 +95,40 @@ def _(x: Anything, of: Anything):
         return host(ȳ) if on_host else ȳ, NONE
 
     return like(x, of), like_pullback
+
+
+def shown(x: Any) -> Any:
+    """The array that shares its memory with a tensor, not to be written to."""
+    found = host(x).view()
+    found.flags.writeable = False
+    return found
+
+
+@rrule(shown)
+def _(x: Anything):
+    def shown_pullback(ȳ):
+        return (like(ȳ, x) if is_inexact(x) else NONE,)
+
+    return shown(x), shown_pullback
+
+
+def from_shared(x: Any, y: Any) -> Any:
+    """The tensor y, which shares its memory with the array x."""
+    return y
+
+
+@rrule(from_shared)
+def _(x: Anything, y: Anything):
+    def from_shared_pullback(ȳ):
+        if is_followed(x):
+            raise unsupported(
+                "a tensor that shares memory with an array that is written to,",
+                "tensors go by value in differentiated code",
+                "copy the array, by torch.tensor(array)",
+            )
+        return host(ȳ), NONE
+
+    return from_shared(x, y), from_shared_pullback
 
 
 # -- traits ----------------------------------------------------------------------------------------
