@@ -373,10 +373,10 @@ def binary_operator(op: Any) -> Callable[..., Any]:
     """`a op b` where at least one of the classes says in Python what it is."""
 
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        if (type(args[0]) in PLAIN and type(args[1]) in PLAIN) or has_rule(op, args, keywords):
+        if type(args[0]) in PLAIN and type(args[1]) in PLAIN:
             return NotImplemented
         methods = objects.attempts(op, *args)
-        if not any([objects.is_python(m) for m, _ in methods]):
+        if not any([objects.is_python(m) for m, _ in methods]) or has_rule(op, args, keywords):
             return NotImplemented
         for method, swapped in methods:
             values, dots = (args[::-1], tangents[::-1]) if swapped else (args, tangents)
@@ -393,10 +393,12 @@ def unary_operator(op: Any) -> Callable[..., Any]:
     names = operators.METHODS.get(op) or of_builtins.METHODS[op]
 
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        if not args or type(args[0]) in PLAIN or has_rule(op, args, keywords):
+        if not args or type(args[0]) in PLAIN:
             return NotImplemented
         for name in names:
             if name is not None and objects.is_python(lookup(type(args[0]), name)):
+                if has_rule(op, args, keywords):
+                    return NotImplemented
                 return push(run, lookup(type(args[0]), name), ZERO, args, tangents, keywords)
         return NotImplemented
 

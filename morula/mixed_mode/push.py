@@ -121,6 +121,10 @@ def push(
     keywords: tuple[str, ...] = (),
 ) -> Both:
     """The value of a call and its tangent."""
+    if run.written:
+        if fn is operator.getitem and is_followed(run, args[0]):
+            return operator.getitem(*args), item_of(run, args[0], tangents[0], args[1])
+        tangents = refreshed(run, args, tangents)
     rule, is_forward = rules_of(fn, args, keywords)
     claim = general.claim_of(None if type(rule) is Entry else rule, fn, args)
     if claim is not None:
@@ -128,10 +132,6 @@ def push(
         return claim.forward(run, fn, ḟ, args, tangents, keywords)
     if type(rule) is Entry and (rule.asks is not None or not meanings_of(fn)):
         return split_call(fn, args, keywords), ZERO
-    if run.written:
-        if fn is operator.getitem and is_followed(run, args[0]):
-            return operator.getitem(*args), item_of(run, args[0], tangents[0], args[1])
-        tangents = refreshed(run, args, tangents)
     if writes(fn, args, keywords):
         refuse_unknown(tangents)
         return on_write[0](run, fn, args, tangents, keywords)

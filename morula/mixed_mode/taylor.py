@@ -52,7 +52,7 @@ from morula.mixed_mode.tangents import (
     tangents_of,
     zeros_like,
 )
-from morula.rules.arrays.elementwise import array_part
+from morula.rules.arrays.elementwise import array_part, marked_part
 from morula.rules.boxes import Box
 
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
@@ -507,7 +507,10 @@ MULTILINEAR: dict[Any, tuple[int, ...]] = {  # the arguments in which they are l
         (0, 1),
     ),
 }  # fmt: skip
-CONSTANT_IN: dict[Any, tuple[int, ...]] = {array_part: (1, 2)}  # these steps between constants
+CONSTANT_IN: dict[Any, tuple[int, ...]] = {
+    array_part: (1, 2),
+    marked_part: (1, 2),
+}  # these step between constants
 LINEAR: dict[Any, tuple[int, ...]] = {  # the arguments in which they are linear, all together
     **dict.fromkeys(
         (
@@ -527,6 +530,7 @@ LINEAR: dict[Any, tuple[int, ...]] = {  # the arguments in which they are linear
         (0,),
     ),
     array_part: (0,),
+    marked_part: (0,),
     np.append: (0, 1),
     np.insert: (0, 2),
     np.where: (1, 2),

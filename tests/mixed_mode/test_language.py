@@ -233,16 +233,15 @@ def test_generators_at_second_order_are_right_or_refused(order):
         second(2.0)
 
 
-def test_writes_into_arrays_are_refused_where_tangents_are():
+def test_writes_into_arrays():
     def f(x):
         y = np.zeros(3)
         y[0] = x
         return y.sum()
 
-    with pytest.raises(UnsupportedError, match=r"operator\.setitem writes to an array"):
-        slope(f, 2.0)
-    with pytest.raises(UnsupportedError, match=r"numpy\.exp writes to an array"):
-        slope(lambda x: np.exp(x * np.ones(2), out=np.zeros(2)).sum(), 2.0)
+    assert slope(f, 2.0) == 1.0
+    into = slope(lambda x: np.exp(x * np.ones(2), out=np.zeros(2)).sum(), 2.0)
+    assert into == pytest.approx(2 * math.exp(2.0))
 
     def of_constants(x):
         y = np.zeros(3)
