@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from morula import grad, gradient, pullback, withgradient
+from morula import NoRuleError, grad, gradient, jvp, pullback, withgradient
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -386,3 +386,59 @@ def test_third_derivatives():
         return sum(v * v * x for v in [x, 2 * x])
 
     assert grad(grad(grad(f)))(1.2) == pytest.approx(30)
+
+
+def numbers_from_elsewhere(n):
+    total = 0.0
+    for i in range(n):
+        total += yield i
+    return total
+
+
+def test_what_a_generator_from_elsewhere_returns_is_its_value():
+    def f(x):
+        def inner():
+            found = yield from given
+            kept.append(found)
+            yield found
+
+        steps = inner()
+        next(steps)
+        steps.send(2.5)
+        return x * x
+
+    kept = []
+    given = numbers_from_elsewhere(1)
+    assert withgradient(f, 3.0) == (9.0, (6.0,))
+    given = numbers_from_elsewhere(1)
+    assert jvp(f, (3.0,), (1.0,)) == (9.0, 6.0)
+    assert kept == [2.5, 2.5]
+
+
+async def squares(x, n):
+    for i in range(n):
+        yield x * i
+
+
+def test_asynchronous_generators_are_refused_where_the_gradient_runs_through_them():
+    def f(x):
+        async def main():
+            return sum([v async for v in squares(x, 3)])
+
+        return asyncio.run(main())
+
+    kept = []
+
+    def beside(x):
+        async def main():
+            kept.append(sum([v async for v in squares(2, 3)]))
+            return x * x
+
+        return asyncio.run(main())
+
+    with pytest.raises(NoRuleError):
+        gradient(f, 0.7)
+    with pytest.raises(NoRuleError):
+        jvp(f, (0.7,), (1.0,))
+    assert withgradient(beside, 3.0) == (9.0, (6.0,))
+    assert kept == [6]

@@ -12,7 +12,14 @@ import operator
 import threading
 from collections.abc import Callable
 from functools import partial
-from types import CodeType, FunctionType, GeneratorType, ModuleType
+from types import (
+    AsyncGeneratorType,
+    CodeType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    ModuleType,
+)
 from typing import Any, NamedTuple
 
 from morula.core import errors, watch
@@ -227,6 +234,9 @@ def note_stray(fn: Any, y: Any, back: Back) -> None:
 non_differentiable(how_called, expect_nothing, resolver_of, note_stray)
 
 
+RUN_LATER = (GeneratorType, AsyncGeneratorType, CoroutineType)
+
+
 @resolves(object)
 def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
     """A callable that cannot be looked into: an error, if a cotangent reaches what it gives.
@@ -241,7 +251,7 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
     for x, _ in changed:
         if adjoint_object(x) is None:
             raise errors.changed_in_place(fn, x)
-    if type(y) is not GeneratorType:  # what a generator changes, it changes later
+    if type(y) not in RUN_LATER:  # what a generator changes, it changes later
         before = []
 
     def opaque_pullback(ȳ: Any) -> tuple[Any, ...]:

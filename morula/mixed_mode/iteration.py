@@ -21,7 +21,15 @@ from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.generators import stepped, stepper_of
 from morula.mixed_mode.memory import is_followed
 from morula.mixed_mode.memory import item_of as item_at
-from morula.mixed_mode.push import Unknown, carries, push, pushes, python_function, split_call
+from morula.mixed_mode.push import (
+    Unknown,
+    carries,
+    opaque,
+    push,
+    pushes,
+    python_function,
+    split_call,
+)
 from morula.mixed_mode.structures import drain, order_of
 from morula.mixed_mode.tangents import (
     Pass,
@@ -216,6 +224,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return push(run, method, ZERO, args, tangents)
     if len(args) == 1 and stepper_of(run, args[0]) is not None:
         return stepped(run, next, args[0], ())
+    if len(args) == 1 and hasattr(args[0], "send"):  # it may return a value, with StopIteration
+        return opaque(run, next, ZERO, args, tangents, keywords)
     y, ẏ = push(run, primitives.advance, ZERO, args[:1], tangents[:1])
     if y is not primitives.DONE:
         return y, ẏ

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from types import CodeType, FunctionType, GeneratorType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -339,7 +339,7 @@ def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: s
     if not carries(y):
         return ZERO
     error = errors.no_rule(fn, args, reason=reason)
-    if type(y) is GeneratorType or (isinstance(y, tuple) and holds_mutable(y)):
+    if type(y) in general.RUN_LATER or (isinstance(y, tuple) and holds_mutable(y)):
         raise error
     if holds_mutable(y):
         set_tangents(run, y, Unknown(error))

@@ -5,15 +5,16 @@ Tests: tests/mixed_mode/test_language.py
 
 import builtins
 import dataclasses
+import pickle
 from types import FunctionType
 from typing import Any
 
-from morula.core import context, protected
+from morula.core import context, errors, protected
 from morula.core.cotangents import ZERO
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.meta import instead
 from morula.mixed_mode.push import push, pushes, split_call
-from morula.mixed_mode.tangents import Pass, set_value, value_of
+from morula.mixed_mode.tangents import Pass, all_zero, reached, set_value, value_of
 from morula.rules import classes, objects, steering
 from morula.rules.boxes import missing_arguments, remember
 from morula.rules.checkpoints import checkpoint
@@ -86,6 +87,19 @@ def _asking(fn: Any) -> None:
 
 for _fn in (globals, locals):
     _asking(_fn)
+del _fn
+
+
+def _pickler(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not all_zero(tangents) or reached(run, args):
+            raise errors.no_rule(fn, args, why="in forward mode")
+        return split_call(fn, args, keywords), ZERO
+
+
+for _fn in (pickle.dumps, pickle.dump):
+    _pickler(_fn)
 del _fn
 
 

@@ -9,7 +9,7 @@ Tests: tests/rules/test_generators.py
 import math
 from collections.abc import Callable
 from functools import partial
-from types import CoroutineType, GeneratorType
+from types import CoroutineType, GeneratorType, MethodDescriptorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -35,7 +35,7 @@ from morula.core.extend import (
     protection,
     rrule,
 )
-from morula.rules.calls import compiled, entry, serves
+from morula.rules.calls import compiled, entry, lookup, serves
 from morula.rules.numbers import Anything
 from morula.rules.objects import table_of, take
 
@@ -255,6 +255,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if found is not None:
             return found
     if record_of(receiver) is None:
+        if is_compiled(receiver):  # what it returns comes with an exception that it makes itself
+            return compiled(fn, args, kwargs)
         return call(delegate_to_others, receiver, signal)
     both, steps = steps_of(generators.delegate, receiver, signal)
 
@@ -263,6 +265,13 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     return both, delegate_pullback
 
+
+def is_compiled(receiver: Any) -> bool:
+    """Is it a generator, a coroutine or the like, that no code of a user's drives?"""
+    return type(lookup(type(receiver), "send")) is MethodDescriptorType
+
+
+non_differentiable(is_compiled)
 
 delegate_to_others = generators.same_code(generators.delegate)
 

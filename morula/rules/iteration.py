@@ -41,7 +41,7 @@ from morula.rules.arrays.flat import give_place
 from morula.rules.arrays.inplace import follow_item
 from morula.rules.arrays.memory import reading
 from morula.rules.arrays.structural import selected
-from morula.rules.calls import MISSING, Back, entry, lookup, serves
+from morula.rules.calls import MISSING, Back, compiled, entry, lookup, serves
 from morula.rules.containers import give_at
 from morula.rules.dicts import Key
 from morula.rules.generators import next_of, record_of, steps_of
@@ -650,6 +650,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return y, lambda ȳ: (NONE, no_more(steps.pull_back(ȳ)))
     if not default and type(lookup(type(iterator), "__next__")) is FunctionType:
         return call(lookup(type(iterator), "__next__"), iterator)
+    if not default and hasattr(iterator, "send"):  # it may return a value, with StopIteration
+        return compiled(fn, args, kwargs)
     y, back = call(primitives.advance, iterator)
     if y is not primitives.DONE:
         return y, lambda ȳ: (NONE, back(ȳ)[1], *[ZERO] * len(default))

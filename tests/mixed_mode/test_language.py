@@ -6,6 +6,7 @@ import functools
 import heapq
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -294,3 +295,12 @@ def counted(x):
 def test_what_a_default_dict_makes_in_second_derivatives():
     assert hvp(counted, 1.3, 1.0) == pytest.approx(4.0)
     assert grad(grad(counted))(1.3) == pytest.approx(4.0)
+
+
+def test_a_derivative_that_would_be_lost_in_a_pickle_is_refused():
+    def f(x):
+        return pickle.loads(pickle.dumps([x, 2.0]))[0] * x
+
+    with pytest.raises(NoRuleError, match="dumps"):
+        jvp(f, (0.7,), (1.0,))
+    assert jvp(lambda x: x * pickle.loads(pickle.dumps(2.0)), (0.7,), (1.0,)) == (1.4, 2.0)
