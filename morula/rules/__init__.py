@@ -94,5 +94,6 @@ __all__ = [
 waits("asyncio", "morula.rules.asynchronous")
 waits("json", "morula.rules.json_texts")
 waits("logging", "morula.rules.logs")
+waits("mpmath", "morula.rules.multiprecision")
 waits("statistics", "morula.rules.statistical")
 waits("numpy.polynomial", "morula.rules.arrays.quadratures")

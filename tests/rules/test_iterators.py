@@ -1,10 +1,12 @@
 """The iterators of itertools: items, laziness and errors are Python's; gradients are right."""
 
 import itertools
+import struct
 
+import numpy as np
 import pytest
 
-from morula import grad, gradient, pullback
+from morula import NoRuleError, grad, gradient, pullback
 from morula.testing import check_gradient
 
 XS = [0.5, -1.2, 2.0, 0.3]
@@ -117,3 +119,30 @@ def test_ranges_stay_compiled():
     assert type(pullback(lambda x: itertools.product(range(2), repeat=2), 1.0)[0]) is (
         itertools.product
     )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: sum(x.flat),
+        lambda x: sum([a * a for a in x.flat]),
+        lambda x: sum(a * a for a in x.flat),
+        lambda x: max(x.flat),
+        lambda x: list(x.flat)[1] * x[0],
+    ],
+)
+def test_the_entries_of_an_array_one_by_one(f):
+    check_gradient(f, np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.frombuffer(x.tobytes())[0] * 2,
+        lambda x: struct.unpack("d", x[:1].tobytes())[0] * 2,
+        lambda x: next(np.broadcast(x, 1.0))[0],
+    ],
+)
+def test_numbers_that_come_back_out_of_sight_are_refused(f):
+    with pytest.raises(NoRuleError):
+        gradient(f, np.array([1.0, 2.0, 3.0]))

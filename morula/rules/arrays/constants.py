@@ -5,6 +5,7 @@ Tests: tests/rules/arrays/test_constants.py
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,13 @@ have_constants(np)
 
 @rewrites
 def _(s: Any) -> bool:
-    """What iterators over entries give is followed on the general path, which refuses these."""
-    if any(c.primitive in (np.broadcast, np.nested_iters) for c in s.ir.calls()):
-        raise NotSpecialised("an iterator over the entries of arrays")
+    """What comes out of these is followed on the general path, which refuses it."""
+    if any(c.primitive in OUT_OF_SIGHT for c in s.ir.calls()):
+        raise NotSpecialised("numbers that were bytes, or come out of an iterator over entries")
     return False
+
+
+OUT_OF_SIGHT = (
+    np.broadcast, np.nested_iters, np.frombuffer, np.fromstring, struct.unpack, struct.unpack_from,
+    struct.iter_unpack,
+)  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    NotSpecialised,
     adjoint_object,
     call,
     collector,
@@ -24,6 +25,7 @@ from morula.core.extend import (
     on_entry,
     project_to,
     projector,
+    rewrites,
     rrule,
 )
 from morula.rules.arrays.inplace import at_places, refuse
@@ -165,3 +167,13 @@ def set_attribute(x: np.ndarray, name: str, value: Any) -> Any:
         return NONE
 
     return reshape_back
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """What goes by `x.flat` is followed on the general path."""
+    if any(
+        c.primitive is getattr and getattr(c.args[1], "value", None) == "flat" for c in s.ir.calls()
+    ):
+        raise NotSpecialised("x.flat")
+    return False
