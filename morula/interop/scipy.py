@@ -2,16 +2,14 @@
 
 Each maker takes the function that the solver gets and gives what stands in its `jac=`, `hess=`,
 `hessp=` or `fprime=`: called with the same arguments, new memory at every call, pickled if the
-function is.
+function is::
 
-| solver | |
-|---|---|
-| `minimize(f, x0, args, ...)` | `jac=jac(f)`, `hess=hess(f)`, `hessp=hessp(f)` |
-| `NonlinearConstraint(g, lb, ub, ...)` | `jac=jac(g)`, `hess=constraint_hess(g)` |
-| `least_squares(f, x0, ...)`, `root(f, x0, ...)` | `jac=jac(f)` |
-| `curve_fit(f, xdata, ydata, ...)` | `jac=curve_jac(f)` |
-| `solve_ivp(f, span, y0, ...)` | `jac=ode_jac(f)` |
-| `newton(f, x0, ...)`, `root_scalar(f, ...)` | `fprime=fprime(f)`, `fprime2=fprime(fprime(f))` |
+    minimize(f, x0, args, ...)              jac=jac(f), hess=hess(f), hessp=hessp(f)
+    NonlinearConstraint(g, lb, ub, ...)     jac=jac(g), hess=constraint_hess(g)
+    least_squares(f, x0, ...), root(...)    jac=jac(f)
+    curve_fit(f, xdata, ydata, ...)         jac=curve_jac(f)
+    solve_ivp(f, span, y0, ...)             jac=ode_jac(f)
+    newton(f, x0, ...), root_scalar(...)    fprime=fprime(f), fprime2=fprime(fprime(f))
 
 Tests: tests/interop/test_scipy.py
 """
