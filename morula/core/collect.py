@@ -44,7 +44,7 @@ def collect_in(block: Block, made: dict[Operand, Call], uses: Any) -> bool:
         function = made.get(call.fn)
         if function is None or not is_expression(function) or call.keywords:
             continue
-        if uses[call.out] != 1 or uses[function.out] != 1:
+        if uses.get(call.out) != 1 or uses.get(function.out) != 1:
             continue
         if not reader.args or reader.args[0] is not call.out or not is_read_at_once(reader):
             continue

@@ -323,7 +323,7 @@ _results: dict[Any, tuple[Any, Value]] = {}
 def result_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...] = ()) -> Value:
     """What a type-stable primitive gives, found by calling it on small samples."""
     result: Value = None
-    combinations = [list(c) for c in itertools.product(*[alternatives(a) for a in args])]
+    combinations = [list(c) for c in itertools.product(*map(cases, args))]
     if len(combinations) > MOST_MEMBERS**2:
         return None
     for i, combination in enumerate(combinations):
@@ -332,6 +332,13 @@ def result_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...] = ()
         if result is None:
             return None
     return result
+
+
+def cases(value: Value) -> list[Value]:
+    """The alternatives; a truth value may decide a type, as `keepdims` does, so both are tried."""
+    if type(value) is Known and value.type is bool:
+        return [Const(False), Const(True)]
+    return alternatives(value)
 
 
 def _result(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
@@ -450,6 +457,8 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 @transfers(operator.getitem)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    if len(args) != 2:
+        return None
     items, key = known(args[0]), args[1]
     if items is not None and items.type is tuple:
         known_items = items.detail or ()

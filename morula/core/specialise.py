@@ -428,6 +428,8 @@ class Specialiser(Inference):
             kwdefaults = fn.value.__kwdefaults__ or {}
             if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
                 return None
+            if namespace.get("__package__") in OTHER_MODES:
+                return None
             if fn.value.__closure__ and not self.captures_functions(fn.value):
                 return None
             free = [Const(cell) for cell in fn.value.__closure__ or ()]
@@ -632,6 +634,10 @@ def function_of_class(t: type, name: str) -> FunctionType | None:
             found = base.__dict__[name]
             return found if type(found) is FunctionType else None
     return None
+
+
+# Their functions run programs of their own kind: they are called, not inlined.
+OTHER_MODES = ("morula.mixed_mode", "morula.interop", "morula.interop.jax", "morula.interop.torch")
 
 
 def is_ours(fn: FunctionType) -> bool:

@@ -41,6 +41,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    called_whole,
     collector,
     expect_nothing,
     find_rrule,
@@ -80,6 +81,8 @@ def serves(*callables: Any) -> Callable[[_F], _F]:
     def register(resolver: _F) -> _F:
         for fn in callables:
             _served[id(fn)] = (fn, resolver)
+            if type(fn) is FunctionType:
+                called_whole(fn)
         return resolver
 
     return register

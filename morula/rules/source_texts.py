@@ -8,6 +8,7 @@ Tests: tests/rules/test_source_texts.py
 
 import builtins
 import functools
+import sys
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -102,8 +103,18 @@ def _(s: Any) -> bool:
     return False
 
 
+def user_code() -> CodeType:
+    """The code that runs, of the innermost function that is not of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("morula."):
+        frame = frame.f_back
+    return frame.f_code
+
+
 @serves(globals, locals)
 def refuse_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The functions that ask for variables around them."""
+    """The functions that ask for variables around them; pytest does to word a failed assertion."""
+    if fn is locals and "@py_builtins" in user_code().co_names:
+        return {}, lambda ȳ: (NONE,)
     where = f"{fn.__name__}() is called"
     raise unsupported(f"{fn.__name__}(), which asks for the variables around it,", where)

@@ -12,7 +12,7 @@ import pytest
 
 from morula import gradient
 from morula.core.cotangents import AbstractZero, NoTangent, Tangent, ZeroTangent
-from morula.core.registry import apply_rule, find_rrule, is_constant
+from morula.core.registry import apply_rule, find_rrule, registry
 from morula.rules.builtins import ATTRIBUTES
 from morula.testing import check_frule, check_rrule
 
@@ -197,7 +197,7 @@ def test_conjugate(x):
     check_rrule(type(x).conjugate, x)
 
 
-OF_NUMBERS = [key for key in ATTRIBUTES if key[0] not in (slice, np.flatiter)]
+OF_NUMBERS = [key for key in ATTRIBUTES if key[0] not in (slice, np.flatiter, np.nditer)]
 
 
 @pytest.mark.parametrize("name", ["start", "stop", "step"])
@@ -227,7 +227,7 @@ def test_attributes(key):
     ord print range repr round str type""".split(),
 )
 def test_constants(name):
-    assert is_constant(getattr(builtins, name))
+    assert registry.get(getattr(builtins, name)).constant
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_constants(name):
     + [Fraction.limit_denominator, float.__lt__, int.__and__, Fraction.__eq__, float.__round__],
 )
 def test_constant_methods(method):
-    assert is_constant(method)
+    assert registry.get(method).constant
 
 
 @pytest.mark.parametrize("args", list(itertools.product((1.0, 2.0, 3.0), repeat=3)))

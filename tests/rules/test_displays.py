@@ -100,3 +100,11 @@ def test_records_are_made_of_tuples_only():
         return records["v"][0] * x[0]
 
     assert morula.grad(f)(X)[0] == 2.0
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_a_truth_value_that_decides_a_type(keepdims):
+    def f(x):
+        return (np.mean(np.outer(x, x), axis=1, keepdims=keepdims) * x).sum()
+
+    check_gradient(f, X)

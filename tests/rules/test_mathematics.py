@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from morula.core.registry import apply_rule, find_rrule, is_constant
+from morula.core.registry import apply_rule, find_rrule, registry
 from morula.rules import mathematics
 from morula.rules.mathematics import IN_PYTHON, digamma, polygamma
 from morula.testing import check_frule, check_rrule
@@ -47,9 +47,9 @@ def test_there_is_a_rule(name):
 
 @pytest.mark.parametrize("name", CONSTANT)
 def test_constants(name):
-    assert is_constant(getattr(math, name))
+    assert registry.get(getattr(math, name)).constant
     if hasattr(cmath, name):
-        assert is_constant(getattr(cmath, name))
+        assert registry.get(getattr(cmath, name)).constant
 
 
 def test_every_function_of_both_modules_is_known():

@@ -13,7 +13,7 @@ import numpy as np
 
 from morula.core.extend import ZERO, adjoint_of, call, non_differentiable
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.indexing import scattered
 from morula.rules.calls import serves
 from morula.rules.objects import give
 
@@ -53,7 +53,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
             y = np.where(where, f, y).astype(x.dtype)
         elif np.any(where):
             values = np.broadcast_to(f(x[where], *args, **kw), (np.count_nonzero(where),))
-            y = np.where(where, scatter(values, where, x.shape, x.dtype), y).astype(x.dtype)
+            y = np.where(where, scattered(values, where, x.shape, x.dtype), y).astype(x.dtype)
     return y
 
 
