@@ -13,9 +13,7 @@ from typing import Any
 
 import mpmath
 
-from morula.core.errors import no_rule
-from morula.core.extend import ZERO, is_zero, project_to, rrule
-from morula.core.registry import registry
+from morula.core.extend import ZERO, is_zero, no_rule, project_to, registry, rrule
 from morula.rules.numbers import Anything
 
 SLOPES: dict[str, Any] = {
@@ -132,7 +130,7 @@ def _register() -> None:
     functions = [f for f in vars(mpmath).values() if type(f) is FunctionType]
     functions += [getattr(context, name) for name in dir(context)]
     for f in functions:
-        if type(f) is not FunctionType or registry.get(f) is not None:
+        if type(f) is not FunctionType or registry.registry.get(f) is not None:
             continue
         if id(f) in slopes:
             give_slope(f, slopes[id(f)])

@@ -156,7 +156,7 @@ def test_jvp(f):
     np.testing.assert_allclose(ẏ, difference(f, X, V), rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("number", range(60))
+@pytest.mark.parametrize("number", range(12))
 def test_random_programs(number):
     program = InPlaceWriter(random.Random(f"forward {number}")).program()
     if not raises(program):
@@ -167,7 +167,7 @@ def total(f):
     return lambda x: np.sum(np.sin(f(x)))
 
 
-@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize("f", PROGRAMS[::4])
 def test_second_derivatives(f):
     s = total(f)
     expected = difference(lambda x: gradient(s, x)[0], X, V)
