@@ -101,7 +101,7 @@ PROGRAMS = {
 }
 
 
-SECOND = ("function", "methods", "at", "nested", "partial", "dict", "list", "rows")
+SECOND = ("function", "at", "dict")
 FORWARD = (
     *SECOND,
     "operators",
