@@ -7,6 +7,7 @@ Tests: tests/core/test_collect.py
 
 from __future__ import annotations
 
+from inspect import CO_GENERATOR
 from types import CodeType
 from typing import Any
 
@@ -34,7 +35,7 @@ def is_expression(function: Call) -> bool:
 
 def is_generator(code: CodeType) -> bool:
     """Is it not one that was made a list of already, and not asynchronous?"""
-    return bool(code.co_flags & 0x20)
+    return bool(code.co_flags & CO_GENERATOR)
 
 
 def collect_in(block: Block, made: dict[Operand, Call], uses: Any) -> bool:

@@ -23,21 +23,15 @@ from morula.core.extend import (
     ZERO,
     AbstractZero,
     Thunk,
-    adjoint_object,
-    collector,
-    detail_of,
     general,
     is_zero,
     materialise,
-    memory_of,
     no_rule,
     non_differentiable,
-    on_entry,
     opaque,
     project_to,
     projector,
     registry,
-    remembered,
     rrule,
     space_problem,
     stays_general,
@@ -46,7 +40,7 @@ from morula.core.extend import (
 )
 from morula.core.general import Claim
 from morula.core.interface import pullback
-from morula.interop.meanings import Args, claim, handed_on, plainly
+from morula.interop.meanings import Args, as_part, claim, go_by_value, handed_on, plainly
 from morula.mixed_mode.push import pushes
 from morula.mixed_mode.tangents import together
 from morula.rules.calls import entry, serves
@@ -349,12 +343,7 @@ def _(x: Any, x̄: Any) -> tuple[str, str] | None:
     return None
 
 
-adjoint_object.register(Array, lambda x: None)
-collector.register(Array, lambda y: None)
-memory_of.register(Array, lambda x: None)
-detail_of.register(Array, lambda x: None)
-on_entry.register(Array, lambda x, known: x)
-remembered.register(Array, lambda x, known: [])
+go_by_value(Array)
 
 
 # -- meanings --------------------------------------------------------------------------------------
@@ -487,25 +476,12 @@ def chunks_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def the_same(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.rechunk(…)`, `x.persist()`: the values stay."""
-    return kept(args[0], after(fn, args, kwargs))
+    return as_part(after(fn, args, kwargs), args[0])
 
 
 def after(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """What it gives."""
     return fn(*args, **kwargs)
-
-
-def kept(x: Any, y: Any) -> Any:
-    """y, which has the values of x."""
-    return y
-
-
-@rrule(kept)
-def _(x: Anything, y: Anything):
-    def kept_pullback(ȳ):
-        return ȳ, NONE
-
-    return kept(x, y), kept_pullback
 
 
 def typed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:

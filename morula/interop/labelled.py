@@ -20,21 +20,15 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     AbstractZero,
-    adjoint_object,
-    collector,
-    detail_of,
     general,
     is_zero,
     materialise,
-    memory_of,
     no_rule,
     non_differentiable,
-    on_entry,
     opaque,
     project_to,
     projector,
     registry,
-    remembered,
     rrule,
     space_problem,
     stays_general,
@@ -43,7 +37,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.core.general import Claim
-from morula.interop.meanings import Args, claim, handed_on, plainly
+from morula.interop.meanings import Args, claim, go_by_value, handed_on, plainly
 from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
 
@@ -321,12 +315,7 @@ def follow(name: str, types: tuple[type, ...], like: Callable[[Any, Any], Any]) 
         unit.register(t, lambda y: None)
         materialise.register(t, gradient_of)
         space_problem.register(t, lambda x, x̄: None)
-        adjoint_object.register(t, lambda x: None)
-        collector.register(t, lambda y: None)
-        memory_of.register(t, lambda x: None)
-        detail_of.register(t, lambda x: None)
-        on_entry.register(t, lambda x, known: x)
-        remembered.register(t, lambda x, known: [])
+        go_by_value(t)
     registry.registry.entry(claims).changed()
 
 

@@ -9,6 +9,7 @@ Tests: tests/interop/
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from types import CellType
@@ -17,10 +18,17 @@ from typing import Any
 from morula.core.extend import (
     NONE,
     accumulate,
+    adjoint_object,
     adjoint_of,
     call,
+    collector,
+    detail_of,
     frule,
+    memory_of,
     non_differentiable,
+    on_entry,
+    primitives,
+    remembered,
     rrule,
 )
 from morula.core.general import Claim
@@ -118,6 +126,36 @@ def _(y: Anything, x: Anything):
         return ẋ
 
     return as_part(y, x), as_part_pushforward
+
+
+# -- what arrays of any library share --------------------------------------------------------------
+
+ITERATING = {
+    id(fn)
+    for fn in (
+        iter, zip, enumerate, map, filter, reversed, list, tuple, sum, min, max, sorted,
+        primitives.unpack, primitives.unpack_rest, primitives.list_extend, primitives.as_tuple,
+    )
+}  # fmt: skip
+NUMBERS = {id(fn) for fn in (float, complex, int, operator.index)}
+
+
+def iterates(fn: Any, values: Args, is_array: Callable[[Any], bool]) -> bool:
+    """Does a function of `ITERATING` go over an array? The least of several is one of them."""
+    if fn in (min, max):
+        return len(values) == 1
+    return any(map(is_array, values[1:] if fn in (map, filter) else values))
+
+
+def go_by_value(*types: type) -> None:
+    """Declare types whose cotangents and tangents are handed on, and not kept by identity."""
+    for t in types:
+        adjoint_object.register(t, lambda x: None)
+        collector.register(t, lambda y: None)
+        memory_of.register(t, lambda x: None)
+        detail_of.register(t, lambda x: None)
+        on_entry.register(t, lambda x, known: x)
+        remembered.register(t, lambda x, known: [])
 
 
 # -- stores ----------------------------------------------------------------------------------------

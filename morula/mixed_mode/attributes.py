@@ -42,7 +42,7 @@ from morula.mixed_mode.transposition import transposed_attribute
 from morula.rules import boxes, objects, operators
 from morula.rules import builtins as of_builtins
 from morula.rules.calls import CONTAINERS, MISSING, entry, lookup, part
-from morula.rules.objects import is_by_identity
+from morula.rules.objects import has_table, is_by_identity
 
 # -- reading ---------------------------------------------------------------------------------------
 
@@ -57,8 +57,7 @@ non_differentiable(table_owner)
 
 def own(run: Pass, x: Any, name: str) -> Any:
     """The tangent of an attribute that an object itself holds."""
-    has_table = is_by_identity(x) and (hasattr(x, "__dict__") or not isinstance(x, CONTAINERS))
-    return value_of(run, table_owner(x), name) if has_table else ZERO
+    return value_of(run, table_owner(x), name) if has_table(x) else ZERO
 
 
 @pushes(getattr)

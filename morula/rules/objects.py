@@ -154,6 +154,14 @@ def move(source: dict[Any, Any], target: dict[Any, Any]) -> None:
 _exposed: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
+def has_table(x: Any) -> bool:
+    """May an object hold attributes whose cotangents are found by its identity?"""
+    return is_by_identity(x) and (hasattr(x, "__dict__") or not isinstance(x, CONTAINERS))
+
+
+non_differentiable(has_table)
+
+
 def table_of(x: Any) -> Any:
     """The table of an object's attributes; a container has one beside the adjoint of its items."""
     return adjoint_of(x.__dict__ if isinstance(x, CONTAINERS) else x)
@@ -245,8 +253,7 @@ def unknown(x: Any, name: str) -> Callable[[Any], Any]:
 
 def own_attribute(x: Any, name: str) -> Callable[[Any], Any]:
     """Where the cotangent of an attribute goes that is no method and no descriptor."""
-    has_table = is_by_identity(x) and (hasattr(x, "__dict__") or not isinstance(x, CONTAINERS))
-    return field(x, name) if has_table else unknown(x, name)
+    return field(x, name) if has_table(x) else unknown(x, name)
 
 
 def holds(x: Any, name: str) -> bool:

@@ -472,7 +472,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 def _(plan: Shadows, block: Any, call: Any) -> None:
     if plan.is_active(call.args[0]):
         plan.numbers_only(call)
-        plan.pair(call, sum_of_items, (call.args[0], plan.shadow(call.args[0])), ())
+        plan.pair(call, sum_rule(sum), (call.args[0], plan.shadow(call.args[0])), ())
 
 
 @rewrites_calls(min, max)
@@ -614,14 +614,18 @@ def take_structure(x, x̂s, k):
     return x, take_structure_pullback
 
 
-def sum_of_items(xs, x̂s):
-    """`sum(xs)`: its cotangent is that of each item."""
+@functools.cache
+def sum_rule(add_up):
+    """The rule of `sum(xs)` or `np.sum(xs)`: its cotangent is that of each item."""
 
-    def sum_pullback(ȳ):
-        add_to_all(x̂s, ȳ)
-        return ()
+    def rule(xs, x̂s):
+        def sum_pullback(ȳ):
+            add_to_all(x̂s, ȳ)
+            return ()
 
-    return sum(xs), sum_pullback
+        return add_up(xs), sum_pullback
+
+    return rule
 
 
 def add_to_all(x̂s: list[Any], ȳ: Any) -> None:
@@ -644,16 +648,6 @@ def add_to_each(x̂s: list[Any], ȳs: list[Any]) -> None:
     x̂s[:] = [ȳ if x̄ is ZERO else x̄ + ȳ for x̄, ȳ in zip(x̂s, ȳs, strict=True)]
 
 
-def sum_as_array(xs, x̂s):
-    """`np.sum(xs)` of numbers."""
-
-    def sum_as_array_pullback(ȳ):
-        add_to_all(x̂s, ȳ)
-        return ()
-
-    return np.sum(xs), sum_as_array_pullback
-
-
 def mean_as_array(xs, x̂s):
     """`np.mean(xs)` of numbers."""
 
@@ -667,7 +661,7 @@ def mean_as_array(xs, x̂s):
 READ_AT_ONCE = {
     np.array: array_of_items,
     np.asarray: array_of_items,
-    np.sum: sum_as_array,
+    np.sum: sum_rule(np.sum),
     np.mean: mean_as_array,
 }
 

@@ -19,21 +19,16 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     CotangentError,
-    adjoint_object,
-    collector,
-    detail_of,
     materialise,
-    memory_of,
     non_differentiable,
-    on_entry,
     projector,
-    remembered,
     rrule,
     space_problem,
     unit,
     unthunk,
 )
 from morula.interop.jax.kinds import is_array, is_inexact, is_tracer
+from morula.interop.meanings import go_by_value
 from morula.rules.arrays.traits import ABSTRACT
 from morula.rules.numbers import Anything
 
@@ -129,12 +124,7 @@ for _type in TYPES:
     unit.register(_type, _unit)
     materialise.register(_type, _materialise)
     space_problem.register(_type, _space_problem)
-    adjoint_object.register(_type, lambda x: None)
-    collector.register(_type, lambda y: None)
-    memory_of.register(_type, lambda x: None)
-    detail_of.register(_type, lambda x: None)
-    on_entry.register(_type, lambda x, known: x)
-    remembered.register(_type, lambda x, known: [])
+    go_by_value(_type)
 del _type
 ABSTRACT.append(jax.core.Tracer)
 

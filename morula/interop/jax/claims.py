@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from morula.core.extend import no_rule, non_differentiable, primitives
+from morula.core.extend import no_rule, non_differentiable
 from morula.core.general import Claim
 from morula.interop.jax.arrays import host
 from morula.interop.jax.forms import PLACES
@@ -36,11 +36,14 @@ from morula.interop.jax.transforms import (
     transformed,
 )
 from morula.interop.meanings import (
+    ITERATING,
+    NUMBERS,
     as_it_is,
     as_part,
     claim,
     forward,
     handed_on,
+    iterates,
     plainly,
     reverse,
 )
@@ -162,14 +165,6 @@ OPERATORS = {
     )
 }
 OPERANDS = (int, float, complex, np.ndarray, np.generic)
-ITERATING = {
-    id(fn)
-    for fn in (
-        iter, zip, enumerate, map, filter, reversed, list, tuple, sum, min, max, sorted,
-        primitives.unpack, primitives.unpack_rest, primitives.list_extend, primitives.as_tuple,
-    )
-}  # fmt: skip
-NUMBERS = {id(fn) for fn in (float, complex, int, operator.index)}
 CONVERSIONS = {
     "item": "item",
     "_item": "item",
@@ -227,7 +222,7 @@ def of_builtin(fn: Any, values: Args) -> Claim | None:
     if fn is operator.setitem:
         return numpys(values) if isinstance(values[0], np.ndarray) else None
     if id(fn) in ITERATING:
-        return BY_ROWS if iterates(fn, values) else None
+        return BY_ROWS if iterates(fn, values, is_array) else None
     if id(fn) in NUMBERS or getattr(fn, "__module__", None) in ("math", "cmath"):
         return PLAINLY if any(map(is_tracer, values)) else BY_VALUE
     return numpys(values) if is_numpy(fn) else None
@@ -264,7 +259,7 @@ def of_class(fn: Any, values: Args) -> Claim | None:
     if not any(map(is_array, values)):
         return None
     if id(fn) in ITERATING:
-        return BY_ROWS if iterates(fn, values) else None
+        return BY_ROWS if iterates(fn, values, is_array) else None
     if id(fn) in NUMBERS:
         return PLAINLY if any(map(is_tracer, values)) else BY_VALUE
     return numpys(values) if issubclass(fn, np.generic) else None
@@ -295,13 +290,6 @@ def holds_tracer(x: Any) -> bool:
 def nobody(fn: Any, values: Args) -> None:
     """What is resolved to a call of something else."""
     return None
-
-
-def iterates(fn: Any, values: Args) -> bool:
-    """Does it iterate over an array? The least of several arrays is one of them."""
-    if fn in (min, max):
-        return len(values) == 1
-    return any(map(is_array, values[1:] if fn in (map, filter) else values))
 
 
 def is_numpy(fn: Any) -> bool:

@@ -21,9 +21,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from morula.core.extend import non_differentiable, primitives, unsupported
+from morula.core.extend import non_differentiable, unsupported
 from morula.core.general import Claim
-from morula.interop.meanings import Args, as_it_is, claim, handed_on, plainly
+from morula.interop.meanings import (
+    ITERATING,
+    NUMBERS,
+    Args,
+    as_it_is,
+    claim,
+    handed_on,
+    iterates,
+    plainly,
+)
 from morula.interop.torch.primitives import in_place, primitive
 from morula.interop.torch.tensors import from_shared, host, is_tensor, like, shown
 
@@ -124,14 +133,6 @@ CHANGING = {
     id(getattr(operator, f"i{name}")) for name in f"{_BINARY} and or xor lshift rshift".split()
 } | {id(operator.setitem), id(operator.delitem)}
 OPERANDS = (int, float, complex, np.ndarray, np.generic)
-ITERATING = {
-    id(fn)
-    for fn in (
-        iter, zip, enumerate, map, filter, reversed, list, tuple, sum, min, max, sorted,
-        primitives.unpack, primitives.unpack_rest, primitives.list_extend, primitives.as_tuple,
-    )
-}  # fmt: skip
-NUMBERS = {id(fn) for fn in (float, complex, int, operator.index)}
 CONVERSIONS = {
     "item": "item",
     "tolist": "tolist",
@@ -240,7 +241,7 @@ def of_builtin(fn: Any, values: Args) -> Claim | None:
     if not any(map(is_tensor, values)):
         return None
     if id(fn) in ITERATING:
-        return BY_ROWS if iterates(fn, values) else None
+        return BY_ROWS if iterates(fn, values, is_tensor) else None
     if id(fn) in NUMBERS or getattr(fn, "__module__", None) in ("math", "cmath"):
         return BY_VALUE
     return TO_NUMPY if fn in NUMPY else None
@@ -280,7 +281,7 @@ def of_class(fn: Any, values: Args) -> Claim | None:
     if not any(map(is_tensor, values)):
         return None
     if id(fn) in ITERATING:
-        return BY_ROWS if iterates(fn, values) else None
+        return BY_ROWS if iterates(fn, values, is_tensor) else None
     return BY_VALUE if id(fn) in NUMBERS or issubclass(fn, np.generic) else None
 
 
@@ -297,13 +298,6 @@ def of_numpy(fn: Any, values: Args) -> Claim | None:
 def nobody(fn: Any, values: Args) -> None:
     """What is resolved to a call of something else."""
     return None
-
-
-def iterates(fn: Any, values: Args) -> bool:
-    """Does it iterate over a tensor? The least of several is one of them."""
-    if fn in (min, max):
-        return len(values) == 1
-    return any(map(is_tensor, values[1:] if fn in (map, filter) else values))
 
 
 _by_type: dict[type, Callable[[Any, Args], Claim | None]] = {

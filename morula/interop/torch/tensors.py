@@ -19,23 +19,19 @@ from morula.core.extend import (
     AbstractZero,
     CotangentError,
     Tangent,
-    adjoint_object,
-    collector,
-    detail_of,
     gradient_for,
     is_zero,
     materialise,
-    memory_of,
     non_differentiable,
     on_entry,
     projector,
-    remembered,
     rrule,
     space_problem,
     unit,
     unsupported,
     unthunk,
 )
+from morula.interop.meanings import go_by_value
 from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
 from morula.rules.objects import own_fields
@@ -175,12 +171,7 @@ def _(x: Any, x̄: Any) -> tuple[str, str] | None:
     return None
 
 
-adjoint_object.register(torch.Tensor, lambda x: None)
-collector.register(torch.Tensor, lambda y: None)
-memory_of.register(torch.Tensor, lambda x: None)
-detail_of.register(torch.Tensor, lambda x: None)
-on_entry.register(torch.Tensor, lambda x, known: x)
-remembered.register(torch.Tensor, lambda x, known: [])
+go_by_value(torch.Tensor)
 
 
 class ModuleOnEntry:
