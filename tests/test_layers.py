@@ -131,3 +131,32 @@ def test_import_morula_loads_no_optional_library_and_not_scipy():
     assert "morula" in loaded
     heavy = {"scipy", "jax", "jaxlib", "torch", "numba", "autograd", "pandas", "matplotlib"}
     assert loaded & heavy == set()
+
+
+NOTE_RULES = """
+import pkgutil
+from importlib import import_module
+from typing import Any
+import plum
+
+register = plum.Function.register
+codes = {}
+
+def noted(self, function, *args, **kwargs):
+    signature = plum.Signature.from_callable(function)
+    types = *signature.types, signature.varargs
+    key = id(self), tuple(object if t is Any else t for t in types)
+    code = function.__code__
+    assert codes.setdefault(key, code) is code, f"{codes[key]} is hidden by {code}"
+    return register(self, function, *args, **kwargs)
+
+plum.Function.register = noted
+import morula.rules
+for module in pkgutil.walk_packages(morula.rules.__path__, "morula.rules."):
+    import_module(module.name)
+assert len(codes) > 500
+"""
+
+
+def test_no_rule_hides_another_for_the_same_types():
+    subprocess.run([sys.executable, "-c", NOTE_RULES], check=True)

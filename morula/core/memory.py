@@ -55,17 +55,17 @@ def follow(written: Written | None) -> Written | None:
 
 def enter(written: Written | None) -> Any:
     """Begin a reverse pass."""
-    outer = _pass.written, _pass.put_back
+    outer = _pass.written, _pass.put_back, _pass.log
     _pass.written, _pass.put_back = written, {}
     return outer
 
 
 def leave(outer: Any) -> None:
-    """End it: all memory is as it was when it began."""
+    """End it, also one that was broken off: all memory is as it was when it began."""
     if _pass.put_back:
         for make in what_to_put_back():
             make()
-    _pass.written, _pass.put_back = outer
+    _pass.written, _pass.put_back, _pass.log = outer
 
 
 def present() -> Written | None:

@@ -18,7 +18,7 @@ from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
 from morula.core.general import call, held_by
 from morula.core.interface import grad, pullback
 from morula.core.registry import called_whole, non_differentiable
-from morula.core.traits import adjoint_object
+from morula.core.traits import adjoint_object, from_memory
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass
@@ -292,7 +292,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     y, columns = with_columns(f, x)
 
     def forwarddiff_pullback(ȳ: Any) -> tuple[Any, ...]:
-        ȳ = unthunk(ȳ)
+        ȳ = unthunk(accumulate(ȳ, from_memory(y, (x,))))
         if is_zero(ȳ):
             return ZERO, ZERO, ZERO
         give_to_captured(f, x, ȳ)

@@ -56,7 +56,9 @@ def transposed(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) -
 def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) -> Any:
     """The same, as differentiated code sees it."""
     outer = context.enter()
+    log = memory.begin_log()
     _, back = general.call(meta.pull_back, pullback, kept, seed)
+    memory.follow(memory.end_log(log))
     ẏ = back(tangents)[-1]
     context.leave(outer)
     return ẏ
@@ -147,10 +149,13 @@ def transpose_call(
     (y, back), _ = general.call(general.call, fn, *args[:n], **named)
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
     outer = install(pairs)
+    log = memory.begin_log()
     _, pull = general.call(back, zeros_like(y))
+    present = memory.follow(memory.end_log(log))
     doubled = [(x̄, as_adjoint(x̄, tangents_if_any(run, x))) for x, x̄ in pairs]
     install(doubled)
     ẏ = pull((ḟ, *tangents))[-1]
+    memory.follow(present)
     put_back(outer)
     for (x, x̄), (_, bars) in zip(pairs, doubled, strict=True):
         give_back(run, x, x̄, bars)

@@ -7,7 +7,20 @@ import warnings
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, gradient, hessian, hvp, jacobian, jvp, taylor
+from morula import (
+    NoTangent,
+    UnsupportedError,
+    forwarddiff,
+    grad,
+    gradient,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    rrule,
+    taylor,
+)
+from morula.core import memory
 from tests.array_programs import InPlaceWriter, check_forward, raises
 
 X = np.array([0.3, -0.7, 1.2])
@@ -303,3 +316,87 @@ def test_what_cannot_be_followed_is_refused(write):
 
     with pytest.raises((UnsupportedError, NotImplementedError), match=r"in place|no reverse rule"):
         jvp(f, (2.0,), (1.0,))
+
+
+# -- rules whose pullbacks write --------------------------------------------------------------------
+
+
+def picked(x, i):
+    return x[i] ** 2
+
+
+@rrule(picked)
+def _(x: np.ndarray, i):
+    def picked_pullback(ȳ):
+        x̄ = np.zeros_like(x)
+        x̄[i] += 2 * x[i] * ȳ
+        return x̄, NoTangent()
+
+    return picked(x, i), picked_pullback
+
+
+def doubled_and_tripled(xs):
+    return [2 * xs[0], 3 * xs[1]]
+
+
+@rrule(doubled_and_tripled)
+def _(xs: list):
+    def doubled_and_tripled_pullback(ȳ):
+        x̄ = np.zeros(2)
+        x̄[0] = 2 * ȳ[0]
+        x̄[1] = 3 * ȳ[1]
+        return (list(x̄),)
+
+    return doubled_and_tripled(xs), doubled_and_tripled_pullback
+
+
+def windows(x):
+    return np.lib.stride_tricks.sliding_window_view(x, 2).prod(1)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: picked(x, slice(0, 2)) * x[1:],
+        windows,
+        lambda x: forwarddiff(a_recurrence, x),
+        lambda x: forwarddiff(windows, x) * x[0],
+    ],
+    ids=["a rule of a user", "sliding windows", "forwarddiff", "forwarddiff of windows"],
+)
+def test_what_a_pullback_writes_is_followed_in_every_pair_of_modes(f):
+    def loss(x):
+        return (f(x) ** 2).sum()
+
+    h = 1e-6
+    slope = (f(X + h * V) - f(X - h * V)) / (2 * h)
+    np.testing.assert_allclose(jvp(f, (X,), (V,))[1], slope, rtol=1e-6, atol=1e-8)
+    curvature = (grad(loss)(X + h * V) - grad(loss)(X - h * V)) / (2 * h)
+    for second in (
+        hvp(loss, X, V),
+        grad(lambda x: (grad(loss)(x) * V).sum())(X),
+        grad(lambda x: jvp(loss, (x,), (V,))[1])(X),
+    ):
+        np.testing.assert_allclose(second, curvature, rtol=1e-5, atol=1e-7)
+    twice = jvp(lambda x: jvp(loss, (x,), (V,))[1], (X,), (V,))[1]
+    np.testing.assert_allclose(twice, curvature @ V, rtol=1e-5)
+
+
+def test_what_the_pullback_of_a_rule_for_lists_writes_is_followed():
+    assert jvp(lambda a, b: sum(doubled_and_tripled([a, b])), (1.0, 2.0), (1.0, 1.0)) == (8.0, 5.0)
+
+
+def test_an_exception_in_a_transposed_rule_leaves_nothing_behind():
+    @rrule(windows_of := lambda x: x * 1.0)
+    def _(x: np.ndarray):
+        def pullback(ȳ):
+            np.zeros(1)[0] = 1.0
+            raise ZeroDivisionError
+
+        return windows_of(x), pullback
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            jvp(windows_of, (X,), (V,))
+    assert memory.end_log(memory.begin_log()) == {}
+    assert memory._pass.log is None

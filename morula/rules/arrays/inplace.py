@@ -428,9 +428,10 @@ def at_places(x: np.ndarray, places: np.ndarray, values: Any) -> Callable[[Any],
     Gives the pullback: -> the cotangent of the values.
     """
     v, v_back = as_operand(values)
-    index = np.unravel_index(places, x.shape)
     flat, flat_back = call(np.ravel, v)
-    some, some_back = call(operator.getitem, flat, np.arange(len(places)) % max(len(flat), 1))
+    taken: Any = np.arange(len(places)) % max(len(flat), 1)
+    index: Any = np.unravel_index(places, x.shape) if x.ndim else ()
+    some, some_back = call(operator.getitem, flat, taken if x.ndim else taken[-1])
     _, back = call(operator.setitem, x, index, some)
     return lambda ȳ: v_back(flat_back(some_back(back(ZERO)[3])[1])[1])
 
@@ -529,6 +530,8 @@ def _(ufunc: np.ufunc, x: np.ndarray, index: Anything, *operands: Anything):
     index = frozen(index)
     if ufunc in (np.add, np.subtract) and len(operands) == 1:
         return added_at(ufunc, x, index, operands[0])
+    if x.dtype.kind == "b":
+        return truths_at(ufunc, x, index, operands)
     if last_writes(x.shape, index) is not None:
         raise refuse(f"np.{ufunc.__name__}.at with an index that is there twice")
     old, old_back = call(operator.getitem, x, index)
@@ -556,6 +559,19 @@ def added_at(ufunc: np.ufunc, x: np.ndarray, index: Any, v: Any) -> Any:
         return NONE, ZERO, NONE, project(-v̄ if ufunc is np.subtract else v̄)
 
     return None, at_pullback
+
+
+def truths_at(ufunc: np.ufunc, x: np.ndarray, index: Any, operands: tuple[Any, ...]) -> Any:
+    """`np.logical_or.at(x, index, v)`: truth values, which have no cotangents."""
+    old = contents(x, index)
+    ufunc.at(x, index, *operands)
+    note(x)
+
+    def truths_pullback(ȳ):
+        undo(x, index, old)
+        return (NONE, ZERO, *[NONE] * (1 + len(operands)))
+
+    return None, truths_pullback
 
 
 def given_at(x: np.ndarray, index: Any) -> Any:

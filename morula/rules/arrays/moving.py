@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, UnsupportedError, ZeroTangent, non_differentiable, rrule
+from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.construction import is_number, like_sequence
@@ -110,33 +110,6 @@ def _(a: np.ndarray):
         return (moved_back(ȳ, places, a.shape),)
 
     return np.sort_complex(a), sort_complex_pullback
-
-
-@rrule(np.lib.stride_tricks.sliding_window_view)
-def _(x: np.ndarray, window_shape: Anything, axis=None, *, subok=False, writeable=False):
-    view = np.lib.stride_tricks.sliding_window_view
-    places = view(numbered(x), window_shape, axis)
-    y = view(x, window_shape, axis, subok=subok, writeable=writeable)
-
-    def windows_pullback(ȳ):
-        return moved_back(ȳ, places, x.shape), NoTangent(), NoTangent()
-
-    return y, windows_pullback
-
-
-@rrule(np.lib.stride_tricks.as_strided)
-def _(x: np.ndarray, shape: Anything = None, strides: Anything = None):
-    view = np.lib.stride_tricks.as_strided
-    if not x.flags.c_contiguous:
-        raise UnsupportedError("as_strided has a reverse rule for contiguous arrays only")
-    steps = x.strides if strides is None else strides
-    numbers = numbered(x)
-    places = view(numbers, shape, [n * numbers.itemsize // x.itemsize for n in steps])
-
-    def strided_pullback(ȳ):
-        return moved_back(ȳ, places, x.shape), NoTangent(), NoTangent()
-
-    return view(x, shape, strides), strided_pullback
 
 
 # -- sets of values --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Writing to arrays in place: every way to write, against finite differences."""
 
+import contextlib
 import operator
 import warnings
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from morula import NoRuleError, UnsupportedError, grad, gradient, jvp, pullback, withgradient
+from morula.core.compiled import by_the_general_path
 from morula.testing import check_gradient
 from tests.mutation import check_mutation
 
@@ -605,3 +607,29 @@ def test_what_a_memoryview_reads_has_no_silent_derivative():
         grad(f)(np.ones(3))
     with pytest.raises(NoRuleError, match="memoryview"):
         jvp(f, (np.ones(3),), (np.ones(3),))
+
+
+@pytest.mark.parametrize("path", ["compiled", "general"])
+def test_entries_of_arrays_without_axes_are_put(path):
+    def f(x):
+        a, b, c = np.zeros(()), np.zeros(()), np.zeros(())
+        np.place(a, True, [x[0]])
+        np.put(b, [0, 0], [x[1], x[2]])
+        np.putmask(c, np.True_, x[3])
+        return a + 2 * b + 3 * c
+
+    x = np.array([0.6, -0.4, 1.3, 0.9])
+    with by_the_general_path() if path == "general" else contextlib.nullcontext():
+        value, (x̄,) = withgradient(f, x)
+    assert value == f(x)
+    np.testing.assert_array_equal(x̄, [1, 0, 2, 3])
+
+
+def test_truth_values_are_written_at_places_that_come_twice():
+    def f(x):
+        mask = np.zeros(3, bool)
+        np.logical_or.at(mask, [0, 0, 2], [True, False, x[0] > 0])
+        return np.where(mask, x, x**2).sum()
+
+    np.testing.assert_array_equal(gradient(f, np.array([0.5, 2.0, 3.0]))[0], [1, 4, 1])
+    assert jvp(f, (np.array([0.5, 2.0, 3.0]),), (np.ones(3),)) == (7.5, 6.0)
