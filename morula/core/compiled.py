@@ -25,6 +25,7 @@ from morula.core.specialise import NotSpecialised
 from morula.core.values import argument_value, coarsened
 
 Fallback = Callable[..., Any]
+How = tuple[tuple[int, ...], bool, bool, bool, tuple[str, ...]]  # what is asked for, and keywords
 VARARGS, VARKEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -247,7 +248,7 @@ def family_of(
 
 
 def family_by(
-    code: CodeType, f: FunctionType, how: tuple[Any, ...], general: Fallback, source: Source | None
+    code: CodeType, f: FunctionType, how: How, general: Fallback, source: Source | None
 ) -> Family | None:
     """The family of a function with this signature, of which the source says what it does."""
     if code.co_flags & RUNS_LATER or registry.registry.get(primal_of(f)) is not None:

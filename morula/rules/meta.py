@@ -114,11 +114,12 @@ def _(x: Any, x̄: Any):
 def _(s: Any, call: Any, args: Any) -> Any:
     """Like the argument, but that integers are points of the real line."""
     k = known(args[0])
-    if k is None or traits.typed_zero(k.type) is None:
-        return (
-            args[0] if getattr(k, "type", None) is np.ndarray and k.detail[0][1] in "fc" else None
-        )
-    return known_value(traits.typed_zero(k.type))
+    if k is None:
+        return None
+    zero = traits.typed_zero(k.type)
+    if zero is not None:
+        return known_value(zero)
+    return args[0] if k.type is np.ndarray and k.detail[0][1] in "fc" else None
 
 
 # -- calls of what has a rule: the rule's own code is differentiated, not the code that looks for it
