@@ -286,10 +286,10 @@ def hessian(f: Callable[..., Any], x: Any = _MISSING, /) -> Any:
     """
     if x is _MISSING:
         return transform(functools.partial(hessian, f), f)
-    return hessian_at(f, x)
+    return hessian_by_first(f, x)
 
 
-def hessian_at(f: Any, x: Any, *args: Any) -> Any:
+def hessian_by_first(f: Any, x: Any, *args: Any) -> Any:
     """The Hessian of `f` by its first argument."""
     dtype = space_of(x, "argument 0")
     product = product_for(f, x)
