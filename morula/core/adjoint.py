@@ -108,6 +108,8 @@ class Adjoint:
     specialiser: Specialiser
     ir: IR
 
+    again = False  # will it be differentiated in its turn? Then it writes to no memory
+
     def __init__(self, with_value: bool = True, optimistic: bool = False) -> None:
         self.with_value = with_value  # is the value asked for, bit for bit as the plain call's?
         self.optimistic = optimistic  # begin anew where a doubtful cotangent is a structural zero?
@@ -340,6 +342,7 @@ class Adjoint:
             self.with_value,
             start,
             self.reversal.loop_values(),
+            self.again,
         )
 
     def known_of(self, x: Operand) -> Known | None:

@@ -92,11 +92,7 @@ class Callees:
         """What the callees ask about the world, the program asks at its entry."""
         for callee in self.found.values():
             if callee.specialiser is not None:
-                inner = callee.specialiser.guards
-                guards.globals.update(inner.globals)
-                guards.attributes.update(inner.attributes)
-                guards.items.update(inner.items)
-                guards.cells.update(inner.cells)
+                guards.take_over(callee.specialiser.guards)
 
 
 class Twin(Adjoint):

@@ -19,11 +19,13 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from morula.core import debug, errors, registry
+from morula.core.orders import OfGradient, Source
 from morula.core.program import Gradient, stub, with_keywords
 from morula.core.specialise import NotSpecialised
 from morula.core.values import argument_value, coarsened
 
 Fallback = Callable[..., Any]
+How = tuple[tuple[int, ...], bool, bool, bool, tuple[str, ...]]  # what is asked for, and keywords
 VARARGS, VARKEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -46,8 +48,10 @@ class Family:
         has_aux: bool,
         keywords: tuple[str, ...],
         general: Fallback,
+        source: Source | None = None,
     ) -> None:
         self.code = code
+        self.source = source
         self.keywords = keywords
         self.signature = with_keywords(code, keywords)
         self.wanted = wanted
@@ -64,15 +68,15 @@ class Family:
 
     def function(self, f: Any) -> Any:
         """The gradient function of `f`."""
-        cell = CellType()
+        cell, primal = CellType(), primal_of(f)
         g = FunctionType(
             self.first or self.stub,
             f.__globals__,
             f.__name__,
-            self.defaults(f),
-            (*(f.__closure__ or ()), cell),
+            self.defaults(primal),
+            (*(primal.__closure__ or ()), cell),
         )
-        g.__kwdefaults__ = f.__kwdefaults__
+        g.__kwdefaults__ = primal.__kwdefaults__
         cell.cell_contents = g
         functools.update_wrapper(g, f)
         g.__dict__["__morula__"] = self
@@ -84,6 +88,15 @@ class Family:
         """The defaults of `f`, but for those of arguments that are differentiated: they are given."""
         free = self.code.co_argcount - max([-1, *self.wanted]) - 1
         return (f.__defaults__ or ())[-free:] if free > 0 and f.__defaults__ else None
+
+    def target(self, f: FunctionType) -> FunctionType:
+        """What is differentiated, for its signature and its closure: what it does, its source says."""
+        if self.source is None:
+            return f
+        primal = primal_of(f)
+        return FunctionType(
+            self.code, f.__globals__, f.__name__, primal.__defaults__, primal.__closure__
+        )
 
     def as_called(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call by position and by name, from one for each parameter."""
@@ -128,7 +141,7 @@ class Family:
         if not specialising or tries > Program.most_tries:
             return program
         gradient = Gradient(
-            f,
+            self.target(f),
             list(key),
             self.wanted,
             self.with_value,
@@ -138,6 +151,7 @@ class Family:
             # What was assumed and did not hold is not assumed again: the boldest first.
             examples=args if tries < 2 else (),
             optimistic=not tries,
+            source=self.source,
         )
         try:
             program.code = gradient.compile(slow_path, program, general_path)
@@ -181,7 +195,7 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
     family: Family = g.__dict__["__morula__"]
     f = g.__wrapped__  # type: ignore[attr-defined]
     positional, named = family.as_called(args)
-    if registry.registry.get(f) is not None:  # a rule of its own says what it means
+    if registry.registry.get(primal_of(f)) is not None:  # a rule of its own says what it means
         return family.general(f, positional, named)
     program = family.program(f, args, failed)
     if program.code is None:
@@ -197,6 +211,13 @@ def general_path(g: FunctionType, *args: Any) -> Any:
     family: Family = g.__dict__["__morula__"]
     positional, named = family.as_called(args)
     return family.general(g.__wrapped__, positional, named)  # type: ignore[attr-defined]
+
+
+def primal_of(f: Any) -> Any:
+    """The function that a gradient function is the gradient of, to whatever order."""
+    while type(f.__dict__.get("__morula__")) is Family:
+        f = f.__wrapped__
+    return f
 
 
 _families: dict[Any, Family] = {}
@@ -217,17 +238,28 @@ def family_of(
     """
     if type(f) is not FunctionType or registry.registry.get(f) is not None:
         return None
-    code = f.__code__
-    if code.co_flags & RUNS_LATER or "__morula__" in f.__dict__:
-        return None  # gradients of gradients are among these
-    most = math.inf if code.co_flags & VARARGS else code.co_argcount
-    if any(not 0 <= i < most for i in wanted):
+    inner = f.__dict__.get("__morula__")
+    if inner is not None and (type(inner) is not Family or keywords):
         return None
+    source = None if inner is None else OfGradient.of_family(inner)
+    code = f.__code__ if inner is None else inner.signature
     how = (wanted, with_value, single, has_aux, keywords)
-    key = (id(code), id(f.__globals__), *how)
+    return family_by(code, f, how, general, source)
+
+
+def family_by(
+    code: CodeType, f: FunctionType, how: How, general: Fallback, source: Source | None
+) -> Family | None:
+    """The family of a function with this signature, of which the source says what it does."""
+    if code.co_flags & RUNS_LATER or registry.registry.get(primal_of(f)) is not None:
+        return None
+    most = math.inf if code.co_flags & VARARGS else code.co_argcount
+    if any(not 0 <= i < most for i in how[0]):
+        return None
+    key = (id(code), id(f.__globals__), how, source)
     family = _families.get(key)
     if family is None:
-        family = _families.setdefault(key, Family(code, f.__globals__, *how, general))
+        family = _families.setdefault(key, Family(code, f.__globals__, *how, general, source))
     return family
 
 

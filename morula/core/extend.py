@@ -75,8 +75,10 @@ from morula.core.general import (
 )
 from morula.core.infer import result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
+from morula.core.orders import only_once
 from morula.core.outline import runs_loops
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
+from morula.core.program import in_space_of
 from morula.core.registry import (
     Rule,
     called_whole,
@@ -235,6 +237,7 @@ __all__ = [
     "have_constants",
     "holds_memory",
     "in_place_forms",
+    "in_space_of",
     "interface",
     "is_constant",
     "is_reached",
@@ -263,6 +266,7 @@ __all__ = [
     "non_differentiable",
     "of_marked",
     "on_entry",
+    "only_once",
     "only_reads",
     "opaque",
     "part_of",

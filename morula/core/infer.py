@@ -87,6 +87,14 @@ class Guards:
     cells: dict[int, tuple[CellType, str, Any]] = field(default_factory=dict)
     identities: list[tuple[Var, Any]] = field(default_factory=list)
 
+    def take_over(self, inner: Guards) -> None:
+        """Ask what another program asks, but for what it asks of its own variables."""
+        self.globals.update(inner.globals)
+        self.attributes.update(inner.attributes)
+        self.items.update(inner.items)
+        self.cells.update(inner.cells)
+        self.tests += inner.tests
+
 
 class Inference:
     """The values of all variables of a function, from those of some."""

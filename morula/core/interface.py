@@ -9,12 +9,13 @@ from typing import Any
 
 from morula.core import errors, watch
 from morula.core.callables import Calls, function_of, is_plain, positions_of
-from morula.core.compiled import Family, family_of
+from morula.core.compiled import Fallback, Family, family_by, family_of
 from morula.core.context import Reached, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import Back, call
 from morula.core.gradients import give_name
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
+from morula.core.orders import Along, OfGradient, with_direction
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
@@ -254,6 +255,24 @@ def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) ->
 
     gradient_function.__dict__["__morula__"] = calls
     return gradient_function
+
+
+def gradient_product(
+    f: Any, inner: Callable[[Any, Any], Any], general: Fallback
+) -> Callable[..., Any] | None:
+    """`(x, v, *args)` -> the gradient by x of `inner(grad(f)(x, *args), v)`; None for some callables.
+
+    `general(f, args, kwargs)` is called where there is no program.
+    """
+    if not is_plain(f) or not f.__code__.co_argcount:
+        return None
+    family = _family(f, (0,), False, True, False)
+    if family is None:
+        return None
+    source = Along(OfGradient.of_family(family), inner)
+    how = ((0,), False, True, False, ())
+    products = family_by(with_direction(family.code), f, how, general, source)
+    return None if products is None else products.function(f)
 
 
 def _family(

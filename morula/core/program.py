@@ -9,13 +9,13 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from morula.core import errors
 from morula.core.adjoint import Adjoint, flat
 from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
-from morula.core.cotangents import ZERO
+from morula.core.cotangents import ZERO, project_to, unthunk
 from morula.core.emit import emit, merge_blocks
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, count_uses, substitute
 from morula.core.primitives import (
@@ -42,6 +42,9 @@ from morula.core.ssa import prune_params
 from morula.core.traits import Known, gradient_for, has_tangent, sample, typed_zero, unit
 from morula.core.values import NEVER, Value, is_zero_value, known, possibilities
 
+if TYPE_CHECKING:
+    from morula.core.orders import Source
+
 
 class Gradient(Adjoint):
     """The gradient of `fn` by some of its parameters, for arguments of known types."""
@@ -57,8 +60,10 @@ class Gradient(Adjoint):
         keywords: tuple[str, ...] = (),
         examples: Sequence[Any] = (),
         optimistic: bool = False,
+        source: Source | None = None,
     ) -> None:
         self.fn = fn
+        self.source = source
         self.knowns = knowns
         self.wanted = wanted
         self.single = single
@@ -87,13 +92,22 @@ class Gradient(Adjoint):
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
-        s = Specialiser(self.fn, self.knowns, Callees(), self.examples, self.keywords)
         try:
-            s.run()
+            s = self.specialised_by(self.examples)
         except AssumptionsUnsafe:
-            s = Specialiser(self.fn, self.knowns, Callees(), (), self.keywords)
-            s.run()
+            s = self.specialised_by(())
         s.callees.add_guards(s.guards)
+        return s
+
+    def specialised_by(self, examples: Sequence[Any]) -> Specialiser:
+        """The same, with what these examples show."""
+        ir = guards = None
+        if self.source is not None:
+            ir, guards = self.source.function(self.fn, self.knowns, examples, self.keywords)
+        s = Specialiser(self.fn, self.knowns, Callees(), examples, self.keywords, ir)
+        if guards is not None:
+            s.guards.take_over(guards)
+        s.run()
         return s
 
     def build(self) -> IR:
@@ -158,6 +172,8 @@ class Gradient(Adjoint):
         elif self.has_aux:
             built.args = (*built.args, self.append(exit, operator.getitem, y, Const(1)))
         seed: Operand | None = self.unit_of(value)
+        if seed is None and self.again:
+            raise NotSpecialised("it is not known what one of its output is")
         if seed is None:
             seed = self.append(exit, one_of, out, Const(errors.qualified_name(self.fn)))
         branch.args[0] = self.append(exit, build_tuple, seed, Const(ZERO)) if self.has_aux else seed
@@ -248,6 +264,12 @@ class Gradient(Adjoint):
             in_aux = self.has_aux and x̄ in count_uses(self.ir)  # it may be
             if k == x̄_known and self.is_new(x̄) and all_bars.count(x̄) == 1 and not in_aux:
                 return x̄
+            if k == x̄_known and self.again:
+                return x̄
+        if self.again and (k is None or (x̄ not in definite and type(x̄) is not Const)):
+            raise NotSpecialised("a gradient that may be structurally zero")
+        if self.again:
+            return self.append(block, in_space_of, x, x̄)
         return self.append(block, gradient_for, x, x̄, Const(adjoint_if_any))
 
     # -- guards
@@ -384,6 +406,11 @@ def stub(
     ]
     block.branches = [Branch(None, [out])]
     return emit(ir, with_own_cell(positional_only(code, wanted)), namespace)
+
+
+def in_space_of(x: Any, x̄: Any) -> Any:
+    """A gradient in the space of its argument, where it is differentiated in its turn."""
+    return unthunk(project_to(x)(x̄))
 
 
 def one_of(y: Any, name: str) -> Any:

@@ -85,6 +85,7 @@ class Folding:
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
         self.cells = _single_values(ir, adjoint)
         self.differentiated = bool(adjoint)  # has the program its adjoint already?
+        self.again = False  # will the adjoint be differentiated in its turn?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
         self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
         self._readers: dict[Var, Block | None] | None = None
@@ -139,6 +140,7 @@ class Folding:
         call = self.definitions.get(x) if type(x) is Var else None
         return (
             self.in_adjoint
+            and not self.again
             and call is not None
             and self.block_of.get(x) is self.block  # type: ignore[arg-type]
             and gives_new(call.primitive)
@@ -496,9 +498,11 @@ def simplify_once(
     exact: bool = True,
     keep: Block | None = None,
     loop_values: Collection[Var] = (),
+    again: bool = False,
 ) -> bool:
     """Fold what can be folded in one round; was anything changed?"""
     folding = Folding(ir, trusted, known, adjoint)
+    folding.again = again
     folding.loop_values = loop_values
     changed = fold_calls(folding, adjoint, exact)
     changed |= fold_branches(ir)

@@ -86,10 +86,12 @@ class Specialiser(Inference):
         callees: Callees,
         examples: Sequence[Any] = (),
         keywords: Sequence[str] = (),
+        ir: IR | None = None,
     ) -> None:
-        ir = without_exceptions(lower(fn.__code__, fn.__globals__)).copy()
-        if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
-            name_keywords(ir, fn.__code__, keywords)
+        if ir is None:
+            ir = without_exceptions(lower(fn.__code__, fn.__globals__)).copy()
+            if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
+                name_keywords(ir, fn.__code__, keywords)
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
         self.fn = fn
         self.callees = callees

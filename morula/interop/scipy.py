@@ -24,6 +24,7 @@ import numpy as np
 
 from morula.core.interface import grad, value_and_grad
 from morula.mixed_mode import hessian, hvp, jacobian
+from morula.mixed_mode.jacobians import hessian_by_first
 from morula.rules.vectors import ravel
 
 F = Callable[..., Any]
@@ -78,7 +79,9 @@ def hess(f: F) -> F:
 
 def hessian_at(f: F, x: Any, *args: Any, **kwargs: Any) -> Any:
     """What `hess` gives."""
-    return fresh(hessian(lambda x: f(x, *args, **kwargs), as_point(x)))
+    if kwargs:
+        return fresh(hessian(lambda x: f(x, *args, **kwargs), as_point(x)))
+    return fresh(hessian_by_first(f, as_point(x), *args))
 
 
 def hessp(f: F) -> F:
@@ -88,7 +91,9 @@ def hessp(f: F) -> F:
 
 def hessian_product(f: F, x: Any, p: Any, *args: Any, **kwargs: Any) -> Any:
     """What `hessp` gives."""
-    return fresh(hvp(lambda x: f(x, *args, **kwargs), as_point(x), as_point(p)))
+    if kwargs:
+        return fresh(hvp(lambda x: f(x, *args, **kwargs), as_point(x), as_point(p)))
+    return fresh(hvp(f, as_point(x), as_point(p), *args))
 
 
 def constraint_hess(f: F) -> F:

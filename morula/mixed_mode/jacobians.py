@@ -1,7 +1,8 @@
 """Jacobians and second derivatives: jacobian, hessian, hvp, diaghessian, forwarddiff.
 
 A Jacobian is made of columns by forward mode or of rows by reverse mode, whichever are fewer. Second
-derivatives are the pushforward of the gradient, forward over reverse.
+derivatives are the pushforward of the gradient, forward over reverse; of numbers and arrays of NumPy's
+they come from a compiled program, the gradient of a product with the gradient, where there is one.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from morula.core import errors
 from morula.core.context import adjoint_of, isolated
 from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
 from morula.core.general import call, held_by
-from morula.core.interface import grad, pullback
+from morula.core.interface import grad, gradient_product, pullback
 from morula.core.registry import called_whole, non_differentiable
 from morula.core.traits import adjoint_object, from_memory
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
-from morula.mixed_mode.tangents import Pass
+from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.calls import serves
 from morula.rules.containers import give_at
 from morula.rules.objects import give
+from morula.rules.vectors import inner
 
 _MISSING = object()
 
@@ -233,7 +235,46 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
     >>> hvp(lambda x: x**3, 2.0, 1.0)
     12.0
     """
+    product = product_for(f, x)
+    return general_hvp(f, x, v, *args) if product is None else product(x, like(x, v), *args)
+
+
+def general_hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
+    """`hvp` by forward over reverse mode."""
     return jvp(lambda x: grad(f)(x, *args), (x,), (v,))[1]
+
+
+def by_general_path(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the functions of `product_for` do where there is no program."""
+    return general_hvp(f, *args)
+
+
+def product_for(f: Any, x: Any) -> Any:
+    """`(x, v, *args)` -> the Hessian times v, compiled; None where only the general path will do."""
+    if type(x) is not float and not (type(x) is np.ndarray and x.dtype.kind == "f"):
+        return None
+    return gradient_product(f, inner, by_general_path)
+
+
+def like(x: Any, v: Any) -> Any:
+    """A direction in the space of x, which is a float or an array of floats."""
+    if type(v) is type(x) and (type(x) is float or (v.dtype == x.dtype and v.shape == x.shape)):
+        return v
+    ẋ = absorb(Pass(), x, v, "argument 0")
+    return zeros_like(x) if is_zero(ẋ) else ẋ
+
+
+called_whole(hvp)
+
+
+@serves(hvp)
+def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    return call(general_hvp, *args, **kwargs)
+
+
+@pushes(hvp)
+def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any) -> Any:
+    return push(run, general_hvp, ZERO, args, tangents, keywords)
 
 
 def hessian(f: Callable[..., Any], x: Any = _MISSING, /) -> Any:
@@ -245,8 +286,37 @@ def hessian(f: Callable[..., Any], x: Any = _MISSING, /) -> Any:
     """
     if x is _MISSING:
         return transform(functools.partial(hessian, f), f)
+    return hessian_by_first(f, x)
+
+
+def hessian_by_first(f: Any, x: Any, *args: Any) -> Any:
+    """The Hessian of `f` by its first argument."""
     dtype = space_of(x, "argument 0")
-    return by_columns(grad(f), (x,), [dtype])[0]
+    product = product_for(f, x)
+    if product is None or np.size(x) == 0:
+        return by_columns(lambda x: grad(f)(x, *args), (x,), [dtype])[0]
+    rows = [product(x, basis(x, dtype, i), *args) for i in range(np.size(x))]
+    return rows[0] if type(x) is float else np.reshape(np.stack(rows), x.shape + x.shape)
+
+
+def general_hessian(f: Any, x: Any = _MISSING, /) -> Any:
+    """`hessian` by forward over reverse mode."""
+    if x is _MISSING:
+        return transform(functools.partial(general_hessian, f), f)
+    return by_columns(grad(f), (x,), [space_of(x, "argument 0")])[0]
+
+
+called_whole(hessian)
+
+
+@serves(hessian)
+def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    return call(general_hessian, *args, **kwargs)
+
+
+@pushes(hessian)
+def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any) -> Any:
+    return push(run, general_hessian, ZERO, args, tangents, keywords)
 
 
 def diaghessian(f: Callable[..., Any], x: Any) -> Any:
@@ -260,7 +330,7 @@ def diaghessian(f: Callable[..., Any], x: Any) -> Any:
     entries = []
     for i in range(np.size(x)):
         e = basis(x, dtype, i)
-        entries.append(xp.sum(jvp(grad(f), (x,), (e,))[1] * e))
+        entries.append(xp.sum(hvp(f, x, e) * e))
     if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
         return entries[0]
     return xp.reshape(xp.array(entries, dtype), np.shape(x))

@@ -286,17 +286,23 @@ def _(f: Any, call: Any) -> Any:
 def into_zeros(f: Any, call: Any) -> Any:
     """Into zeros of known shape, by a plain index."""
     ȳ, index, shape, dtype = call.args
+    if f.again:
+        return None
     known = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
     if known is None or not hasattr(shape, "value") or not hasattr(dtype, "value"):
         return None
     if known[0] != "<f8" or dtype.value != np.float64 or not is_plain_index(f, index):
         return None
     zeros = f.new_call(call, fresh_zeros, shape)
-    return [zeros, f.same_call(call, set_at, zeros.out, ȳ, index)]
+    written = f.same_call(call, set_at, zeros.out, ȳ, index)
+    written.removable = True
+    return [zeros, written]
 
 
 def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
     """Sums of arrays in an adjoint are added up in the first one's memory."""
+    if f.again:
+        return None
     for x, y in ((a, b), (b, a)):
         part = f.definition(y, set_at)
         if part is not None and f.may_overwrite(x) and f.used_once(y):

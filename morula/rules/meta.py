@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -24,7 +26,10 @@ from morula.core.extend import (
     context,
     exception_of_higher_order,
     general,
+    in_space_of,
     interface,
+    known,
+    known_value,
     materialise,
     memory,
     multiply,
@@ -36,6 +41,7 @@ from morula.core.extend import (
     registry,
     rrule,
     traits,
+    transfers,
     unit,
     unthunk,
 )
@@ -94,6 +100,26 @@ def _(a: Numeric, b: Numeric):
         return ȳ, ȳ
 
     return accumulate(a, b), accumulate_pullback
+
+
+@rrule(in_space_of)
+def _(x: Any, x̄: Any):
+    def in_space_of_pullback(ȳ):
+        return NONE, ȳ
+
+    return in_space_of(x, x̄), in_space_of_pullback
+
+
+@transfers(in_space_of)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Like the argument, but that integers are points of the real line."""
+    k = known(args[0])
+    if k is None:
+        return None
+    zero = traits.typed_zero(k.type)
+    if zero is not None:
+        return known_value(zero)
+    return args[0] if k.type is np.ndarray and k.detail[0][1] in "fc" else None
 
 
 # -- calls of what has a rule: the rule's own code is differentiated, not the code that looks for it

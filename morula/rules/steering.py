@@ -29,6 +29,7 @@ from morula.core.extend import (
     is_zero,
     non_differentiable,
     on_entry,
+    only_once,
     project_to,
     rewrites,
     rrule,
@@ -144,6 +145,7 @@ def one_level_deeper() -> int:
 
 
 non_differentiable(one_level_deeper)
+only_once(one_level_deeper)
 type_stable(one_level_deeper)
 
 

@@ -204,6 +204,11 @@ class Node:
         return new
 
 
+def inner(a: Any, b: Any) -> Any:
+    """The inner product of two numbers, or of two arrays of one shape."""
+    return np.sum(a * b) if isinstance(a, np.ndarray) else a * b
+
+
 def form_of(x: Any, leaves: list[Any], known: dict[Any, Any], takes: Any) -> Any:
     """The form of a structure; `leaves` gets its numbers, `known` holds the containers so far."""
     if takes(x):

@@ -1,5 +1,6 @@
 """`debug_nans` and `why` name the line that a zero or a NaN comes from."""
 
+import functools
 import inspect
 import json
 import math
@@ -126,7 +127,62 @@ def comprehension(x):
     return ys[0] + ys[1]
 
 
+def in_a_while_loop(x):
+    y, n = x, 0
+    while n < 3:
+        y = y + np.log(x) if n == 1 else y * 2.0  # here
+        n += 1
+    return y.sum()
+
+
+def in_an_array_that_is_written(x):
+    y = np.zeros(2)
+    y[0] = x[1]
+    y[1] = np.sqrt(x[0])  # here
+    return y.sum()
+
+
+def in_a_partial(x):
+    power = functools.partial(np.float_power, x2=0.5)
+    return np.float_power(x, 0.5).sum() + len(power.keywords)  # here
+
+
+def in_a_try(x):
+    try:
+        y = np.sqrt(x)  # here
+        if y[1] > 1.0:
+            raise ValueError
+    except ValueError:
+        y = y * 2.0
+    return y.sum()
+
+
+def a_norm_of_zeros(x):
+    y = (x * np.array([1.0, 0.0])).sum()
+    return (y * y) ** 0.5 + x.sum()  # here
+
+
+def in_a_match(x):
+    match x:
+        case np.ndarray(size=2):
+            return (1.0 / x).sum()  # here
+    return x.sum()
+
+
+def in_a_recursion(x, depth=2):
+    if depth == 0:
+        return np.sqrt(x).sum()  # here
+    return in_a_recursion(x, depth - 1) * 1.5
+
+
 BAD = [
+    in_a_while_loop,
+    in_an_array_that_is_written,
+    in_a_partial,
+    in_a_try,
+    a_norm_of_zeros,
+    in_a_match,
+    in_a_recursion,
     root_at_zero,
     logarithm,
     division,
@@ -317,7 +373,44 @@ def constant_function(x):
     return (lambda y: 2.0)(x) * 3.0  # here
 
 
+def into_an_integer_array(x):
+    y = np.zeros(2, dtype=int)
+    y[0] = x  # here
+    return y.sum() * 2.0
+
+
+def by_a_sign(x):
+    s = np.sign(x)  # here
+    return s * 3.0
+
+
+def by_a_key(x):
+    names = {1.7: 5.0}
+    return names[x] * 2.0  # here
+
+
+def by_a_length(x):
+    return len("a" * int(x * 3)) * 1.0  # here
+
+
+def in_a_method_of_an_object(x):
+    return Rounder(x).value() * 2.0
+
+
+class Rounder:
+    def __init__(self, x):
+        self.x = x
+
+    def value(self):
+        return math.ceil(self.x)  # here
+
+
 BREAKS = [
+    into_an_integer_array,
+    by_a_sign,
+    by_a_key,
+    by_a_length,
+    in_a_method_of_an_object,
     by_int,
     by_rounding,
     by_a_comparison,
@@ -342,7 +435,8 @@ def test_the_line_where_the_dependence_ends(f):
     found = why(f, 1.7)
     assert found.gradients == (0.0,)
     assert found.value == f(1.7)
-    assert {finding.place.line for finding in found.findings} == {planted(f)}, found
+    source = Rounder.value if f is in_a_method_of_an_object else f
+    assert {finding.place.line for finding in found.findings} == {planted(source)}, found
     assert all(finding.kind == "zero" for finding in found.findings)
     assert all(finding.place.file == __file__ for finding in found.findings)
 
