@@ -133,7 +133,7 @@ class Inference:
                         visited.add(target)
                         again |= target in done
                     for p, a in zip(target.params, branch.args, strict=True):
-                        if type(a) is Var and a not in types:
+                        if p in self.given or (type(a) is Var and a not in types):
                             continue
                         value = self.value(a)
                         new = join(types[p], value) if p in types else value
@@ -253,7 +253,7 @@ class Inference:
 
 def method_of(owner: Known | None, name: str) -> Any:
     """The function that a method of a builtin type is; None where the object may say otherwise."""
-    if owner is None or not is_builtin(owner.type):
+    if owner is None or not is_builtin(owner.type) or issubclass(owner.type, type):
         return None
     method = getattr(owner.type, name, None)
     return method if type(method) in (MethodDescriptorType, WrapperDescriptorType) else None

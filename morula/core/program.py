@@ -17,6 +17,7 @@ from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
 from morula.core.cotangents import ZERO
 from morula.core.emit import emit, merge_blocks
+from morula.core.instances import Escapes
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, count_uses, substitute
 from morula.core.primitives import (
     alias,
@@ -87,14 +88,18 @@ class Gradient(Adjoint):
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
-        s = Specialiser(self.fn, self.knowns, Callees(), self.examples, self.keywords)
-        try:
-            s.run()
-        except AssumptionsUnsafe:
-            s = Specialiser(self.fn, self.knowns, Callees(), (), self.keywords)
-            s.run()
-        s.callees.add_guards(s.guards)
-        return s
+        examples, own_objects = self.examples, True
+        while True:
+            s = Specialiser(self.fn, self.knowns, Callees(), examples, self.keywords, own_objects)
+            try:
+                s.run()
+            except AssumptionsUnsafe:
+                examples = ()
+            except Escapes:
+                own_objects = False
+            else:
+                s.callees.add_guards(s.guards)
+                return s
 
     def build(self) -> IR:
         """The primal and its adjoint in one, with the gradients as the result."""

@@ -18,6 +18,7 @@ from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import inline
+from morula.core.instances import Escapes, named, new_instance, resolve_instances
 from morula.core.ir import (
     IR,
     Block,
@@ -63,7 +64,15 @@ from morula.core.traits import (
     stays_general,
     typed_zero,
 )
-from morula.core.values import Plain, Value, coarsened, known, known_value, possibilities
+from morula.core.values import (
+    Plain,
+    Value,
+    coarsened,
+    has_items,
+    known,
+    known_value,
+    possibilities,
+)
 from morula.core.verify import checked
 
 if TYPE_CHECKING:
@@ -86,6 +95,7 @@ class Specialiser(Inference):
         callees: Callees,
         examples: Sequence[Any] = (),
         keywords: Sequence[str] = (),
+        own_objects: bool = True,
     ) -> None:
         ir = without_exceptions(lower(fn.__code__, fn.__globals__)).copy()
         if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
@@ -95,11 +105,13 @@ class Specialiser(Inference):
         self.callees = callees
         self.called: set[Var] = set()  # results of calls that are not inlined
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
-        self.counted: set[Var] = set()  # iterators and their items that carry no cotangent
+        self.counted: set[Var] = set()  # iterators, their items and tests: they carry no cotangent
         self.writes_in_place = False  # does a call change a value that goes by value?
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
+        self.own_objects = own_objects  # are objects that it makes taken for its own?
+        self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
 
     def run(self) -> None:
@@ -117,11 +129,17 @@ class Specialiser(Inference):
             changed |= spread_arguments(self.ir) | collect_generators(self.ir)
             self.limit_size()
             checked("specialisation", self.ir)
-            if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
+            if changed or promote_cells(self.ir) or self.inline_calls():
+                continue
+            if (self.own_objects and resolve_instances(self)) or self.assume():
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
         self.infer()
+        if self.own_objects and any(
+            c.primitive is new_instance or c.out in self.hoped for c in self.ir.calls()
+        ):
+            raise Escapes
         if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
@@ -315,6 +333,7 @@ class Specialiser(Inference):
         def append(fn: Any, *args: Operand) -> Var:
             out = ir.var()
             block.calls.append(Call(out, Const(fn), args))
+            self.counted.add(out)
             return out
 
         check_type(x, k, append, check)
@@ -333,7 +352,7 @@ class Specialiser(Inference):
 
     def take_apart(self, x: Var, value: Value, calls: list[Call]) -> tuple[Var, Any]:
         if type(value) is not Known or value.type is not tuple or value.detail is None:
-            return x, x
+            return self.take_apart_named(x, value, calls)
         items, leaves = [], []
         for i, inside in enumerate(value.detail):
             item = self.ir.var(f"{x.name}{i}")
@@ -343,6 +362,26 @@ class Specialiser(Inference):
             leaves.append(leaf)
         whole = self.ir.var(x.name)
         calls.append(Call(whole, Const(build_tuple), items))
+        return whole, leaves
+
+    def take_apart_named(self, x: Var, value: Value, calls: list[Call]) -> tuple[Var, Any]:
+        """The same for a named tuple, while it is taken for one of the program's own objects."""
+        if type(value) is not Known or not has_items(value):
+            return x, x
+        if not self.own_objects:
+            self.given[x] = Known(value.type)
+            return x, x
+        items, leaves = {}, NamedLeaves(value.type)
+        for i, (name, inside) in enumerate(zip(value.type._fields, value.detail, strict=True)):  # type: ignore[attr-defined]
+            item = self.ir.var(name)
+            calls.append(Call(item, Const(actual_item), (x, Const(i))))
+            self.given[item] = inside
+            if x in self.examples.given:
+                self.examples.given[item] = self.examples.given[x][i]
+            items[name], leaf = self.take_apart(item, inside, calls)
+            leaves.append(leaf)
+        whole = self.ir.var(x.name)
+        calls += named(self.ir, whole, value.type, items, Position())
         return whole, leaves
 
     # -- captured variables
@@ -503,6 +542,14 @@ class Specialiser(Inference):
         return None if callee is None else callee.result
 
 
+class NamedLeaves(list[Any]):
+    """The leaves of a named tuple."""
+
+    def __init__(self, cls: type) -> None:
+        super().__init__()
+        self.cls = cls
+
+
 def name_keywords(ir: IR, code: CodeType, keywords: Sequence[str]) -> None:
     """Give a function keyword-only parameters of these names in the place of `**kwargs`."""
     n = code.co_argcount + code.co_kwonlyargcount
@@ -542,10 +589,11 @@ def check_type(
 ) -> None:
     """Append tests of the type and the detail of x; of a tuple also of its items."""
     check(append(operator.is_, append(actual_type, x), Const(k.type)))
-    if k.type is tuple:
+    if k.type is tuple or has_items(k):
         if k.detail is None:
             return
-        check(append(operator.eq, append(actual_length, x), Const(len(k.detail))))
+        if k.type is tuple:
+            check(append(operator.eq, append(actual_length, x), Const(len(k.detail))))
         for i, inside in enumerate(k.detail):
             if inside is not None:
                 check_type(append(actual_item, x, Const(i)), inside, append, check)
