@@ -338,7 +338,7 @@ class Adjoint:
             is_trusted,
             self.known_of,
             adjoint,
-            self.with_value,
+            self.with_value or self.specialiser.protected,
             start,
             self.reversal.loop_values(),
         )

@@ -38,6 +38,7 @@ from morula.core.primitives import (
     get_cell,
     load_global,
     maybe_zero,
+    require,
     sum_if_any,
     unpack,
 )
@@ -49,6 +50,7 @@ from morula.core.traits import (
     contents,
     describe,
     detail_matches,
+    effects,
     has_constants,
     only_reads,
     part_of,
@@ -610,4 +612,8 @@ only_reads(
     range,
 )
 
-non_differentiable(actual_type, actual_attribute, actual_length, actual_item, detail_matches)
+non_differentiable(
+    actual_type, actual_attribute, actual_length, actual_item, detail_matches, require
+)
+only_reads(require)
+effects(require)

@@ -33,6 +33,7 @@ from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import remove_unused
 from morula.core.specialise import (
     AssumptionsUnsafe,
+    ExceptionsMatter,
     NotSpecialised,
     Specialiser,
     bail_out,
@@ -58,7 +59,9 @@ class Gradient(Adjoint):
         keywords: tuple[str, ...] = (),
         examples: Sequence[Any] = (),
         optimistic: bool = False,
+        no_exceptions: bool = False,
     ) -> None:
+        self.no_exceptions = no_exceptions
         self.fn = fn
         self.knowns = knowns
         self.wanted = wanted
@@ -70,31 +73,45 @@ class Gradient(Adjoint):
         super().__init__(with_value or has_aux, optimistic)
 
     def compile(
-        self, otherwise: Callable[..., Any], this: Any, generally: Callable[..., Any]
+        self,
+        otherwise: Callable[..., Any],
+        this: Any,
+        generally: Callable[..., Any],
+        protect: Callable[..., Any],
     ) -> CodeType:
         """The code, which closes over one more variable than `fn`: the function that runs it.
 
         Where its guards do not hold, it calls `otherwise(function, this, *arguments)`; where only
-        the general path will do, `generally(function, *arguments)`.
+        the general path will do, `generally(function, *arguments)`. Where an exception would be
+        handled, it is run by `protect(function, code, *arguments)`.
         """
         self.build()
+        if self.specialiser.protected:
+            otherwise, generally = leaving_by(otherwise), leaving_by(generally)
         self.ir.kept = []
         merge_blocks(self.ir)
         reuse_memory(self.ir, self.known_of, self.holds_memory)
         self.add_guards(otherwise, this, generally)
         signature = with_keywords(self.fn.__code__, self.keywords)
         like = with_own_cell(positional_only(signature, self.wanted))
-        return emit(self.ir, like, self.fn.__globals__, self.holds_memory)
+        code = emit(self.ir, like, self.fn.__globals__, self.holds_memory)
+        if self.specialiser.protected:
+            return stub(signature, self.fn.__globals__, self.wanted, protect, code)
+        return code
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
-        examples, own_objects = self.examples, True
+        examples, own_objects, no_exceptions = self.examples, True, self.no_exceptions
         while True:
-            s = Specialiser(self.fn, self.knowns, Callees(), examples, self.keywords, own_objects)
+            s = Specialiser(
+                self.fn, self.knowns, Callees(), examples, self.keywords, own_objects, no_exceptions
+            )
             try:
                 s.run()
             except AssumptionsUnsafe:
                 examples = ()
+            except ExceptionsMatter:
+                no_exceptions = False
             except Escapes:
                 own_objects = False
             else:
@@ -115,6 +132,8 @@ class Gradient(Adjoint):
         self.inline_rules()
         self.clean_adjoint()
         self.return_gradients()
+        if self.needs_context and s.protected:
+            raise NotSpecialised("it handles exceptions, and works on mutable values")
         if self.needs_context:
             self.keep_context()
         self.reversal.resolve(self.is_cheap)
@@ -375,8 +394,9 @@ def stub(
     namespace: dict[str, Any],
     wanted: Sequence[int],
     otherwise: Callable[..., Any],
+    this: Any = None,
 ) -> CodeType:
-    """Code that goes to `otherwise(function, None, *arguments)` at once."""
+    """Code that goes to `otherwise(function, this, *arguments)` at once."""
     ir = IR(code.co_name, code.co_filename)
     block = ir.block()
     n = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
@@ -385,10 +405,27 @@ def stub(
     out, function = ir.var(), ir.var()
     block.calls = [
         Call(function, Const(get_cell), (ir.free[-1], Const(OWN))),
-        Call(out, Const(otherwise), (function, Const(None), *block.params)),
+        Call(out, Const(otherwise), (function, Const(this), *block.params)),
     ]
     block.branches = [Branch(None, [out])]
     return emit(ir, with_own_cell(positional_only(code, wanted)), namespace)
+
+
+class Left(BaseException):
+    """A program that is run by another function is left, by one of its ways out."""
+
+    def __init__(self, way: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.way = way
+        self.args = args
+
+
+def leaving_by(way: Callable[..., Any]) -> Callable[..., Any]:
+    """A way out that whoever runs the program goes."""
+
+    def leave(*args: Any) -> Any:
+        raise Left(way, args)
+
+    return leave
 
 
 def one_of(y: Any, name: str) -> Any:

@@ -42,9 +42,10 @@ from morula.core.primitives import (
     get_cell,
     load_global,
     make_function,
+    require,
     set_cell,
 )
-from morula.core.protected import attempt
+from morula.core.protected import attempt, has_raised
 from morula.core.registry import is_constant, registry, times_conjugate
 from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
 from morula.core.spread import spread_arguments
@@ -58,6 +59,7 @@ from morula.core.traits import (
     detail_tests,
     has_effect,
     has_tangent,
+    is_repeatable,
     is_written,
     only_reads,
     parts_of,
@@ -96,8 +98,12 @@ class Specialiser(Inference):
         examples: Sequence[Any] = (),
         keywords: Sequence[str] = (),
         own_objects: bool = True,
+        no_exceptions: bool = False,
     ) -> None:
-        ir = without_exceptions(lower(fn.__code__, fn.__globals__)).copy()
+        ir = lower(fn.__code__, fn.__globals__)
+        self.no_exceptions = no_exceptions  # is it taken for granted that none is raised?
+        self.protected = no_exceptions and handles_exceptions(ir)  # would one be handled?
+        ir = assuming_no_exceptions(ir) if self.protected else without_exceptions(ir).copy()
         if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
             name_keywords(ir, fn.__code__, keywords)
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
@@ -140,6 +146,8 @@ class Specialiser(Inference):
             c.primitive is new_instance or c.out in self.hoped for c in self.ir.calls()
         ):
             raise Escapes
+        if self.protected and not all(may_run_twice(self, c) for c in self.ir.calls()):
+            raise ExceptionsMatter
         if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
@@ -497,7 +505,10 @@ class Specialiser(Inference):
         try:
             callee = inline_form(code, namespace)
         except errors.UnsupportedError:
-            return None
+            form = protected_form(code, namespace) if self.no_exceptions else None
+            if form is None:
+                return None
+            callee, self.protected = form, True
         return callee, bound, free, (code, namespace)
 
     def captures_functions(self, fn: FunctionType) -> bool:
@@ -569,6 +580,10 @@ def is_inlined_from(position: Position, code: CodeType) -> bool:
     return False
 
 
+class ExceptionsMatter(Exception):
+    """The program handles exceptions, and does what must not happen twice."""
+
+
 class AssumptionsUnsafe(Exception):
     """The program does what must not happen twice, so it cannot begin anew."""
 
@@ -636,6 +651,8 @@ REPEATABLE = {
         load_global,
         advance,
         bail_out,
+        primitives.require,
+        primitives.raise_exception,
         iter,
         len,
         range,
@@ -663,8 +680,11 @@ def may_run_twice(s: Specialiser, call: Call) -> bool:
         return False
     if call.out in s.own_changes or s.callee_of(call) is not None:
         return True
-    entry = registry.get(call.fn.value)
-    return id(call.fn.value) in REPEATABLE or (entry is not None and entry.stable)
+    fn = call.fn.value
+    if isinstance(fn, type) and issubclass(fn, BaseException) and fn.__module__ == "builtins":
+        return True
+    entry = registry.get(fn)
+    return id(fn) in REPEATABLE or is_repeatable(fn) or (entry is not None and entry.stable)
 
 
 def has_rule(fn: Any) -> bool:
@@ -705,6 +725,38 @@ def without_exceptions(ir: IR) -> IR:
     return ir
 
 
+def handles_exceptions(ir: IR) -> bool:
+    """Has it `try` or `with` statements?"""
+    return any(call.primitive is attempt for call in ir.calls())
+
+
+def assuming_no_exceptions(ir: IR) -> IR:
+    """The same, taking for granted that no exception is raised where one would be handled.
+
+    A program of it that an exception leaves begins anew on the general path. What might raise one is
+    computed although nobody may need what it gives (`require`).
+    """
+    ir = ir.copy()
+    never: dict[Var, Operand] = {}
+    for block in ir.blocks:
+        calls = []
+        for call in block.calls:
+            if call.primitive is has_raised:
+                never[call.out] = Const(False)
+                continue
+            calls.append(call)
+            if call.primitive is attempt:
+                call.fn, call.args = call.args[0], call.args[1:]
+                calls.append(Call(ir.var(), Const(require), (call.out,), (), call.position))
+        block.calls = calls
+    substitute(ir, never)
+    for block in ir.blocks:
+        taken = [b for b in block.branches if type(b.cond) is not Const]
+        block.branches = taken[: 1 + next((i for i, b in enumerate(taken) if b.cond is None), 0)]
+    ir.blocks = reachable(ir)
+    return ir
+
+
 _inline_forms: dict[tuple[int, int], tuple[Any, IR]] = {}
 
 
@@ -721,6 +773,25 @@ def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
         if any(b.block is ir.entry for block in ir.blocks for b in block.branches):
             raise AssertionError("the entry of a function is the target of a branch")
         found = _inline_forms[id(code), id(namespace)] = (code, ir)
+    return found[1]
+
+
+_protected_forms: dict[tuple[int, int], tuple[Any, IR | None]] = {}
+
+
+def protected_form(code: Any, namespace: dict[str, Any]) -> IR | None:
+    """That of a callee that handles exceptions, if none is raised."""
+    found = _protected_forms.get((id(code), id(namespace)))
+    if found is None:
+        form = None
+        try:
+            ir = lower(code, namespace)
+            if handles_exceptions(ir) and not is_trusted(namespace):
+                form = assuming_no_exceptions(ir)
+                tidy(form)
+        except errors.UnsupportedError:
+            form = None
+        found = _protected_forms[id(code), id(namespace)] = (code, form)
     return found[1]
 
 
