@@ -1,5 +1,7 @@
 """Objects that a program makes and keeps to itself: their attributes become variables.
 
+Dicts with keys that are known are such objects, too.
+
     v = Vector(x, y); w = v + v.scaled(2.0); return w.norm()
 
 `Vector(x, y)` becomes a new instance and a call of `__init__`, methods, properties and operators become
@@ -204,6 +206,7 @@ class Instances:
             for c in self.ir.calls()
             if c.primitive is new_instance
         }
+        self.cls |= {c.out: dict for c in self.ir.calls() if has_constant_keys(c)}
         self.made = set(self.cls)
         self.incoming: dict[Var, list[Operand]] = {}
         for block in self.ir.blocks:
@@ -513,6 +516,8 @@ class Instances:
             if len(unknown) + sum(a in self.cls for a in values) < len(values):
                 continue
             (cls,) = classes
+            if cls is dict:
+                continue
             block = next(b for b in self.ir.blocks if p in b.params)
             kind, same = self.ir.var(), self.ir.var()
             block.calls[:0] = [
@@ -556,14 +561,17 @@ class Instances:
         for f in found:
             f.joined = any(x not in self.made for x in f.members)
         for call in self.ir.calls():
-            if is_access(call) and call.args[0] in of:
-                of[call.args[0]].names.add(call.args[1].value)  # type: ignore[union-attr]
+            if call.args and call.args[0] in of and is_access(call, of[call.args[0]].cls):
+                of[call.args[0]].add(call.args[1].value)  # type: ignore[union-attr]
+            if call.out in of and has_constant_keys(call):
+                for key in call.args[::2]:
+                    of[call.out].add(key.value)  # type: ignore[union-attr]
         return found
 
     def is_private(self, f: Family) -> bool:
         """Is all that happens to these objects reading and writing of attributes?"""
         slots_only = f.cls.__dictoffset__ == 0
-        for name in f.names:
+        for name in () if f.cls is dict else f.names:
             found = in_class(f.cls, name)
             plain = found is _MISSING or not hasattr(type(found), "__get__")
             if type(found) in (MemberDescriptorType, FIELD):
@@ -572,11 +580,15 @@ class Instances:
                 return False
         for call in self.ir.calls():
             inside = f.members.intersection(a for a in call.operands() if type(a) is Var)
-            if not inside or call.primitive is new_instance:
+            if not inside or call.primitive in (new_instance, primitives.require):
                 continue
             if call.out in self.s.hoped:
                 continue
-            if not is_access(call) or call.args[0] not in f.members:
+            if call.out in f.members and has_constant_keys(call):
+                if not f.members.isdisjoint(call.args):
+                    return False
+                continue
+            if not is_access(call, f.cls) or call.args[0] not in f.members:
                 return False
             if len(call.args) > 2 and call.args[2] in f.members:
                 return False
@@ -584,7 +596,7 @@ class Instances:
                 return False
             if call.primitive is setattr and in_class(f.cls, "__setattr__") is not SET:
                 return False
-            if call.primitive is not getattr and f.joined and call.args[0] not in self.made:
+            if not is_reading(call) and f.joined and call.args[0] not in self.made:
                 return False
         for block in self.ir.blocks:
             for branch in block.branches:
@@ -598,7 +610,7 @@ class Instances:
 
     def default(self, f: Family, name: str) -> Operand:
         """What a new object has under a name: an attribute of its class."""
-        found = in_class(f.cls, name)
+        found = _MISSING if f.cls is dict else in_class(f.cls, name)
         if found is _MISSING or type(found) in (MemberDescriptorType, FIELD):
             return Const(UNDEFINED)
         return Const(found)
@@ -631,9 +643,13 @@ class Instances:
                             default = self.default(f, name)
                             if default.value is not UNDEFINED:  # type: ignore[union-attr]
                                 now.add((call.out, name))
-                    elif is_access(call) and x in f.members:
+                    elif call.out in f.members:
+                        now -= {(call.out, name) for name in f.names}
+                        now |= {(call.out, key.value) for key in call.args[::2]}  # type: ignore[union-attr]
+                        passed.discard(call.out)
+                    elif x in f.members and is_access(call, f.cls):
                         key = (x, call.args[1].value)  # type: ignore[union-attr]
-                        if call.primitive is getattr:
+                        if is_reading(call):
                             fine &= key in now
                         else:
                             now.add(key)
@@ -660,7 +676,7 @@ class Instances:
         for block in ir.blocks:
             for p in [p for p in block.params if p in family_of]:
                 i = block.params.index(p)
-                names = sorted(family_of[p].names)
+                names = family_of[p].names
                 fresh = [ir.var(f"{p.name}.{name}") for name in names]
                 block.params[i : i + 1] = fresh
                 for name, v in zip(names, fresh, strict=True):
@@ -680,10 +696,15 @@ class Instances:
                                 default.value,  # type: ignore[union-attr]
                             )
                         variables.write(block, (call.out, name), default)
-                elif is_access(call) and x in family_of:
+                elif call.out in family_of:
+                    for key, item in zip(call.args[::2], call.args[1::2], strict=True):
+                        variables.write(block, (call.out, key.value), item)  # type: ignore[union-attr]
+                elif x in family_of and call.primitive is primitives.require:
+                    continue
+                elif x in family_of and is_access(call, family_of[x].cls):
                     name = call.args[1].value  # type: ignore[union-attr]
-                    if call.primitive is getattr:
-                        mapping[call.out] = variables.read(block, (x, name), name)
+                    if is_reading(call):
+                        mapping[call.out] = variables.read(block, (x, name), str(name))
                     else:
                         variables.write(block, (x, name), call.args[2])
                         mapping[call.out] = Const(None)
@@ -698,8 +719,8 @@ class Instances:
                 args: list[Operand] = []
                 for a in branch.args:
                     if a in family_of:
-                        for name in sorted(family_of[a].names):
-                            args.append(variables.read(block, (a, name), name))
+                        for name in family_of[a].names:
+                            args.append(variables.read(block, (a, name), str(name)))
                     else:
                         args.append(a)
                 branch.args = args
@@ -714,8 +735,13 @@ class Family:
     def __init__(self, cls: type, members: set[Var]) -> None:
         self.cls = cls
         self.members = members
-        self.names: set[str] = set()
+        self.names: list[Any] = []
         self.joined = False
+
+    def add(self, name: Any) -> None:
+        """One more attribute, or key."""
+        if name not in self.names:
+            self.names.append(name)
 
 
 SET: Any = object.__setattr__
@@ -729,6 +755,9 @@ KEEPERS = (
 )
 
 
+ACCESSES = (getattr, setattr, SET, set_field)
+
+
 def named(ir: IR, out: Var, cls: Any, items: dict[str, Any], position: Any) -> list[Call]:
     """The calls that make a named tuple."""
     calls = [Call(out, Const(new_instance), (Const(cls),), (), position)]
@@ -738,13 +767,30 @@ def named(ir: IR, out: Var, cls: Any, items: dict[str, Any], position: Any) -> l
     return calls
 
 
-def is_access(call: Call) -> bool:
-    """Is an attribute read or written whose name is known?"""
-    n = 2 if call.primitive is getattr else 3
+READING = (getattr, operator.getitem)
+
+
+def is_reading(call: Call) -> bool:
+    """Is an attribute or an item read, not written?"""
+    return call.primitive in READING
+
+
+def has_constant_keys(call: Call) -> bool:
+    """Is it the making of a dict with keys that are known?"""
+    return call.primitive is primitives.build_map and all(
+        type(key) is Const and type(key.value) in (str, int) for key in call.args[::2]
+    )
+
+
+def is_access(call: Call, cls: type = object) -> bool:
+    """Is an attribute, or an item of a dict, read or written whose name is known?"""
+    n = 2 if is_reading(call) else 3
+    accesses = (operator.getitem, operator.setitem) if cls is dict else ACCESSES
     return (
-        call.primitive in (getattr, setattr, SET, set_field)
+        call.primitive in accesses
         and len(call.args) == n
         and type(call.args[1]) is Const
+        and isinstance(call.args[1].value, (str, int) if cls is dict else str)
         and not call.keywords
     )
 

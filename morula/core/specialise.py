@@ -509,7 +509,7 @@ class Specialiser(Inference):
             if form is None:
                 return None
             callee, self.protected = form, True
-        return callee, bound, free, (code, namespace)
+        return callee, bound, free, None if is_trusted(namespace) else (code, namespace)
 
     def captures_functions(self, fn: FunctionType) -> bool:
         """Does it only read what it has captured, and is that known by identity?"""
