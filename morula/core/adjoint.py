@@ -68,6 +68,7 @@ from morula.core.reverse import (
 from morula.core.simplify import PURE, is_trusted, share, simplify_once
 from morula.core.specialise import (
     REPEATABLE,
+    NamedLeaves,
     NotSpecialised,
     Specialiser,
     bail_out,
@@ -339,7 +340,7 @@ class Adjoint:
             is_trusted,
             self.known_of,
             adjoint,
-            self.with_value,
+            self.with_value or self.specialiser.protected,
             start,
             self.reversal.loop_values(),
             self.again,
@@ -735,7 +736,10 @@ class Adjoint:
     def assemble(self, block: Block, leaves: Any, found: dict[Var, Operand]) -> Operand:
         if type(leaves) is Var:
             return found[leaves]
-        return self.append(block, build_tuple, *[self.assemble(block, x, found) for x in leaves])
+        whole = self.append(block, build_tuple, *[self.assemble(block, x, found) for x in leaves])
+        if type(leaves) is NamedLeaves:
+            return self.append(block, tuple.__new__, Const(leaves.cls), whole)
+        return whole
 
     def append(self, block: Block, fn: Any, *args: Operand) -> Var:
         out = self.ir.var()

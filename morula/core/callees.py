@@ -15,6 +15,7 @@ from morula.core.emit import emit
 from morula.core.errors import UnsupportedError
 from morula.core.general import pullback_like, separate
 from morula.core.infer import Guards, is_fixed
+from morula.core.instances import Escapes
 from morula.core.ir import Branch, Const, Operand, Var
 from morula.core.primitives import build_tuple
 from morula.core.registry import Rule
@@ -75,8 +76,7 @@ class Callees:
             raise NotSpecialised("it calls too many functions")
         before = dict(self.found)
         for _ in range(self.most_rounds):
-            s = Specialiser(callee.fn, callee.knowns, self)
-            s.run()
+            s = self.specialised(callee)
             result = join(callee.result, s.returned())
             if equal(result, callee.result):
                 break
@@ -87,6 +87,16 @@ class Callees:
         if result is NEVER or not all(may_run_twice(s, c) for c in s.ir.calls()):
             raise NotSpecialised("it has effects")
         callee.specialiser = s
+
+    def specialised(self, callee: Callee) -> Specialiser:
+        """The function for these types, with the objects that it makes as its own, if they are."""
+        s = Specialiser(callee.fn, callee.knowns, self)
+        try:
+            s.run()
+        except Escapes:
+            s = Specialiser(callee.fn, callee.knowns, self, own_objects=False)
+            s.run()
+        return s
 
     def add_guards(self, guards: Guards) -> None:
         """What the callees ask about the world, the program asks at its entry."""

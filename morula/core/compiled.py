@@ -20,7 +20,8 @@ from typing import Any
 
 from morula.core import debug, errors, registry
 from morula.core.orders import OfGradient, Source
-from morula.core.program import Gradient, stub, with_keywords
+from morula.core.program import Gradient, Left, stub, with_keywords
+from morula.core.protected import entered, exit_managers
 from morula.core.specialise import NotSpecialised
 from morula.core.values import argument_value, coarsened
 
@@ -54,6 +55,7 @@ class Family:
         self.source = source
         self.keywords = keywords
         self.signature = with_keywords(code, keywords)
+        self.is_plain = code.co_argcount == count_parameters(self.signature)
         self.wanted = wanted
         self.with_value = with_value
         self.single = single
@@ -152,9 +154,10 @@ class Family:
             examples=args if tries < 2 else (),
             optimistic=not tries,
             source=self.source,
+            no_exceptions=True,
         )
         try:
-            program.code = gradient.compile(slow_path, program, general_path)
+            program.code = gradient.compile(slow_path, program, general_path, protected_path)
         except (NotSpecialised, errors.UnsupportedError) as reason:
             program.reason = str(reason)
             return program
@@ -168,6 +171,11 @@ class Family:
         self.first = None
         for g in self.specialised:
             g.__code__ = self.stub
+
+
+def count_parameters(code: CodeType) -> int:
+    """How many parameters a function has, `*args` among them."""
+    return code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & VARARGS)
 
 
 def kind_of(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -204,6 +212,29 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
     family.specialised.add(g)
     run = FunctionType(program.code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
     return run(*positional, **named)
+
+
+def protected_path(g: FunctionType, code: CodeType, *args: Any) -> Any:
+    """What a gradient function does whose program takes it that no exception is raised.
+
+    Where one is, the general path says what it means; the program has done nothing so far that
+    matters.
+    """
+    family: Family = g.__dict__["__morula__"]
+    run = FunctionType(code, g.__globals__, g.__name__, None, g.__closure__)
+    n = len(entered.managers)
+    try:
+        if family.is_plain:
+            return run(*args)
+        positional, named = family.as_called(args)
+        return run(*positional, **named)
+    except Left as left:
+        way, arguments = left.way, left.args
+    except Exception:
+        way, arguments = general_path, (g, *args)
+    finally:
+        exit_managers(n)
+    return way(*arguments)
 
 
 def general_path(g: FunctionType, *args: Any) -> Any:

@@ -805,6 +805,7 @@ select(
     lambda e, c: [c.args[2], c.args[0], c.args[1]],
     statement=True,
 )
+select(primitives.require, lambda asm, node: asm.op("POP_TOP"), _takes(1), statement=True)
 select(operator.delitem, lambda asm, node: asm.op("DELETE_SUBSCR"), _takes(2), statement=True)
 
 

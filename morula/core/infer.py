@@ -38,6 +38,7 @@ from morula.core.primitives import (
     get_cell,
     load_global,
     maybe_zero,
+    require,
     sum_if_any,
     unpack,
 )
@@ -49,6 +50,7 @@ from morula.core.traits import (
     contents,
     describe,
     detail_matches,
+    effects,
     has_constants,
     only_reads,
     part_of,
@@ -141,7 +143,7 @@ class Inference:
                         visited.add(target)
                         again |= target in done
                     for p, a in zip(target.params, branch.args, strict=True):
-                        if type(a) is Var and a not in types:
+                        if p in self.given or (type(a) is Var and a not in types):
                             continue
                         value = self.value(a)
                         new = join(types[p], value) if p in types else value
@@ -261,7 +263,7 @@ class Inference:
 
 def method_of(owner: Known | None, name: str) -> Any:
     """The function that a method of a builtin type is; None where the object may say otherwise."""
-    if owner is None or not is_builtin(owner.type):
+    if owner is None or not is_builtin(owner.type) or issubclass(owner.type, type):
         return None
     method = getattr(owner.type, name, None)
     return method if type(method) in (MethodDescriptorType, WrapperDescriptorType) else None
@@ -618,4 +620,8 @@ only_reads(
     range,
 )
 
-non_differentiable(actual_type, actual_attribute, actual_length, actual_item, detail_matches)
+non_differentiable(
+    actual_type, actual_attribute, actual_length, actual_item, detail_matches, require
+)
+only_reads(require)
+effects(require)

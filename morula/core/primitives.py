@@ -348,6 +348,10 @@ def alias(x: Any) -> Any:
     return x
 
 
+def require(x: Any) -> None:
+    """Nothing, but x is computed by then: it stands where the computing may raise what is caught."""
+
+
 # The same as `type`, `getattr`, `len` and `x[i]`, for tests of what type inference takes for granted:
 # inference does not look at them, so they are not folded away.
 

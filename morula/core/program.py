@@ -17,6 +17,7 @@ from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
 from morula.core.cotangents import ZERO, project_to, unthunk
 from morula.core.emit import emit, merge_blocks
+from morula.core.instances import Escapes
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, count_uses, substitute
 from morula.core.primitives import (
     alias,
@@ -32,6 +33,7 @@ from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import remove_unused
 from morula.core.specialise import (
     AssumptionsUnsafe,
+    ExceptionsMatter,
     NotSpecialised,
     Specialiser,
     bail_out,
@@ -61,7 +63,9 @@ class Gradient(Adjoint):
         examples: Sequence[Any] = (),
         optimistic: bool = False,
         source: Source | None = None,
+        no_exceptions: bool = False,
     ) -> None:
+        self.no_exceptions = no_exceptions
         self.fn = fn
         self.source = source
         self.knowns = knowns
@@ -74,37 +78,65 @@ class Gradient(Adjoint):
         super().__init__(with_value or has_aux, optimistic)
 
     def compile(
-        self, otherwise: Callable[..., Any], this: Any, generally: Callable[..., Any]
+        self,
+        otherwise: Callable[..., Any],
+        this: Any,
+        generally: Callable[..., Any],
+        protect: Callable[..., Any],
     ) -> CodeType:
         """The code, which closes over one more variable than `fn`: the function that runs it.
 
         Where its guards do not hold, it calls `otherwise(function, this, *arguments)`; where only
-        the general path will do, `generally(function, *arguments)`.
+        the general path will do, `generally(function, *arguments)`. Where an exception would be
+        handled, it is run by `protect(function, code, *arguments)`.
         """
         self.build()
+        if self.specialiser.protected:
+            otherwise, generally = leaving_by(otherwise), leaving_by(generally)
         self.ir.kept = []
         merge_blocks(self.ir)
         reuse_memory(self.ir, self.known_of, self.holds_memory)
         self.add_guards(otherwise, this, generally)
         signature = with_keywords(self.fn.__code__, self.keywords)
         like = with_own_cell(positional_only(signature, self.wanted))
-        return emit(self.ir, like, self.fn.__globals__, self.holds_memory)
+        code = emit(self.ir, like, self.fn.__globals__, self.holds_memory)
+        if self.specialiser.protected:
+            return stub(signature, self.fn.__globals__, self.wanted, protect, code)
+        return code
 
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
-        try:
-            s = self.specialised_by(self.examples)
-        except AssumptionsUnsafe:
-            s = self.specialised_by(())
-        s.callees.add_guards(s.guards)
-        return s
+        examples, own_objects, no_exceptions = self.examples, True, self.no_exceptions
+        while True:
+            try:
+                s = self.specialised_by(examples, own_objects, no_exceptions)
+            except AssumptionsUnsafe:
+                examples = ()
+            except ExceptionsMatter:
+                no_exceptions = False
+            except Escapes:
+                own_objects = False
+            else:
+                s.callees.add_guards(s.guards)
+                return s
 
-    def specialised_by(self, examples: Sequence[Any]) -> Specialiser:
-        """The same, with what these examples show."""
+    def specialised_by(
+        self, examples: Sequence[Any], own_objects: bool, no_exceptions: bool
+    ) -> Specialiser:
+        """The same, with what these examples show and with what is taken for granted."""
         ir = guards = None
         if self.source is not None:
             ir, guards = self.source.function(self.fn, self.knowns, examples, self.keywords)
-        s = Specialiser(self.fn, self.knowns, Callees(), examples, self.keywords, ir)
+        s = Specialiser(
+            self.fn,
+            self.knowns,
+            Callees(),
+            examples,
+            self.keywords,
+            own_objects,
+            no_exceptions,
+            ir,
+        )
         if guards is not None:
             s.guards.take_over(guards)
         s.run()
@@ -124,6 +156,8 @@ class Gradient(Adjoint):
         self.inline_rules()
         self.clean_adjoint()
         self.return_gradients()
+        if self.needs_context and s.protected:
+            raise NotSpecialised("it handles exceptions, and works on mutable values")
         if self.needs_context:
             self.keep_context()
         self.reversal.resolve(self.is_cheap)
@@ -392,8 +426,9 @@ def stub(
     namespace: dict[str, Any],
     wanted: Sequence[int],
     otherwise: Callable[..., Any],
+    this: Any = None,
 ) -> CodeType:
-    """Code that goes to `otherwise(function, None, *arguments)` at once."""
+    """Code that goes to `otherwise(function, this, *arguments)` at once."""
     ir = IR(code.co_name, code.co_filename)
     block = ir.block()
     n = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
@@ -402,7 +437,7 @@ def stub(
     out, function = ir.var(), ir.var()
     block.calls = [
         Call(function, Const(get_cell), (ir.free[-1], Const(OWN))),
-        Call(out, Const(otherwise), (function, Const(None), *block.params)),
+        Call(out, Const(otherwise), (function, Const(this), *block.params)),
     ]
     block.branches = [Branch(None, [out])]
     return emit(ir, with_own_cell(positional_only(code, wanted)), namespace)
@@ -411,6 +446,23 @@ def stub(
 def in_space_of(x: Any, x̄: Any) -> Any:
     """A gradient in the space of its argument, where it is differentiated in its turn."""
     return unthunk(project_to(x)(x̄))
+
+
+class Left(BaseException):
+    """A program that is run by another function is left, by one of its ways out."""
+
+    def __init__(self, way: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.way = way
+        self.args = args
+
+
+def leaving_by(way: Callable[..., Any]) -> Callable[..., Any]:
+    """A way out that whoever runs the program goes."""
+
+    def leave(*args: Any) -> Any:
+        raise Left(way, args)
+
+    return leave
 
 
 def one_of(y: Any, name: str) -> Any:

@@ -8,6 +8,7 @@ ordinary branches, for the transform as for everything else.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -47,6 +48,35 @@ def passed_by(raised: Raised, depth: int) -> Raised:
     here = TracebackType(behind, frame, frame.f_lasti, frame.f_lineno or 0)
     raised.exception.__traceback__ = here
     return raised
+
+
+class Entered(threading.local):
+    """The context managers that compiled programs of a thread are in."""
+
+    def __init__(self) -> None:
+        self.managers: list[Any] = []
+
+
+entered = Entered()
+
+
+def enter_manager(manager: Any) -> Any:
+    """`manager.__enter__()`; whoever runs the program leaves it if an exception is raised."""
+    value = manager.__enter__()
+    entered.managers.append(manager)
+    return value
+
+
+def exit_manager(manager: Any) -> None:
+    """`manager.__exit__(None, None, None)`."""
+    entered.managers.pop()
+    manager.__exit__(None, None, None)
+
+
+def exit_managers(n: int) -> None:
+    """Leave all but the first n."""
+    while len(entered.managers) > n:
+        exit_manager(entered.managers[-1])
 
 
 def has_raised(x: Any) -> bool:

@@ -18,6 +18,7 @@ from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import inline
+from morula.core.instances import Escapes, named, new_instance, resolve_instances
 from morula.core.ir import (
     IR,
     Block,
@@ -41,9 +42,10 @@ from morula.core.primitives import (
     get_cell,
     load_global,
     make_function,
+    require,
     set_cell,
 )
-from morula.core.protected import attempt
+from morula.core.protected import attempt, has_raised
 from morula.core.registry import is_constant, registry, times_conjugate
 from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
 from morula.core.spread import spread_arguments
@@ -57,13 +59,22 @@ from morula.core.traits import (
     detail_tests,
     has_effect,
     has_tangent,
+    is_repeatable,
     is_written,
     only_reads,
     parts_of,
     stays_general,
     typed_zero,
 )
-from morula.core.values import Plain, Value, coarsened, known, known_value, possibilities
+from morula.core.values import (
+    Plain,
+    Value,
+    coarsened,
+    has_items,
+    known,
+    known_value,
+    possibilities,
+)
 from morula.core.verify import checked
 
 if TYPE_CHECKING:
@@ -86,10 +97,16 @@ class Specialiser(Inference):
         callees: Callees,
         examples: Sequence[Any] = (),
         keywords: Sequence[str] = (),
+        own_objects: bool = True,
+        no_exceptions: bool = False,
         ir: IR | None = None,
     ) -> None:
+        self.no_exceptions = no_exceptions  # is it taken for granted that none is raised?
+        self.protected = False  # would one be handled?
         if ir is None:
-            ir = without_exceptions(lower(fn.__code__, fn.__globals__)).copy()
+            ir = lower(fn.__code__, fn.__globals__)
+            self.protected = no_exceptions and handles_exceptions(ir)
+            ir = assuming_no_exceptions(ir) if self.protected else without_exceptions(ir).copy()
             if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
                 name_keywords(ir, fn.__code__, keywords)
         super().__init__(ir, dict(zip(ir.params, knowns, strict=True)))
@@ -97,11 +114,13 @@ class Specialiser(Inference):
         self.callees = callees
         self.called: set[Var] = set()  # results of calls that are not inlined
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
-        self.counted: set[Var] = set()  # iterators and their items that carry no cotangent
+        self.counted: set[Var] = set()  # iterators, their items and tests: they carry no cotangent
         self.writes_in_place = False  # does a call change a value that goes by value?
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
+        self.own_objects = own_objects  # are objects that it makes taken for its own?
+        self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
 
     def run(self) -> None:
@@ -119,11 +138,19 @@ class Specialiser(Inference):
             changed |= spread_arguments(self.ir) | collect_generators(self.ir)
             self.limit_size()
             checked("specialisation", self.ir)
-            if changed or promote_cells(self.ir) or self.inline_calls() or self.assume():
+            if changed or promote_cells(self.ir) or self.inline_calls():
+                continue
+            if (self.own_objects and resolve_instances(self)) or self.assume():
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
         self.infer()
+        if self.own_objects and any(
+            c.primitive is new_instance or c.out in self.hoped for c in self.ir.calls()
+        ):
+            raise Escapes
+        if self.protected and not all(may_run_twice(self, c) for c in self.ir.calls()):
+            raise ExceptionsMatter
         if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
@@ -317,6 +344,7 @@ class Specialiser(Inference):
         def append(fn: Any, *args: Operand) -> Var:
             out = ir.var()
             block.calls.append(Call(out, Const(fn), args))
+            self.counted.add(out)
             return out
 
         check_type(x, k, append, check)
@@ -335,7 +363,7 @@ class Specialiser(Inference):
 
     def take_apart(self, x: Var, value: Value, calls: list[Call]) -> tuple[Var, Any]:
         if type(value) is not Known or value.type is not tuple or value.detail is None:
-            return x, x
+            return self.take_apart_named(x, value, calls)
         items, leaves = [], []
         for i, inside in enumerate(value.detail):
             item = self.ir.var(f"{x.name}{i}")
@@ -345,6 +373,26 @@ class Specialiser(Inference):
             leaves.append(leaf)
         whole = self.ir.var(x.name)
         calls.append(Call(whole, Const(build_tuple), items))
+        return whole, leaves
+
+    def take_apart_named(self, x: Var, value: Value, calls: list[Call]) -> tuple[Var, Any]:
+        """The same for a named tuple, while it is taken for one of the program's own objects."""
+        if type(value) is not Known or not has_items(value):
+            return x, x
+        if not self.own_objects:
+            self.given[x] = Known(value.type)
+            return x, x
+        items, leaves = {}, NamedLeaves(value.type)
+        for i, (name, inside) in enumerate(zip(value.type._fields, value.detail, strict=True)):  # type: ignore[attr-defined]
+            item = self.ir.var(name)
+            calls.append(Call(item, Const(actual_item), (x, Const(i))))
+            self.given[item] = inside
+            if x in self.examples.given:
+                self.examples.given[item] = self.examples.given[x][i]
+            items[name], leaf = self.take_apart(item, inside, calls)
+            leaves.append(leaf)
+        whole = self.ir.var(x.name)
+        calls += named(self.ir, whole, value.type, items, Position())
         return whole, leaves
 
     # -- captured variables
@@ -460,8 +508,11 @@ class Specialiser(Inference):
         try:
             callee = inline_form(code, namespace)
         except errors.UnsupportedError:
-            return None
-        return callee, bound, free, (code, namespace)
+            form = protected_form(code, namespace) if self.no_exceptions else None
+            if form is None:
+                return None
+            callee, self.protected = form, True
+        return callee, bound, free, None if is_trusted(namespace) else (code, namespace)
 
     def captures_functions(self, fn: FunctionType) -> bool:
         """Does it only read what it has captured, and is that known by identity?"""
@@ -505,6 +556,14 @@ class Specialiser(Inference):
         return None if callee is None else callee.result
 
 
+class NamedLeaves(list[Any]):
+    """The leaves of a named tuple."""
+
+    def __init__(self, cls: type) -> None:
+        super().__init__()
+        self.cls = cls
+
+
 def name_keywords(ir: IR, code: CodeType, keywords: Sequence[str]) -> None:
     """Give a function keyword-only parameters of these names in the place of `**kwargs`."""
     n = code.co_argcount + code.co_kwonlyargcount
@@ -522,6 +581,10 @@ def is_inlined_from(position: Position, code: CodeType) -> bool:
             return True
         position = position.inlined.at
     return False
+
+
+class ExceptionsMatter(Exception):
+    """The program handles exceptions, and does what must not happen twice."""
 
 
 class AssumptionsUnsafe(Exception):
@@ -544,10 +607,11 @@ def check_type(
 ) -> None:
     """Append tests of the type and the detail of x; of a tuple also of its items."""
     check(append(operator.is_, append(actual_type, x), Const(k.type)))
-    if k.type is tuple:
+    if k.type is tuple or has_items(k):
         if k.detail is None:
             return
-        check(append(operator.eq, append(actual_length, x), Const(len(k.detail))))
+        if k.type is tuple:
+            check(append(operator.eq, append(actual_length, x), Const(len(k.detail))))
         for i, inside in enumerate(k.detail):
             if inside is not None:
                 check_type(append(actual_item, x, Const(i)), inside, append, check)
@@ -590,6 +654,8 @@ REPEATABLE = {
         load_global,
         advance,
         bail_out,
+        primitives.require,
+        primitives.raise_exception,
         iter,
         len,
         range,
@@ -617,8 +683,11 @@ def may_run_twice(s: Specialiser, call: Call) -> bool:
         return False
     if call.out in s.own_changes or s.callee_of(call) is not None:
         return True
-    entry = registry.get(call.fn.value)
-    return id(call.fn.value) in REPEATABLE or (entry is not None and entry.stable)
+    fn = call.fn.value
+    if isinstance(fn, type) and issubclass(fn, BaseException) and fn.__module__ == "builtins":
+        return True
+    entry = registry.get(fn)
+    return id(fn) in REPEATABLE or is_repeatable(fn) or (entry is not None and entry.stable)
 
 
 def has_rule(fn: Any) -> bool:
@@ -659,6 +728,38 @@ def without_exceptions(ir: IR) -> IR:
     return ir
 
 
+def handles_exceptions(ir: IR) -> bool:
+    """Has it `try` or `with` statements?"""
+    return any(call.primitive is attempt for call in ir.calls())
+
+
+def assuming_no_exceptions(ir: IR) -> IR:
+    """The same, taking for granted that no exception is raised where one would be handled.
+
+    A program of it that an exception leaves begins anew on the general path. What might raise one is
+    computed although nobody may need what it gives (`require`).
+    """
+    ir = ir.copy()
+    never: dict[Var, Operand] = {}
+    for block in ir.blocks:
+        calls = []
+        for call in block.calls:
+            if call.primitive is has_raised:
+                never[call.out] = Const(False)
+                continue
+            calls.append(call)
+            if call.primitive is attempt:
+                call.fn, call.args = call.args[0], call.args[1:]
+                calls.append(Call(ir.var(), Const(require), (call.out,), (), call.position))
+        block.calls = calls
+    substitute(ir, never)
+    for block in ir.blocks:
+        taken = [b for b in block.branches if type(b.cond) is not Const]
+        block.branches = taken[: 1 + next((i for i, b in enumerate(taken) if b.cond is None), 0)]
+    ir.blocks = reachable(ir)
+    return ir
+
+
 _inline_forms: dict[tuple[int, int], tuple[Any, IR]] = {}
 
 
@@ -675,6 +776,25 @@ def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
         if any(b.block is ir.entry for block in ir.blocks for b in block.branches):
             raise AssertionError("the entry of a function is the target of a branch")
         found = _inline_forms[id(code), id(namespace)] = (code, ir)
+    return found[1]
+
+
+_protected_forms: dict[tuple[int, int], tuple[Any, IR | None]] = {}
+
+
+def protected_form(code: Any, namespace: dict[str, Any]) -> IR | None:
+    """That of a callee that handles exceptions, if none is raised."""
+    found = _protected_forms.get((id(code), id(namespace)))
+    if found is None:
+        form = None
+        try:
+            ir = lower(code, namespace)
+            if handles_exceptions(ir) and not is_trusted(namespace):
+                form = assuming_no_exceptions(ir)
+                tidy(form)
+        except errors.UnsupportedError:
+            form = None
+        found = _protected_forms[id(code), id(namespace)] = (code, form)
     return found[1]
 
 

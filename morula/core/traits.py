@@ -317,6 +317,19 @@ def has_effect(fn: Any) -> bool:
     return id(fn) in _effects
 
 
+_repeatable: set[int] = set()
+
+
+def repeatable(*fns: Any) -> None:
+    """Declare callables that leave nothing behind, or nothing that a second call would not undo."""
+    _repeatable.update(map(id, fns))
+
+
+def is_repeatable(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _repeatable
+
+
 _partial: set[int] = set()
 
 

@@ -7,6 +7,7 @@ types (`OneOf`), or not at all (None).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from morula.core.cotangents import ZERO, AbstractZero
@@ -147,7 +148,28 @@ def known_value(x: Any, depth: int = 2) -> Known:
     """What is taken as known of an argument: a tuple by its items, down to some depth."""
     if type(x) is tuple and depth and len(x) <= 32:
         return Known(tuple, tuple([known_value(i, depth - 1) for i in x]))
+    if isinstance(x, tuple) and depth and len(x) <= 32 and is_named_tuple(type(x)):
+        return Known(type(x), tuple([known_value(i, depth - 1) for i in x]))
     return describe(x)
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Is it a class of named tuples, made and read in the way of all of them?"""
+    if not issubclass(cls, tuple) or cls is tuple:
+        return False
+    new, fields = cls.__new__, getattr(cls, "_fields", None)
+    return (
+        type(cls) is type
+        and type(fields) is tuple
+        and type(new) is FunctionType
+        and str(new.__globals__.get("__name__")).startswith("namedtuple_")
+        and cls.__init__ is object.__init__
+        and cls.__getattribute__ is tuple.__getattribute__
+        and not hasattr(cls, "__getattr__")
+        and cls.__iter__ is tuple.__iter__
+        and cls.__getitem__ is tuple.__getitem__
+        and cls.__len__ is tuple.__len__
+    )
 
 
 class IteratorOver:
@@ -169,7 +191,7 @@ def is_fine(value: Value) -> bool:
     """Does what is known have its finest detail, as far as samples go?"""
     if type(value) is not Known:
         return type(value) is Const
-    if value.type in (tuple, slice):
+    if value.type in (tuple, slice) or has_items(value):
         return value.detail is not None and all(map(is_fine, value.detail))
     if value.type in decide_details:
         return False
@@ -180,9 +202,14 @@ def coarsened(value: Value) -> Value:
     """The same with coarse details."""
     if type(value) is not Known:
         return value
-    if value.type in (tuple, slice) and value.detail is not None:
+    if (value.type in (tuple, slice) or has_items(value)) and value.detail is not None:
         return Known(value.type, tuple(map(coarsened, value.detail)))
     return coarse(value)
+
+
+def has_items(value: Known) -> bool:
+    """Is it a named tuple whose items are known?"""
+    return issubclass(value.type, tuple) and value.detail is not None
 
 
 def sample_value(value: Value) -> Any:

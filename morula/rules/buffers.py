@@ -60,7 +60,8 @@ from morula.rules.shadows import UnknownUseError
 MAKERS = (np.zeros, np.empty, np.ones, np.zeros_like, np.empty_like, np.ones_like)
 COPIES = (np.ndarray.copy, np.copy)
 LOOKS = (
-    len, primitives.actual_type, primitives.actual_attribute, primitives.actual_length,
+    len, primitives.require, primitives.actual_type, primitives.actual_attribute,
+    primitives.actual_length,
     operator.is_, operator.is_not, np.shape, np.ndim, np.size,
 )  # fmt: skip
 # What a cotangent passes without being multiplied by a slope of its own, and multiplied by a number.

@@ -56,6 +56,7 @@ LOOKS = (
     operator.is_,
     operator.is_not,
     primitives.actual_type,
+    primitives.require,
     primitives.actual_length,
     primitives.actual_attribute,
 )

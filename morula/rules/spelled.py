@@ -1,0 +1,177 @@
+"""Calls that compiled programs spell out: map, filter, reduce, partial, `a, *b = xs`.
+
+What stands here in Python is put in the place of the call, and with it the function that it gets.
+Only where that is the same, effects and their order included: `map` and `filter` where all is read at
+once, `reduce` over what has a length. The rules of these callables say what they mean elsewhere.
+Tests: tests/rules/test_spelled.py
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    Call,
+    Const,
+    count_uses,
+    known,
+    primitives,
+    rewrites,
+    traits,
+)
+
+
+def mapped(f: Any, xs: Any) -> Any:
+    """`list(map(f, xs))`."""
+    return [f(x) for x in xs]
+
+
+def mapped_two(f: Any, xs: Any, ys: Any) -> Any:
+    """`list(map(f, xs, ys))`."""
+    return [f(x, y) for x, y in zip(xs, ys)]  # noqa: B905
+
+
+def filtered(f: Any, xs: Any) -> Any:
+    """`list(filter(f, xs))`."""
+    return [x for x in xs if f(x)]
+
+
+def reduced(f: Any, xs: Any, value: Any) -> Any:
+    """`functools.reduce(f, xs, value)`."""
+    for x in xs:
+        value = f(value, x)
+    return value
+
+
+def reduced_from_first(f: Any, xs: Any) -> Any:
+    """`functools.reduce(f, xs)`, of what has a length and is not empty."""
+    value = xs[0]
+    for x in xs[1:]:
+        value = f(value, x)
+    return value
+
+
+REDUCED = (reduced, reduced_from_first)
+
+
+@rewrites
+def spell_out(s: Any) -> bool:
+    """Put Python functions in the place of these callables; was there anything?"""
+    made = {c.out: c for c in s.ir.calls()}
+    uses = count_uses(s.ir)
+    changed = False
+    for block in s.ir.blocks:
+        for i, call in enumerate(list(block.calls)):
+            behind = block.calls[i + 1] if i + 1 < len(block.calls) else None
+            spelled = spelling(s, call, behind, made, uses)
+            if spelled is not None:
+                call.fn = Const(spelled)
+                changed = True
+                if behind is not None and behind.primitive is list and spelled not in REDUCED:
+                    behind.fn = Const(primitives.alias)  # it is a list, which nobody else has
+            elif call.primitive is primitives.unpack_rest:
+                changed |= unpack_known(s, block, call, made, uses)
+            elif type(call.fn) is not Const:
+                changed |= call_through(call, made.get(call.fn), uses)
+    return changed
+
+
+def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -> Any:
+    """The function in the place of a callable."""
+    f, n = call.primitive, len(call.args)
+    if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
+        return None
+    if not is_function(call.args[0], made):
+        return None
+    if f is functools.reduce:
+        k = known(s.value(call.args[1]))
+        if k is None or k.type not in (list, tuple, np.ndarray):
+            return None
+        if n == 2:
+            alone = uses.get(call.args[1]) == 1  # nobody can change it meanwhile
+            return reduced_from_first if alone and has_items(k, made.get(call.args[1])) else None
+        return reduced
+    at_once = (
+        behind is not None
+        and uses.get(call.out) == 1
+        and behind.args
+        and behind.args[0] is call.out
+        and traits.is_read_at_once(behind)
+    )
+    if not at_once:
+        return None
+    if f is filter:
+        return filtered if n == 2 else None
+    return {2: mapped, 3: mapped_two}.get(n)
+
+
+def is_function(x: Any, made: dict[Any, Any]) -> bool:
+    """Is it a Python function that is known, or made here?"""
+    if type(x) is Const:
+        return type(x.value) is FunctionType
+    return x in made and made[x].primitive is primitives.make_function
+
+
+def has_items(k: Any, made: Any) -> bool:
+    """Is it certain that it is not empty?"""
+    if k.type is tuple:
+        return bool(k.detail)
+    return made is not None and made.primitive is primitives.build_list and bool(made.args)
+
+
+def call_through(call: Call, partial: Any, uses: Any) -> bool:
+    """A call of what functools.partial gives is one of the function, with more arguments."""
+    if partial is None or partial.primitive is not functools.partial or not partial.args:
+        return False
+    if len(partial.args) == len(partial.keywords):
+        return False
+    n, m = len(partial.args) - len(partial.keywords), len(call.args) - len(call.keywords)
+    named = dict(zip(partial.keywords, partial.args[n:], strict=True))
+    named |= dict(zip(call.keywords, call.args[m:], strict=True))
+    call.fn = partial.args[0]
+    call.args = (*partial.args[1:n], *call.args[:m], *named.values())
+    call.keywords = tuple(named)
+    uses[partial.out] -= 1
+    partial.removable = not uses[partial.out]
+    return True
+
+
+def unpack_known(s: Any, block: Any, call: Call, made: dict[Any, Any], uses: Any) -> bool:
+    """`a, *b = xs` for items that are known one by one."""
+    source, before, after = call.args
+    if type(before) is not Const or type(after) is not Const:
+        return False
+    calls: list[Any] = []
+    items = listed(s, source, made, uses, calls, call.position)
+    if items is None or len(items) < before.value + after.value:
+        return False
+    end = len(items) - after.value
+    rest = s.ir.var()
+    inside = items[before.value : end]
+    calls.append(Call(rest, Const(primitives.build_list), tuple(inside), (), call.position))
+    call.fn = Const(primitives.build_tuple)
+    call.args = (*items[: before.value], rest, *items[end:])
+    i = block.calls.index(call)
+    block.calls[i:i] = calls
+    return True
+
+
+def listed(s: Any, x: Any, made: dict[Any, Any], uses: Any, calls: Any, position: Any) -> Any:
+    """The items of a tuple, or of a list that nobody else reads."""
+    display = made.get(x)
+    if display is not None and display.primitive is primitives.build_list and uses[x] == 1:
+        display.removable = True
+        return list(display.args)
+    k = known(s.value(x))
+    if k is None or k.type is not tuple or k.detail is None:
+        return None
+    found = []
+    for i in range(len(k.detail)):
+        found.append(s.ir.var())
+        calls.append(Call(found[-1], Const(operator.getitem), (x, Const(i)), (), position))
+    return found

@@ -1,0 +1,166 @@
+"""Calls that compiled programs spell out in Python."""
+
+import functools
+import operator
+
+import numpy as np
+import pytest
+
+import morula
+from morula.core.extend import by_the_general_path
+from morula.testing import check_gradient
+
+W = [0.5, -1.0, 2.0]
+
+
+def reduced_display(w):
+    return functools.reduce(lambda a, b: a * b, [w[0], w[1], w[2]])
+
+
+def reduced_with_start(w):
+    return functools.reduce(lambda a, b: a + b * b, w, 0.5)
+
+
+def starred(x):
+    a, *b, c = [x, x * 2, x * 3, x * x]
+    return a * b[0] * b[1] * c
+
+
+def starred_tuple(t):
+    a, *b = t
+    return a * b[0] + b[1] * a
+
+
+def partial(x):
+    f = functools.partial(lambda a, b, c=1.0, d=2.0: a * b + c * c * d, x, c=x)
+    return f(3.0) + f(x, d=5.0)
+
+
+PROGRAMS = [
+    (lambda w: sum(map(lambda t: t * t, w)), W),
+    (lambda w: sum(map(lambda t: t * t, w)), np.array(W)),
+    (lambda w: sum(map(lambda s, t: s * t * t, w, [1.0, 2.0])), W),
+    (lambda w: sum(list(map(lambda t: t * t, w))), W),
+    (lambda w: sum(filter(lambda t: t > 0, w)) * w[0], W),
+    (lambda w: max(map(lambda t: t * t, w)), W),
+    (reduced_display, W),
+    (reduced_with_start, W),
+    (reduced_with_start, np.array(W)),
+    (reduced_with_start, []),
+    (starred, 2.0),
+    (starred_tuple, (1.0, 2.0, 3.0)),
+    (partial, 2.0),
+]
+
+
+@pytest.mark.parametrize(("f", "x"), PROGRAMS)
+def test_what_is_spelled_out_is_the_same(f, x):
+    value, found = morula.value_and_grad(f)(x)
+    with by_the_general_path():
+        expected = morula.value_and_grad(f)(x)
+    assert value == expected[0]
+    assert np.shape(found) == np.shape(expected[1])
+    np.testing.assert_allclose(np.array(found), np.array(expected[1]), rtol=1e-13)
+    if x is not PROGRAMS[9][1]:
+        check_gradient(f, x)
+    program = str(morula.code_adjoint(f, x))
+    assert not any(
+        f"call_from_program({name}" in program for name in ("map", "filter", "functools")
+    )
+
+
+def test_effects_of_the_functions_come_in_order():
+    log = []
+
+    def f(w):
+        def square(t):
+            log.append(t)
+            return t * t
+
+        return sum(map(square, w)) + functools.reduce(lambda a, b: a + square(b), w, 0.0)
+
+    assert morula.grad(f)(W) == [2.0, -4.0, 8.0]
+    assert log == W + W
+
+
+def too_few(x):
+    a, b, *c = [x]
+    return a
+
+
+def test_errors_are_those_of_the_callables():
+    with pytest.raises(TypeError, match=r"of empty iterable|of empty sequence"):
+        morula.grad(lambda w: functools.reduce(operator.mul, w))([])
+    with pytest.raises(TypeError, match=r"of empty iterable|of empty sequence"):
+        morula.grad(lambda w: functools.reduce(lambda a, b: a, w))([])
+    with pytest.raises(ValueError, match="not enough values to unpack"):
+        morula.grad(too_few)(1.0)
+
+
+def two_keys(x):
+    d = {"a": x}
+    d["b"] = x * 2
+    d["a"] = d["a"] * d["b"]
+    return d["a"] + d["b"]
+
+
+def handed_on(x):
+    s = {"x": x, 1: 1.0}
+    for _ in range(4):
+        s = {"x": s["x"] + 0.1 * s[1], 1: s[1] - 0.1 * s["x"]}
+    return s["x"] * s[1]
+
+
+def one_in_another(x):
+    p = {"layer": {"w": x, "b": x * x}, "k": 3.0}
+    p["layer"]["w"] = p["layer"]["w"] * 2.0
+    return p["layer"]["w"] * p["layer"]["b"] * p["k"]
+
+
+def on_two_ways(x):
+    d = {"a": x}
+    if x > 1:
+        d["a"] = x * x
+    return d["a"] * x
+
+
+@pytest.mark.parametrize("f", [two_keys, handed_on, one_in_another, on_two_ways])
+def test_dicts_with_known_keys_are_variables(f):
+    check_gradient(f, 1.3)
+    assert "call_from_program" not in str(morula.code_adjoint(f, 1.3))
+
+
+def written_on_one_way(x):
+    d = {"a": x}
+    if x > 1:
+        d["b"] = x * x
+    return d["b"] * d["a"]
+
+
+def counted(x):
+    d = {"a": x, "b": x * x}
+    return d["a"] * len(d) + sum(d.values())
+
+
+def captured(x):
+    d = {"a": x}
+
+    def double():
+        d["a"] = d["a"] * 2
+
+    double()
+    return d["a"] * d["a"]
+
+
+@pytest.mark.parametrize("f", [written_on_one_way, counted, captured])
+def test_other_dicts_have_the_same_gradient(f):
+    check_gradient(f, 1.3)
+
+
+def test_a_key_that_is_not_there_raises_as_it_does_without():
+    grad = morula.grad(written_on_one_way)
+    assert grad(2.0) == 12.0
+    with pytest.raises(KeyError, match="b"):
+        grad(0.5)
+    with pytest.raises(KeyError, match="z"):
+        morula.grad(lambda x: {"a": x}["z"])(1.0)
