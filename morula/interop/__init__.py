@@ -10,6 +10,7 @@ for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
 for _package in ("torch", "torchvision"):
     waits(_package, "morula.interop.torch.rules")
 waits("dask", "morula.interop.dask")
+waits("numba", "morula.interop.numba.rules")
 waits("pandas", "morula.interop.pandas")
 waits("xarray", "morula.interop.xarray")
 del _package
