@@ -139,3 +139,52 @@ def leads_to(ir: IR, target: Block) -> set[Block]:
                 found.add(p)
                 work.append(p)
     return found
+
+
+def nested(ir: IR) -> list[Block]:
+    """The blocks that control can reach, every loop in one piece: what follows it stands behind it."""
+    blocks = reachable(ir)
+    return _nested(blocks, set(blocks))
+
+
+def _nested(blocks: list[Block], inside: set[Block]) -> list[Block]:
+    """These blocks, the first of which leads to the others, by the ways that stay inside."""
+    found = []
+    for part in _components(blocks, inside):
+        header = next(b for b in blocks if b in part)
+        rest = [b for b in blocks if b in part and b is not header]
+        found += [header, *_nested(rest, part - {header})]
+    return found
+
+
+def _components(blocks: list[Block], inside: set[Block]) -> list[set[Block]]:
+    """The strongly connected components, each before those that it leads to (Kosaraju & Sharir)."""
+    successors = {b: [t for t in b.successors() if t in inside] for b in blocks}
+    predecessors: dict[Block, list[Block]] = {b: [] for b in blocks}
+    for b, targets in successors.items():
+        for t in targets:
+            predecessors[t].append(b)
+    seen: set[Block] = set()
+    order = [b for root in blocks for b in _postorder(root, successors, seen)]
+    seen = set()
+    parts = [set(_postorder(root, predecessors, seen)) for root in reversed(order)]
+    return [part for part in parts if part]
+
+
+def _postorder(root: Block, edges: dict[Block, list[Block]], seen: set[Block]) -> list[Block]:
+    """What the root leads to and has not been seen, each block behind those that it leads to."""
+    found: list[Block] = []
+    if root in seen:
+        return found
+    seen.add(root)
+    stack = [(root, iter(edges[root]))]
+    while stack:
+        block, targets = stack[-1]
+        target = next((t for t in targets if t not in seen), None)
+        if target is None:
+            stack.pop()
+            found.append(block)
+        else:
+            seen.add(target)
+            stack.append((target, iter(edges[target])))
+    return found

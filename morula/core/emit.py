@@ -76,13 +76,15 @@ def emit(
     like: CodeType,
     namespace: dict[str, Any],
     is_large: Callable[[Var], bool] = lambda v: False,
+    order: Callable[[IR], list[Block]] | None = None,
 ) -> CodeType:
     """A code object with the signature of `like` that does what `ir` says.
 
     `namespace` are the globals of the functions that will be made of it; `ir` is changed. What is
     large is released where it is read for the last time, and not only when the function returns.
+    `order` says in which order the blocks are to stand, if it matters.
     """
-    return _Emitter(ir, like, namespace, is_large).run()
+    return _Emitter(ir, like, namespace, is_large, order).run()
 
 
 def tidy(ir: IR) -> None:
@@ -148,12 +150,18 @@ def merge_blocks(ir: IR) -> None:
 
 class _Emitter:
     def __init__(
-        self, ir: IR, like: CodeType, namespace: dict[str, Any], is_large: Callable[[Var], bool]
+        self,
+        ir: IR,
+        like: CodeType,
+        namespace: dict[str, Any],
+        is_large: Callable[[Var], bool],
+        order_of: Callable[[IR], list[Block]] | None,
     ) -> None:
         self.ir = ir
         self.like = like
         self.namespace = namespace
         self.is_large = is_large
+        self.order_of = order_of
         self.last_reads: dict[Var, int] = {}  # in the tree that is emitted, those still to come
         self.asm: Assembler = assembler()
         self.roots: dict[Block, list[Node]] = {}
@@ -167,6 +175,8 @@ class _Emitter:
 
     def run(self) -> CodeType:
         tidy(self.ir)
+        if self.order_of is not None:
+            self.ir.blocks = self.order_of(self.ir)
         checked("tidy", self.ir)
         self.uses = count_uses(self.ir)
         for block in self.ir.blocks:

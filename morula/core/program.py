@@ -160,10 +160,14 @@ class Gradient(Adjoint):
             raise NotSpecialised("it handles exceptions, and works on mutable values")
         if self.needs_context:
             self.keep_context()
-        self.reversal.resolve(self.is_cheap)
+        self.resolve()
         remove_unused(self.ir)
         prune_params(self.ir)
         return self.ir
+
+    def resolve(self) -> None:
+        """Let the residuals reach the adjoint."""
+        self.reversal.resolve(self.is_cheap)
 
     def leaves_of(self, i: int) -> Any:
         """The variables of an argument; behind the parameters for one each it is an item of `*args`."""

@@ -321,18 +321,22 @@ class Reversal:
             for v in (*block.params, *(c.out for c in block.calls))
         }
 
-    def resolve(self, is_cheap: Callable[[Call], bool] = lambda call: False) -> None:
+    def resolve(
+        self,
+        is_cheap: Callable[[Call], bool] = lambda call: False,
+        residuals: Callable[..., Residuals] | None = None,
+    ) -> None:
         """Make the adjoint's references to variables of the primal good.
 
         What a cheap call gives is computed again in the place of keeping it on a tape, where all
-        that it needs is there.
+        that it needs is there. `residuals` says how the others are kept.
         """
         if self.exit not in self.primal:
             return
-        _Residuals(self, is_cheap).run()
+        (residuals or Residuals)(self, is_cheap).run()
 
 
-class _Residuals:
+class Residuals:
     """How the variables of the primal reach the adjoint, on demand of its blocks.
 
     A residual is a named variable of `ssa.Variables`, written where the primal defines it, read
@@ -340,6 +344,8 @@ class _Residuals:
     adjoint of an iteration, to the values of that iteration: there it is pulled off the tape, and
     the primal's latch pushes it.
     """
+
+    reader: Callable[..., Any] = reversed  # what reads a tape from its end
 
     def __init__(self, reversal: Reversal, is_cheap: Callable[[Call], bool]) -> None:
         self.reversal = reversal
@@ -474,7 +480,7 @@ class _Residuals:
                     continue
                 tape = self.variables.read(block, ("residual", self.tapes[loop]), "tape")
                 items = self.ir.var("items")
-                block.calls.append(Call(items, Const(reversed), (tape,)))
+                block.calls.append(Call(items, Const(self.reader), (tape,)))
                 self.variables.write(block, ("items", loop), items)
             elif call.primitive is more_iterations and call.args[0].value in self.tapes:  # type: ignore[union-attr]
                 self.variables.read(block, ("items", call.args[0].value), "items")  # type: ignore[union-attr]

@@ -35,11 +35,20 @@ _SHIP_NOTHING = {*sys.stdlib_module_names, "__main__", "morula"}
 
 def meet(primal: Any) -> bool:
     """Load the rules that the package of a callable ships; False: nothing was new."""
-    module = primal.__module__ if type(primal) is FunctionType else module_of(primal)
+    if type(primal) is FunctionType:
+        module = primal.__module__
+        home = primal.__globals__.get("__name__")  # a decorator's, where that has put on the names
+        if home != module and home not in _met and meet_module(home):
+            return True
+    else:
+        module = module_of(primal)
     if type(primal) in _unnamed and meet_unnamed(type(primal)):
         return True
-    if module in _met:
-        return False
+    return module not in _met and meet_module(module)
+
+
+def meet_module(module: Any) -> bool:
+    """Load the rules for a module that has not been met."""
     package = module.split(".")[0] if type(module) is str else "__main__"
     if package in _SHIP_NOTHING and not any(is_inside(module, m) for m in _waiting):
         _met.add(module)

@@ -9,7 +9,9 @@ for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
     waits(_package, "morula.interop.jax.rules")
 for _package in ("torch", "torchvision"):
     waits(_package, "morula.interop.torch.rules")
+waits("autograd", "morula.interop.autograd")
 waits("dask", "morula.interop.dask")
+waits("numba", "morula.interop.numba.rules")
 waits("pandas", "morula.interop.pandas")
 waits("xarray", "morula.interop.xarray")
 del _package

@@ -101,7 +101,7 @@ def pull_back(pullback: Any, kept: Any, ȳ: Any) -> Any:
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
         return (*first, *[ZERO for _ in positions])
     cotangents = pullback(ȳ)
-    n = count_of(rule, cotangents, n_args)
+    n = meta.count_of(rule, cotangents, n_args)
     found = [
         projected(project, cotangents[i]) if i is not None and i < n else NONE
         for i, project in zip(positions, projections, strict=True)
@@ -114,12 +114,7 @@ def projected(project: Any, c: Any) -> Any:
     return c if project is None or c is ZERO or c is NONE else project(c)
 
 
-def count_of(rule: Any, cotangents: Any, n_args: int) -> int:
-    """How many cotangents a pullback returned, which it may."""
-    return len(rule.checked(cotangents, n_args))
-
-
-non_differentiable(count_of, is_zero)
+non_differentiable(is_zero)
 
 
 @pushes(meta.pull_back)

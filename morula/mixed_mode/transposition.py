@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from morula.core import context, errors, general, memory, traits
-from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
+from morula.core.cotangents import NONE, ZERO, Thunk, is_zero, project_to, unthunk
 from morula.core.registry import Rule, non_differentiable
 from morula.core.traits import adjoint_object
 from morula.mixed_mode.tangents import (
@@ -57,11 +57,19 @@ def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) ->
     """The same, as differentiated code sees it."""
     outer = context.enter()
     log = memory.begin_log()
-    _, back = general.call(meta.pull_back, pullback, kept, seed)
+    bars, back = general.call(meta.pull_back, pullback, kept, seed)
+    if any([type(x̄) is Thunk for x̄ in bars]):
+        _, back_of_thunks = general.call(forced, bars)
+        (_, tangents) = back_of_thunks(tangents)
     memory.follow(memory.end_log(log))
     ẏ = back(tangents)[-1]
     context.leave(outer)
     return ẏ
+
+
+def forced(bars: Any) -> Any:
+    """Cotangents that are computed: their transpose asks how."""
+    return tuple([unthunk(x̄) for x̄ in bars])
 
 
 def transposed_attribute(rule: Any, x: Any, ẋ: Any) -> Any:
@@ -84,6 +92,7 @@ class AttributeRule:
     """A rule of one argument that was not registered for a callable."""
 
     by_identity = False
+    trusted = True
     primal = None
 
     def checked(self, cotangents: Any, n_args: int) -> Any:

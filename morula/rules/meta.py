@@ -16,7 +16,9 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    Tangent,
     Thunk,
+    UnsupportedError,
     accumulate,
     add,
     adjoint_of,
@@ -269,7 +271,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             back_through(seed_backs, ZERO),
         )
     cotangents, back = call(pullback, ȳ)
-    n = len(rule.checked(cotangents, n_args))
+    n = count_of(rule, cotangents, n_args)
     steps = [
         projected(project, cotangents[i] if i is not None and i < n else NONE)
         for i, project in zip(positions, projections, strict=True)
@@ -286,6 +288,29 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return NONE, of_pullback, NONE, back_through(seed_backs, of_seed)
 
     return (*first, *[c for c, _ in steps]), pull_back_pullback
+
+
+def count_of(rule: Any, cotangents: Any, n_args: int) -> int:
+    """How many cotangents a pullback returned, which it may."""
+    n = len(rule.checked(cotangents, n_args))
+    if not rule.trusted and any([type(c) is not Thunk and holds_thunk(c) for c in cotangents]):
+        raise UnsupportedError(
+            f"the pullback of {rule} returned a Thunk inside of another cotangent, which cannot be "
+            "differentiated in its turn. Way out: a Thunk of the whole cotangent, or its value"
+        )
+    return n
+
+
+def holds_thunk(x̄: Any) -> bool:
+    """Is a cotangent, or a part of it, put off?"""
+    if type(x̄) is Tangent:
+        x̄ = x̄._fields
+    if isinstance(x̄, dict):
+        x̄ = [*x̄.values()]
+    return type(x̄) is Thunk or (isinstance(x̄, tuple | list) and any(map(holds_thunk, x̄)))
+
+
+non_differentiable(count_of)
 
 
 def back_through(backs: list[Any], x̄: Any) -> Any:

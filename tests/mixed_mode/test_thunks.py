@@ -1,0 +1,54 @@
+"""Cotangents that a rule puts off, in forward mode and at second order."""
+
+import pytest
+
+from morula import Tangent, Thunk, gradient, hessian, jvp, rrule
+from morula.core.errors import UnsupportedError
+
+
+def double(x):
+    return 2.0 * x
+
+
+@rrule(double)
+def _(x):
+    def double_pullback(ȳ):
+        return (Thunk(lambda: 2.0 * ȳ),)
+
+    return 2.0 * x, double_pullback
+
+
+class Gain:
+    def __init__(self, k):
+        self.k = k
+
+
+def amplify(gain, x):
+    return gain.k * x
+
+
+@rrule(amplify)
+def _(gain: Gain, x):
+    def amplify_pullback(ȳ):
+        return Tangent[Gain](k=Thunk(lambda: ȳ * x)), Thunk(lambda: ȳ * gain.k)
+
+    return gain.k * x, amplify_pullback
+
+
+def test_the_transpose_of_a_rule_computes_what_was_put_off():
+    assert jvp(double, (3.0,), (1.0,)) == (6.0, 2.0)
+    assert jvp(lambda x: double(x) * x, (3.0,), (1.0,)) == (18.0, 12.0)
+    assert hessian(lambda x: double(x) ** 2, 3.0) == 8.0
+    assert gradient(lambda x: gradient(lambda y: double(y) * y, x)[0], 3.0) == (4.0,)
+
+
+def test_what_is_put_off_inside_of_a_cotangent_has_first_derivatives_only():
+    found, x̄ = gradient(amplify, Gain(3.0), 2.0)
+    assert (found.k, x̄) == (2.0, 3.0)
+    for derivative in (
+        lambda: jvp(lambda k: amplify(Gain(k), 2.0), (3.0,), (1.0,)),
+        lambda: hessian(lambda x: amplify(Gain(x), x) ** 2, 2.0),
+        lambda: gradient(lambda x: gradient(lambda y: amplify(Gain(y), y), x)[0], 3.0),
+    ):
+        with pytest.raises(UnsupportedError, match="a Thunk inside of another cotangent"):
+            derivative()
