@@ -89,17 +89,26 @@ class Questions:
     def ask(self) -> None:
         """Put the questions where the objects come from."""
         ir = self.s.ir
+        parts = self.count_parts(ir.entry)
         for block in list(ir.blocks):
             calls, block.calls = block.calls, []
             last = block
-            for x in filter(self.objects.__contains__, block.params):
+            waiting = [x for x in block.params if x in self.objects]
+            if block is ir.entry:
+                block.calls, calls = [*calls[:parts], self.given], calls[parts:]
+                waiting += [c.out for c in block.calls if c.out in self.objects]
+            for x in waiting:
                 last = self.ask_of(last, x)
             for call in calls:
                 last.calls.append(call)
                 if call.out in self.objects:
                     last = self.ask_of(last, call.out)
-        ir.entry.calls.insert(0, self.given)
         ir.blocks = reachable(ir)
+
+    def count_parts(self, entry: Block) -> int:
+        """How many calls the entry begins with that take the arguments apart."""
+        places = [i for i, c in enumerate(entry.calls) if c.out in self.given.args]
+        return max(places, default=-1) + 1
 
     def ask_of(self, block: Block, x: Operand) -> Block:
         """End a block with the question for one object; gives the block where the answer is no."""

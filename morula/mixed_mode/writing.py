@@ -205,6 +205,8 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
 @pushes(operator.setitem)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     places, index, value = args
+    if isinstance(places, inplace.SHARED) and not is_zero(tangents[2]):
+        raise inplace.refuse(f"x[i] = v of {type(places).__name__}, in forward mode,")
     if not isinstance(places, np.flatiter):
         return NotImplemented
     x = places.base

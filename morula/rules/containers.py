@@ -842,7 +842,7 @@ def _(x: Any) -> Any:
 
 
 @rrule(operator.getitem)
-def _(xs: str | bytes | range, i: Anything):
+def _(xs: str | bytes | bytearray | range, i: Anything):
     def getitem_pullback(ȳ):
         return NoTangent(), NoTangent()
 

@@ -312,6 +312,9 @@ def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
             return [f.same_call(call, plus_shared, x, *part.args)]
     for x, y in ((a, b), (b, a)):
         if f.may_overwrite(x):
+            z = negated(f, y)
+            if z is not None and f.details(z) == f.details(y):
+                return [f.same_call(call, operator.isub, x, z)]
             return [f.same_call(call, operator.iadd, x, y)]
     return None
 
@@ -606,11 +609,11 @@ type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
 in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
-written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd)
+written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd, operator.isub)
 type_stable(fresh_zeros)
 fresh_results(
     scatter, scattered, add_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
-    np.ufunc.reduce, np.where,
+    operator.isub, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
     np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,

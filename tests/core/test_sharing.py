@@ -158,3 +158,13 @@ def test_programs_of_other_objects_stay_compiled(f):
     family = g.__morula__
     assert all(p.code is not None for p in family.programs.values())
     assert fields(g(Weight(2.0), 3.0)) == 3.0
+
+
+def test_items_of_tuples_are_asked_about_when_they_are_there():
+    def f(t, xs):
+        return t[1][0] * xs[0] * t[0]
+
+    shared = [3.0]
+    grad = morula.grad(f)
+    assert grad((2.0, [3.0]), [5.0]) == (15.0, [10.0])
+    assert grad((2.0, shared), shared) == (9.0, [12.0])

@@ -1,5 +1,6 @@
 """Forward mode of programs that write to arrays: alone, and in all pairs of modes."""
 
+import array
 import operator
 import random
 import warnings
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from morula import (
+    NoRuleError,
     NoTangent,
     UnsupportedError,
     forwarddiff,
@@ -400,3 +402,21 @@ def test_an_exception_in_a_transposed_rule_leaves_nothing_behind():
             jvp(windows_of, (X,), (V,))
     assert memory.end_log(memory.begin_log()) == {}
     assert memory._pass.log is None
+
+
+def test_what_is_written_to_memory_of_other_kinds_is_refused():
+    def through_an_array(x):
+        a = array.array("d", [0.0, 0.0])
+        a[0] = x[0]
+        return a[0] * x[1]
+
+    def through_a_view(x):
+        y = x * 1.0
+        memoryview(y)[0] = float(x[1])
+        return (y**2).sum()
+
+    for f in (through_an_array, through_a_view):
+        with pytest.raises((UnsupportedError, NoRuleError)):
+            jvp(f, (X,), (V,))
+        with pytest.raises((UnsupportedError, NoRuleError)):
+            grad(f)(X)

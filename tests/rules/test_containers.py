@@ -404,3 +404,12 @@ def test_a_rule_may_give_a_thunk_for_a_structure(kind, path):
 
     assert gradient(product, make(2.0, 3.0)) == (mirror(3.0, 2.0),)
     assert gradient(lambda x: product(make(x, 3 * x)), 2.0) == (12.0,)
+
+
+def test_bytes_are_constants(path):
+    def f(x):
+        b = bytearray(2)
+        b[0] = int(x)
+        return x * b[0] * b"\x03"[0]
+
+    assert gradient(f, 2.0) == (6.0,)

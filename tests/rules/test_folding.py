@@ -18,6 +18,7 @@ from morula.rules.arrays.indexing import scattered
 from morula.rules.arrays.reductions import attains
 from morula.rules.arrays.reductions import shared as share
 from morula.rules.arrays.structural import masked, selected
+from morula.testing import check_gradient
 
 neg, reduce, where, conjugate = operator.neg, np.ufunc.reduce, np.where, np.ndarray.conjugate
 dot = np.dot
@@ -313,3 +314,13 @@ def test_only_what_a_product_asks_about_is_marked():
     assert marks(lambda x: np.sum(np.maximum(np.sqrt(x), 1.5))) == ["marked_part"]
     assert marks(lambda x: np.max(np.sqrt(x))) == ["marked_shared"]
     assert marks(lambda x: np.sum(np.sqrt(x)[1:])) == ["scatter"]
+
+
+def test_a_difference_is_made_in_the_memory_of_what_is_subtracted_from():
+    def f(x):
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    check_gradient(f, np.array([0.3, -0.7, 1.2]))
+    program = str(code_adjoint(f, np.ones(3)))
+    assert "operator.isub" in program
+    assert "operator.neg" not in program
