@@ -388,6 +388,12 @@ def share_of(a, b):
     In the form 1 / (1 + exp(b - a)) the value of logaddexp is not needed; what would overflow stands
     for a share below the smallest normal number.
     """
+    usual = type(a) is np.ndarray and a.dtype is FLOAT64 and a.ndim and type(b) is float and b == 0
+    if usual and np.vdot(a, a) < SAFE:  # the same as below, without more questions
+        d = -a
+        np.exp(d, d)
+        d += 1
+        return np.reciprocal(d, d)
     size = norm(a) + norm(b)
     if not math.isfinite(size):
         d = np.where(a == b, 0.0, b - np.where(a == b, 0.0, a))
@@ -419,6 +425,7 @@ LARGEST_EXPONENT = {
     np.dtype(t): float(np.floor(np.log(np.finfo(t).max)))
     for t in (np.float16, np.float32, np.float64, np.longdouble)
 }
+SAFE = LARGEST_EXPONENT[FLOAT64] ** 2  # the square of a norm below which nothing overflows
 
 
 @broadcasting(share_of)

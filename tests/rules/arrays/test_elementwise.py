@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from morula import gradient
 from morula.core.extend import ZeroTangent, find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -213,3 +214,16 @@ def test_nan_to_num():
     x = np.array([1.0, np.nan, np.inf])
     assert gradients(np.nan_to_num, x, ȳ=np.ones(3))[0].tolist() == [1, 0, 0]
     check_rrule(np.nan_to_num, X)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3), ()])
+def test_the_slope_of_logaddexp_with_zero_is_the_logistic_function(rng, shape):
+    z = np.asarray(rng.standard_normal(shape))
+    slope = gradient(lambda z: np.sum(np.logaddexp(0.0, z)), z)[0]
+    np.testing.assert_allclose(slope, 1 / (1 + np.exp(-z)), rtol=1e-15)
+
+
+def test_the_slope_of_logaddexp_where_the_exponential_overflows():
+    z = np.array([np.inf, -np.inf, 800.0, -800.0, 0.0])
+    slope = gradient(lambda z: np.sum(np.logaddexp(0.0, z)), z)[0]
+    np.testing.assert_allclose(slope, [1.0, 0.0, 1.0, 0.0, 0.5], atol=1e-300)
