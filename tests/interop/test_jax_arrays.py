@@ -3,6 +3,9 @@
 import collections
 import functools
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -290,3 +293,21 @@ def test_maps_over_trees_of_numpy_give_what_the_plain_call_gives():
     assert tangent == (9.0, 6.0)
     with pytest.raises(ValueError, match="List arity mismatch"):
         gradient(lambda x: jax.tree.map(lambda a, b: a, [x], [x, x])[0], 1.0)
+
+
+SHARDED = """
+import numpy as np, jax, jax.numpy as jnp, morula
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+mesh = Mesh(np.array(jax.devices()), ("d",))
+x = jax.device_put(jnp.arange(16.0), NamedSharding(mesh, PartitionSpec("d")))
+f = lambda x: (jnp.sin(x) * x).sum()
+for g in (morula.grad(f)(x), jax.jit(morula.grad(f))(x)):
+    assert len(g.sharding.device_set) == 8
+    assert g.sharding == x.sharding
+    assert np.allclose(g, jax.grad(f)(x))
+"""
+
+
+def test_gradients_of_sharded_arrays_are_sharded_alike():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", SHARDED], check=True, env={**os.environ, **flags})

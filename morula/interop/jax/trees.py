@@ -45,7 +45,7 @@ def tree_map(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def check(tree: Any, rest: Any, is_leaf: Any) -> None:
     """The errors of trees that differ."""
-    structure = jax.tree.structure(tree, is_leaf=is_leaf)
+    structure: Any = jax.tree.structure(tree, is_leaf=is_leaf)
     for other in rest:
         structure.flatten_up_to(other)
 
