@@ -1,7 +1,11 @@
 """Arrays of JAX's: kinds, dtypes, zeros, containers, the way to NumPy, closures, models."""
 
+import collections
 import functools
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +14,15 @@ jax = pytest.importorskip("jax", reason="JAX is an extra")
 jnp = pytest.importorskip("jax.numpy", reason="JAX is an extra")
 
 import morula  # noqa: E402
-from morula import J, OutputError, Tangent, gradient, jvp, pullback  # noqa: E402
+from morula import (  # noqa: E402
+    J,
+    OutputError,
+    Tangent,
+    gradient,
+    jvp,
+    pullback,
+    value_and_grad,
+)
 
 X = jnp.array([0.5, 1.2, 2.0])
 
@@ -259,3 +271,43 @@ def test_cotangents_are_trees_for_jax():
     assert jax.tree.leaves((morula.ZeroTangent(), morula.NoTangent())) == []
     total = jax.jit(lambda t: sum(map(jnp.sum, jax.tree.leaves(t))))(m̄)
     np.testing.assert_allclose(total, 4 * X.sum() + (X**2).sum(), rtol=1e-6)
+
+
+def test_maps_over_trees_of_numpy_give_what_the_plain_call_gives():
+    Pair = collections.namedtuple("Pair", "u v")
+
+    def update(p, q):
+        new = jax.tree.map(lambda a, b: a - 0.1 * b, p, q)
+        assert type(new["b"].u) is np.ndarray
+        assert type(new["a"][0]) is float
+        return (new["b"].u * new["b"].v).sum() * new["a"][0]
+
+    tiny = 1 + 1e-12
+    p = {"b": Pair(np.array([tiny, 2.0]), np.ones(2)), "a": [3.0, None]}
+    q = {"b": Pair(np.ones(2), np.zeros(2)), "a": [0.5, None]}
+    value, found = value_and_grad(update)(p, q)
+    assert value == update(p, q)
+    assert np.allclose(found["b"].u, p["b"].v * 2.95, rtol=1e-14)
+    assert found["a"] == [pytest.approx((p["b"].u - 0.1) @ p["b"].v, rel=1e-14), None]
+    tangent = jvp(lambda x: jax.tree.map(lambda a: a * a, {"x": x})["x"], (3.0,), (1.0,))
+    assert tangent == (9.0, 6.0)
+    with pytest.raises(ValueError, match="List arity mismatch"):
+        gradient(lambda x: jax.tree.map(lambda a, b: a, [x], [x, x])[0], 1.0)
+
+
+SHARDED = """
+import numpy as np, jax, jax.numpy as jnp, morula
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+mesh = Mesh(np.array(jax.devices()), ("d",))
+x = jax.device_put(jnp.arange(16.0), NamedSharding(mesh, PartitionSpec("d")))
+f = lambda x: (jnp.sin(x) * x).sum()
+for g in (morula.grad(f)(x), jax.jit(morula.grad(f))(x)):
+    assert len(g.sharding.device_set) == 8
+    assert g.sharding == x.sharding
+    assert np.allclose(g, jax.grad(f)(x))
+"""
+
+
+def test_gradients_of_sharded_arrays_are_sharded_alike():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", SHARDED], check=True, env={**os.environ, **flags})

@@ -236,16 +236,13 @@ def test_compiled_gradients_of_functions_of_njit_and_within_them():
 
 
 def test_what_does_not_compile_is_named():
-    def names(x):
-        return {"a": x}["a"] * x
-
     def writes(x):
         x[0] = 1.0
         return x.sum()
 
-    with pytest.raises(UnsupportedError, match="cannot be compiled by Numba"):
-        njit_grad(names)(1.0)
-    with pytest.raises(UnsupportedError, match="changed in place"):
+    with pytest.raises(
+        UnsupportedError, match=r"cannot be compiled by Numba: a value .* changed in place"
+    ):
         njit_grad(writes)(np.ones(3))
     with pytest.raises(UnsupportedError, match=r"hook in line \d+"):
         njit_grad(lambda x: x * morula.hook(abs, x))(1.0)

@@ -35,6 +35,7 @@ from morula.interop.jax.transforms import (
     note_transform,
     transformed,
 )
+from morula.interop.jax.trees import maps_plainly, tree_map
 from morula.interop.meanings import (
     ITERATING,
     NUMBERS,
@@ -146,6 +147,7 @@ ATTRIBUTE = claim(attribute)
 PLAINLY = claim(plainly)
 HANDED_ON = claim(handed_on)
 TRANSFORMED = claim(transformed)
+TREE_MAP = claim(tree_map)
 CONSTRUCTED = claim(constructed)
 METHOD = claim(compiled_method)
 TO_HOST = claim(to_host)
@@ -198,6 +200,8 @@ def of_function(fn: Any, values: Args) -> Claim | None:
     if is_callable_of_jax(fn):
         if is_transform(fn):
             return TRANSFORMED
+        if maps_plainly(fn, values):
+            return TREE_MAP
         if values and is_array(values[0]):
             if fn is jax.device_get and not is_tracer(values[0]):
                 return TO_HOST
