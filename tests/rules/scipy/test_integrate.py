@@ -173,3 +173,50 @@ def test_integrals_of_samples(f):
         for i in range(5)
     ]
     np.testing.assert_allclose(grad(f)(y), expected, rtol=1e-8, atol=1e-9)
+
+
+def spring(t, u, a):
+    return [u[1], -a * u[0]]
+
+
+def by_odeint(a):
+    return integrate.odeint(lambda u, t: [u[1], -a * u[0]], [1.0, a], np.array([0, 0.7, 2.0]))[2, 0]
+
+
+def by_lsoda(a):
+    found = integrate.solve_ivp(
+        spring, (0, 2.0), [1.0, a], "LSODA", args=(a,), rtol=1e-8, atol=1e-8
+    )
+    return found.y[0, -1]
+
+
+def by_dop853(a):
+    found = integrate.solve_ivp(
+        lambda t, u: spring(t, u, a), (0, 2.0), [1.0, a], "DOP853", rtol=1e-8, atol=1e-8
+    )
+    return found.y[0, -1]
+
+
+@pytest.mark.parametrize("f", [by_odeint, by_lsoda, by_dop853])
+def test_differential_equations(f):
+    def exact(a):
+        ω = math.sqrt(a)
+        return math.cos(2 * ω) + a / ω * math.sin(2 * ω)
+
+    expected = differences(exact, (1.3,))[0]
+    y, back = pullback(f, 1.3)
+    assert y == f(1.3)
+    np.testing.assert_allclose(back(1.0)[0], expected, rtol=2e-6)
+    np.testing.assert_allclose(jvp(f, (1.3,), (1.0,))[1], expected, rtol=2e-6)
+
+
+def test_a_stiff_equation():
+    def f(k):
+        u = integrate.odeint(
+            lambda u, t: -k * (u - np.cos(t)), 1.0, [0.0, 1.0], rtol=1e-10, atol=1e-10
+        )
+        return u[1, 0]
+
+    k = 1e4  # u -> (k² cos t + k sin t) / (k² + 1)
+    expected = differences(lambda k: (k * k * math.cos(1) + k * math.sin(1)) / (k * k + 1), (k,), 1)
+    np.testing.assert_allclose(1e4**2 * grad(f)(k), 1e4**2 * expected[0], rtol=1e-3)

@@ -5,6 +5,6 @@ quad          integrals of functions: quad, nquad, quad_vec, …
 equations     ordinary differential equations: odeint, solve_ivp by LSODA
 """
 
-from morula.rules.scipy.integrate import nodes, quad
+from morula.rules.scipy.integrate import equations, nodes, quad
 
-__all__ = ["nodes", "quad"]
+__all__ = ["equations", "nodes", "quad"]
