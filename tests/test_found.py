@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import NoTangent, gradient, rrule, withgradient
+from morula import NoTangent, gradient, jvp, rrule, withgradient
 
 
 def test_a_truth_value_decides_the_shape_of_what_it_selects(path):
@@ -35,3 +35,24 @@ def test_no_tangent_out_of_a_rule_is_zero_to_what_comes_before(path):
 
     (ā,) = gradient(lambda a: whole(a[1]) * a[0], np.array([0.5, 2.5]))
     assert ā == pytest.approx([2.0, 0.0])
+
+
+class Items(dict):
+    """A dict with its items as attributes, as SciPy's results are."""
+
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+    __getattr__ = dict.__getitem__
+
+
+def test_attributes_that_a_class_stores_as_items(path):
+    def f(a):
+        items = Items(y=1.0)
+        items.y = a * a
+        items.z = items.y * 2
+        del items.y
+        items["y"] = a
+        return items.y + items.z
+
+    assert gradient(f, 3.0) == (13.0,)
+    assert jvp(f, (3.0,), (1.0,)) == (21.0, 13.0)

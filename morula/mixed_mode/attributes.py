@@ -274,7 +274,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(setattr)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     custom = lookup(type(args[0]), "__setattr__")
-    if type(custom) is FunctionType:
+    if objects.is_of_class(custom, "__setattr__"):
         return push(run, custom, ZERO, args, tangents)[0], ZERO
     return set_attribute(run, args, tangents, setattr)
 
@@ -331,7 +331,7 @@ def set_defaults(run: Pass, fn: FunctionType, name: str, values: Any, ẋ: Any) 
 @pushes(delattr)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     custom = lookup(type(args[0]), "__delattr__")
-    if type(custom) is FunctionType:
+    if objects.is_of_class(custom, "__delattr__"):
         return push(run, custom, ZERO, args, tangents)
     return delete_attribute(run, args[0], args[1], delattr)
 

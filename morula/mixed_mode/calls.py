@@ -49,9 +49,9 @@ from morula.mixed_mode.tangents import (
     together,
     value_of,
 )
-from morula.mixed_mode.transposition import transposed_call
+from morula.mixed_mode.transposition import nothing_enters, transposed_call
 from morula.rules import calls as reverse
-from morula.rules.calls import entry, lookup, part, served
+from morula.rules.calls import body_of, entry, lookup, part, served
 
 _T = TypeVar("_T")
 Args = tuple[Any, ...]
@@ -94,10 +94,18 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
     return y, ẏ
 
 
+def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    """A call whose meaning in reverse mode is registered: by the body that runs instead, if any."""
+    body = body_of(fn)
+    if body is None or nothing_enters(run, fn, ḟ, args, tangents):
+        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+    return push(run, body, ZERO, args, tangents, keywords)
+
+
 @pushes_type(BuiltinFunctionType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if served(fn) is not None:
-        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+        return served_call(run, fn, ḟ, args, tangents, keywords)
     descriptor = reverse.unbound(fn)
     if descriptor is None:
         return compiled(run, fn, ḟ, args, tangents, keywords)
@@ -113,14 +121,14 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 @pushes_type(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if served(fn) is not None:
-        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+        return served_call(run, fn, ḟ, args, tangents, keywords)
     return compiled(run, fn, ḟ, args, tangents, keywords)
 
 
 @pushes_type(type(np.sum))
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if served(fn) is not None:
-        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+        return served_call(run, fn, ḟ, args, tangents, keywords)
     body = fn._implementation
     if type(body) is FunctionType and not any(
         hasattr(type(a), "__array_function__") and not isinstance(a, np.ndarray) for a in args
@@ -135,7 +143,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 @pushes_type(FunctionType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if served(fn) is not None:
-        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+        return served_call(run, fn, ḟ, args, tangents, keywords)
     family = fn.__dict__.get("__morula__")
     if family is not None:
         return gradient_function(run, fn, family, args, tangents, keywords)
@@ -175,7 +183,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 @pushes_type(object)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if served(fn) is not None:
-        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+        return served_call(run, fn, ḟ, args, tangents, keywords)
     method = lookup(type(fn), "__call__")
     if type(method) is FunctionType:
         return push(run, method, ZERO, (fn, *args), (ḟ, *tangents), keywords)
@@ -191,7 +199,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 def construct(run: Pass, cls: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     """A class: its metaclass decides, `type` makes an instance."""
     if served(cls) is not None:
-        return transposed_call(run, cls, ḟ, args, tangents, keywords)
+        return served_call(run, cls, ḟ, args, tangents, keywords)
     of_metaclass = lookup(type(cls), "__call__")
     if type(of_metaclass) is FunctionType:
         return push(run, of_metaclass, ZERO, (cls, *args), (ZERO, *tangents), keywords)

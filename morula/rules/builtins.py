@@ -376,7 +376,7 @@ CONSTANT_METHODS = """
     __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rlshift__ __rshift__
     __rrshift__ __invert__ __lt__ __le__ __eq__ __ne__ __gt__ __ge__ __bool__ __int__ __index__
     __trunc__ __floor__ __ceil__ __round__ __hash__ __repr__ __str__ __format__ __getnewargs__
-    __sizeof__ __reduce__ as_integer_ratio is_integer hex bit_length bit_count to_bytes
+    __sizeof__ __reduce__ is_integer hex bit_length bit_count to_bytes
     limit_denominator is_finite is_infinite is_nan is_normal is_qnan is_signed is_snan
     is_subnormal is_zero is_canonical adjusted as_tuple compare compare_signal compare_total
     compare_total_mag logb logical_and logical_invert logical_or logical_xor number_class

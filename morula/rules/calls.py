@@ -72,6 +72,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _served: dict[int, tuple[Any, Resolver]] = {}
 
 
+_bodies: dict[int, Any] = {}  # functions that run in the place of others
+
+
 def serves(*callables: Any) -> Callable[[_F], _F]:
     """Register what calling these means: resolver(fn, args, kwargs) -> (y, back).
 
@@ -81,6 +84,7 @@ def serves(*callables: Any) -> Callable[[_F], _F]:
     def register(resolver: _F) -> _F:
         for fn in callables:
             _served[id(fn)] = (fn, resolver)
+            _bodies.pop(id(fn), None)
             if type(fn) is FunctionType:
                 called_whole(fn)
         return resolver
@@ -95,6 +99,17 @@ def served(fn: Any) -> Resolver | None:
         return None
     expect_nothing()
     return found[1]
+
+
+def runs_body(body: Any, *callables: Any) -> None:
+    """Declare that calls of these mean calls of `body`, in every mode."""
+    for fn in callables:
+        _bodies[id(fn)] = body
+
+
+def body_of(fn: Any) -> Any:
+    """The function that runs in the place of `fn`, or None."""
+    return _bodies.get(id(fn))
 
 
 def once(what: str) -> None:
@@ -119,7 +134,7 @@ def lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-non_differentiable(served, lookup)
+non_differentiable(served, body_of, lookup)
 
 
 def together(bars: Any) -> Any:

@@ -571,11 +571,22 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 # -- setting and deleting --------------------------------------------------------------------------
 
 
+def is_of_class(method: Any, name: str) -> bool:
+    """Is the method under this special name a class's own, perhaps one of another name?
+
+    As in `__setattr__ = dict.__setitem__`, by which classes of dicts store attributes as items.
+    """
+    return type(method) is FunctionType or getattr(method, "__name__", name) != name
+
+
+non_differentiable(is_of_class)
+
+
 @serves(setattr)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name, value = args
     custom = lookup(type(x), "__setattr__")
-    if type(custom) is FunctionType:
+    if is_of_class(custom, "__setattr__"):
         _, back = call(custom, x, name, value)
         return None, lambda ȳ: (NONE, *back(ZERO)[1:])
     return set_attribute(x, name, value, setattr)
@@ -625,7 +636,7 @@ def set_bars(cotangents: tuple[Any, ...], x: int, value: int) -> tuple[Any, ...]
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name = args
     custom = lookup(type(x), "__delattr__")
-    if type(custom) is FunctionType:
+    if is_of_class(custom, "__delattr__"):
         _, back = call(custom, x, name)
         return None, lambda ȳ: back(ZERO)
     return delete_attribute(x, name, delattr)

@@ -14,9 +14,10 @@ TOOLS = {"a": "Autograd", "j": "JAX", "t": "PyTorch"}
 HEADER = """\
 # Coverage
 
-Which callables of Python and NumPy carry gradients. The page is made from the registry of rules and
-from the tables in `tests/coverage`, where calls of each are checked: the pullback against finite
-differences, the compiled gradient against the pullback.
+Which callables of Python, NumPy and SciPy carry gradients. The page is made from the registry of
+rules and from the tables in `tests/coverage`, where calls of each are checked: the pullback against
+finite differences, the compiled gradient against the pullback. The rules of SciPy have their tests
+in `tests/rules/scipy`; of SciPy only what has a rule is listed, and what is checked by its own code.
 
 - **rule**: a reverse rule of Morula's own.
 - **body**: the derivative is that of a few lines of Python that mean the same.
@@ -59,6 +60,30 @@ def how(section, name):
     return "body" if served(primal) is not None else "own code"
 
 
+SCIPY = ("fft", "fftpack", "integrate", "linalg", "optimize", "sparse", "sparse.linalg", "special")
+BY_THEIR_CODE = {  # checked by tests/rules/scipy
+    "scipy.integrate": (
+        "cumulative_simpson", "cumulative_trapezoid", "dblquad", "fixed_quad", "romb", "simpson",
+        "tplquad", "trapezoid",
+    ),
+    "scipy.optimize": ("curve_fit",),
+}  # fmt: skip
+
+
+def of_scipy():
+    """Section and name of the public callables of SciPy with a meaning, and how they are served."""
+    for module in SCIPY:
+        importlib.import_module(f"morula.rules.scipy.{module.split('.')[0]}")
+        section = f"scipy.{module}"
+        there = importlib.import_module(section)
+        for name in sorted(getattr(there, "__all__", vars(there))):
+            if name.startswith("_") or not callable(getattr(there, name, None)):
+                continue
+            served_by = how(section, name)
+            if served_by != "own code" or name in BY_THEIR_CODE.get(section, ()):
+                yield section, name, served_by
+
+
 def lines():
     """Section, name, how it is served, which of the other tools have it."""
     peers = json.loads((coverage.HERE / "peers.json").read_text())
@@ -74,6 +99,9 @@ def lines():
                 if any(call.startswith("~") for call in calls):
                     served_by += " (in part)"
             found.append((section, name, served_by, peers.get(section, {}).get(name, "")))
+    for section, name, served_by in of_scipy():
+        if served_by != "constant":
+            found.append((section, name, served_by, peers.get(section, {}).get(name, "")))
     return found
 
 
@@ -85,7 +113,8 @@ def constants():
             section = line[1:-1]
         elif line and line[0] != "#":
             found += [(section, name) for name in line.split()]
-    return found
+    declared = [(section, name) for section, name, by in of_scipy() if by == "constant"]
+    return found + [pair for pair in declared if pair not in found]
 
 
 def text():

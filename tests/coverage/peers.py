@@ -8,10 +8,11 @@ import json
 import warnings
 
 from tests import coverage
+from tests.coverage import page
 
 TORCH = {"numpy": ("torch",), "numpy.ndarray": ("torch.Tensor",), "numpy.linalg": ("torch.linalg",),
          "numpy.fft": ("torch.fft",), "scipy.special": ("torch.special", "torch"),
-         "scipy.linalg": ("torch.linalg", "torch")}  # fmt: skip
+         "scipy.linalg": ("torch.linalg", "torch"), "scipy.fft": ("torch.fft",)}  # fmt: skip
 
 
 def module(name):
@@ -50,19 +51,24 @@ def of_torch(section, name):
     return any(callable(getattr(module(m), name, None)) for m in TORCH.get(section, ()))
 
 
+def sections():
+    """Section and name of all that is listed."""
+    for path in sorted(coverage.HERE.glob("*.txt")):
+        if path.name != "constant.txt":
+            yield from [(section, name) for section, name, _ in coverage.read(path.name)]
+    yield from [(section, name) for section, name, _ in page.of_scipy()]
+
+
 def main():
     """Ask the tools that are installed here."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for path in sorted(coverage.HERE.glob("*.txt")):
-            if path.name == "constant.txt":
-                continue
-            for section, name, _ in coverage.read(path.name):
-                has = [of_autograd(section, name), of_jax(section, name), of_torch(section, name)]
-                found.setdefault(section, {})[name] = "".join(
-                    letter for letter, there in zip("ajt", has, strict=True) if there
-                )
+        for section, name in sections():
+            has = [of_autograd(section, name), of_jax(section, name), of_torch(section, name)]
+            found.setdefault(section, {})[name] = "".join(
+                letter for letter, there in zip("ajt", has, strict=True) if there
+            )
     (coverage.HERE / "peers.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
 
 

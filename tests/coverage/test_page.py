@@ -29,10 +29,17 @@ def test_no_callable_has_lost_its_rule():
     now = {(section, name): served_by for section, name, served_by, _ in page.lines()}
     before = on_the_page()
     lost = {
-        key: (was, now.get(key)) for key, was in before.items() if not is_kept(was, now.get(key))
+        key: (was, now.get(key))
+        for key, was in before.items()
+        if not is_kept(was, now.get(key)) and is_there(*key)
     }
     assert not lost, "python -m tests.coverage.page writes docs/coverage.md, if this is meant"
     assert now.keys() <= before.keys(), "python -m tests.coverage.page adds new lines to the page"
+
+
+def is_there(section, name):
+    """Other versions of SciPy have other functions."""
+    return not section.startswith("scipy") or hasattr(page.owner(section), name)
 
 
 def is_kept(was, is_now):

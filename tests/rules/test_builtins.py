@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import NoRuleError, gradient, jvp
 from morula.core.cotangents import AbstractZero, NoTangent, Tangent, ZeroTangent
 from morula.core.registry import apply_rule, find_rrule, registry
 from morula.rules.builtins import ATTRIBUTES
@@ -232,11 +232,22 @@ def test_constants(name):
 
 @pytest.mark.parametrize(
     "method",
-    [float.is_integer, float.as_integer_ratio, float.hex, int.bit_length, Decimal.quantize]
+    [float.is_integer, float.hex, int.bit_length, Decimal.quantize]
     + [Fraction.limit_denominator, float.__lt__, int.__and__, Fraction.__eq__, float.__round__],
 )
 def test_constant_methods(method):
     assert registry.get(method).constant
+
+
+def test_a_ratio_of_integers_is_no_constant():
+    def f(a):
+        n, d = a.as_integer_ratio()
+        return n / d
+
+    with pytest.raises(NoRuleError, match="as_integer_ratio"):
+        gradient(f, 1.5)
+    with pytest.raises(NoRuleError, match="as_integer_ratio"):
+        jvp(f, (1.5,), (1.0,))
 
 
 @pytest.mark.parametrize("args", list(itertools.product((1.0, 2.0, 3.0), repeat=3)))

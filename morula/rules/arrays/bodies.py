@@ -17,7 +17,7 @@ from typing import Any
 
 from morula.core.extend import accumulate, call, from_memory, unthunk
 from morula.rules.arrays.inplace import first_of, refuse, with_out, written_out
-from morula.rules.calls import serves
+from morula.rules.calls import runs_body, serves
 
 
 def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -63,6 +63,7 @@ def instead_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[..., An
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return call(body, *args, **kwargs)
 
+        runs_body(body, *primals)
         return body
 
     return register

@@ -2,6 +2,7 @@
 
 fft          scipy.fft
 fftpack      scipy.fftpack
+integrate    scipy.integrate
 linalg       scipy.linalg
 optimize     scipy.optimize
 sparse       scipy.sparse and scipy.sparse.linalg
@@ -20,3 +21,4 @@ waits("scipy.linalg", "morula.rules.scipy.linalg")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
 waits("scipy.optimize", "morula.rules.scipy.optimize")
+waits("scipy.integrate", "morula.rules.scipy.integrate")
