@@ -62,7 +62,15 @@ def code_adjoint(f: Any, *args: Any) -> AdjointCode:
     if isinstance(f, MethodType):
         args = (f.__self__, *args)
     knowns = [argument_value(a) for a in args]
-    gradient = Gradient(function, knowns, range(len(args)), False, len(args) == 1, examples=args)
+    gradient = Gradient(
+        function,
+        knowns,
+        range(len(args)),
+        False,
+        len(args) == 1,
+        examples=args,
+        no_exceptions=True,
+    )
     try:
         return AdjointCode(_tidy(gradient.build()), "specialised to the types of the arguments")
     except NotSpecialised as reason:

@@ -234,3 +234,9 @@ def test_error_states_are_left_by_an_exception():
     assert np.geterr() == before
     assert morula.grad(raising)(np.zeros(2)).tolist() == [2.0, 2.0]
     assert np.geterr() == before
+
+
+def test_the_program_that_is_shown_is_the_one_that_runs():
+    shown = str(morula.code_adjoint(logarithm, 2.0))
+    assert "specialised" in shown
+    assert "math.log" in shown
