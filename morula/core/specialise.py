@@ -478,7 +478,7 @@ class Specialiser(Inference):
             kwdefaults = fn.value.__kwdefaults__ or {}
             if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
                 return None
-            if namespace.get("__package__") in OTHER_MODES:
+            if str(namespace.get("__package__")).startswith(OTHER_MODES):
                 return None
             if fn.value.__closure__ and not self.captures_functions(fn.value):
                 return None
@@ -708,7 +708,7 @@ def function_of_class(t: type, name: str) -> FunctionType | None:
 
 
 # Their functions run programs of their own kind: they are called, not inlined.
-OTHER_MODES = ("morula.mixed_mode", "morula.interop", "morula.interop.jax", "morula.interop.torch")
+OTHER_MODES = ("morula.mixed_mode", "morula.interop")
 
 
 def is_ours(fn: FunctionType) -> bool:
