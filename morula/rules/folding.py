@@ -513,6 +513,12 @@ def _(f: Any, call: Any) -> Any:
     return call.args[0]
 
 
+@folds(np.generic.conjugate, np.generic.conj)
+def _(f: Any, call: Any) -> Any:
+    """The conjugate of a real scalar of NumPy's is the scalar."""
+    return call.args[0] if f.types(call.args[0]) in FLOATING else None
+
+
 @folds(np.ndarray.conjugate, np.ndarray.conj)
 def _(f: Any, call: Any) -> Any:
     """The conjugate of a real array is the array."""

@@ -1,0 +1,104 @@
+"""Second derivatives beside those of JAX and Autograd, and what each further order costs.
+
+python -m benchmarks.orders
+"""
+
+import math
+import time
+
+import numpy as np
+import scipy.sparse
+
+from benchmarks.bridges import microseconds
+from morula import grad, hessian, hvp, jacobian
+
+
+def rosenbrock(np):
+    """Rosenbrock's function by a module of NumPy's functions."""
+    return lambda x: np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def layers(np):
+    """Two layers of five neurons, as a function of thirty weights."""
+
+    def loss(w):
+        a = np.tanh(np.reshape(w[:25], (5, 5)) @ np.reshape(w[25:], (5, 1)))
+        return np.sum(a * a)
+
+    return loss
+
+
+def log_sum_exp(np):
+    """The logarithm of a sum of exponentials."""
+    return lambda x: np.log(np.sum(np.exp(x)))
+
+
+CASES = {
+    "Rosenbrock, n = 10": (rosenbrock, np.linspace(0.5, 1.5, 10)),
+    "Rosenbrock, n = 100": (rosenbrock, np.linspace(0.5, 1.5, 100)),
+    "two layers, n = 30": (layers, np.linspace(-1.0, 1.0, 30)),
+    "log-sum-exp, n = 30": (log_sum_exp, np.linspace(-1.0, 1.0, 30)),
+}
+
+
+def second_derivatives():
+    """Lines of a case: microseconds of a gradient, a product, and Hessians by each tool."""
+    yield "", ("gradient", "hvp", "hessian", "JAX, jit", "JAX, eager", "Autograd")
+    for name, (of, x) in CASES.items():
+        f, v = of(np), np.ones_like(x)
+        g = grad(f)
+        times = [microseconds(lambda g=g, x=x: g(x))]
+        times.append(microseconds(lambda f=f, x=x, v=v: hvp(f, x, v)))
+        times.append(microseconds(lambda f=f, x=x: hessian(f, x)))
+        yield name, (*[round(t) for t in times], *by_others(of, x, hessian(f, x)))
+
+
+def by_others(of, x, expected):
+    """Microseconds of the Hessians of JAX and Autograd, which have to agree."""
+    import autograd
+    import autograd.numpy as anp
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    theirs = jax.hessian(of(jnp))
+    for H in (jax.jit(theirs), theirs, autograd.hessian(of(anp))):
+        np.testing.assert_allclose(np.asarray(H(x)), expected, rtol=1e-8, atol=1e-8)
+        yield round(microseconds(lambda H=H: np.asarray(H(x))))
+
+
+def bump(x):
+    """A small function of one number."""
+    return math.exp(-x * x) / (1.0 + x * x)
+
+
+def orders(most=6):
+    """Milliseconds of the first call of each derivative, microseconds of the next ones."""
+    yield "order", ("first call, ms", "later calls, us")
+    g = bump
+    for order in range(1, most + 1):
+        g = grad(g)
+        begin = time.perf_counter()
+        g(0.6)
+        first = 1e3 * (time.perf_counter() - begin)
+        yield str(order), (round(first), round(microseconds(lambda g=g: g(0.6)), 1))
+
+
+def sparse(n=10_000):
+    """Seconds of a banded Jacobian, and the entries that it has."""
+
+    def banded(x):
+        return x[1:-1] ** 2 - x[:-2] * x[2:]
+
+    yield "", ("s", "entries")
+    x = np.linspace(0.0, 1.0, n)
+    begin = time.perf_counter()
+    J = scipy.sparse.csr_matrix(jacobian(banded, x, sparsity="auto")[0])
+    yield f"banded Jacobian, n = {n}", (round(time.perf_counter() - begin, 2), J.nnz)
+
+
+if __name__ == "__main__":
+    for table in (second_derivatives, orders, sparse):
+        for name, columns in table():
+            print(f"{name:28}" + "".join(f"{x!s:>16}" for x in columns), flush=True)
+        print()
