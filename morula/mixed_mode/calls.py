@@ -51,7 +51,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.mixed_mode.transposition import transposed_call
 from morula.rules import calls as reverse
-from morula.rules.calls import entry, lookup, part, served
+from morula.rules.calls import entry, lookup, part, registered
 
 _T = TypeVar("_T")
 Args = tuple[Any, ...]
@@ -96,7 +96,7 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
 
 @pushes_type(BuiltinFunctionType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     descriptor = reverse.unbound(fn)
     if descriptor is None:
@@ -112,14 +112,14 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 
 @pushes_type(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     return compiled(run, fn, ḟ, args, tangents, keywords)
 
 
 @pushes_type(type(np.sum))
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     body = fn._implementation
     if type(body) is FunctionType and not any(
@@ -134,7 +134,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 
 @pushes_type(FunctionType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     family = fn.__dict__.get("__morula__")
     if family is not None:
@@ -174,7 +174,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 
 @pushes_type(object)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     method = lookup(type(fn), "__call__")
     if type(method) is FunctionType:
@@ -190,7 +190,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 @pushes_type(type)
 def construct(run: Pass, cls: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     """A class: its metaclass decides, `type` makes an instance."""
-    if served(cls) is not None:
+    if registered(cls)[0] is not None:
         return transposed_call(run, cls, ḟ, args, tangents, keywords)
     of_metaclass = lookup(type(cls), "__call__")
     if type(of_metaclass) is FunctionType:

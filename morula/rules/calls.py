@@ -40,6 +40,7 @@ from morula.core.extend import (
     add,
     adjoint_object,
     adjoint_of,
+    as_passing,
     call,
     called_whole,
     collector,
@@ -72,13 +73,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _served: dict[int, tuple[Any, Resolver]] = {}
 
 
-def serves(*callables: Any) -> Callable[[_F], _F]:
+def serves(*callables: Any, passing: bool = False) -> Callable[[_F], _F]:
     """Register what calling these means: resolver(fn, args, kwargs) -> (y, back).
 
-    `back(ȳ)` gives the cotangent of the callable and one for each argument, keywords last.
+    `back(ȳ)` gives the cotangent of the callable and one for each argument, keywords last. A resolver
+    that is `passing` makes one call and passes on its value, even if that is `Raised`.
     """
 
     def register(resolver: _F) -> _F:
+        if passing:
+            as_passing(resolver)
         for fn in callables:
             _served[id(fn)] = (fn, resolver)
             if type(fn) is FunctionType:
@@ -88,13 +92,18 @@ def serves(*callables: Any) -> Callable[[_F], _F]:
     return register
 
 
+def registered(fn: Any) -> tuple[Resolver | None, bool]:
+    """What calling `fn` itself means, if that was registered; does it expect no `Raised`?"""
+    found = _served.get(id(fn))
+    return (None, False) if found is None else (found[1], found[1] not in general.PASSING)
+
+
 def served(fn: Any) -> Resolver | None:
     """What calling `fn` itself means, if that was registered."""
-    found = _served.get(id(fn))
-    if found is None:
-        return None
-    expect_nothing()
-    return found[1]
+    resolver, expects_nothing = registered(fn)
+    if expects_nothing:
+        expect_nothing()
+    return resolver
 
 
 def once(what: str) -> None:
@@ -119,7 +128,7 @@ def lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-non_differentiable(served, lookup)
+non_differentiable(registered, lookup)
 
 
 def together(bars: Any) -> Any:
@@ -448,7 +457,7 @@ def _(fn: Any) -> Any:
 @runs(object)
 def _(fn: Any) -> Any:
     method = lookup(type(fn), "__call__")
-    if type(method) is not FunctionType or served(fn) is not None:
+    if type(method) is not FunctionType or registered(fn)[0] is not None:
         return None
     return method, (fn,), {}
 
