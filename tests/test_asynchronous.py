@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 
 import pytest
 
@@ -359,3 +360,13 @@ def test_awaiting_a_generator_is_the_error_of_the_plain_run():
 
     with pytest.raises(TypeError, match="can't be used in 'await' expression"):
         grad(by_asyncio(main))(1.0)
+
+
+def test_compiled_methods_that_know_their_class_are_called_as_methods():
+    found = re.compile("a(b+)").match
+
+    def f(x):
+        return x * len(found("abb").group(1))
+
+    assert grad(f)(1.3) == 2.0
+    assert jvp(f, (1.3,), (1.0,)) == (2.6, 2.0)

@@ -94,7 +94,7 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
     return y, ẏ
 
 
-@pushes_type(BuiltinFunctionType)
+@pushes_type(BuiltinFunctionType, reverse.BuiltinMethodType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if registered(fn)[0] is not None:
         return transposed_call(run, fn, ḟ, args, tangents, keywords)

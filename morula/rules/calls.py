@@ -12,6 +12,7 @@ import contextlib
 import functools
 import inspect
 import operator
+import re
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -228,7 +229,12 @@ def put_back_items(
 non_differentiable(moves)
 
 
+# The type of bound methods that CPython also hands the class in which they are defined.
+BuiltinMethodType: Any = type(re.compile("").match)
+
+
 @resolves(BuiltinFunctionType)
+@resolves(BuiltinMethodType)
 def builtin_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A compiled function, or a compiled method that is bound to its object."""
     resolver = served(fn)
@@ -254,7 +260,7 @@ def unbound(fn: Any) -> Any:
                 return found
     for base in type(owner).__mro__:  # not the first one found, for `super()` may have skipped it
         found = base.__dict__.get(fn.__name__)
-        if type(found) is MethodDescriptorType and found.__get__(owner) == fn:
+        if type(found) is MethodDescriptorType and found.__get__(owner, type(owner)) == fn:
             return found
     return None
 
