@@ -8,7 +8,7 @@ import traceback
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, grad, gradient, hvp, pullback, withgradient
+from morula import UnsupportedError, grad, gradient, hvp, jvp, pullback, withgradient
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -458,15 +458,98 @@ def test_what_is_no_manager_is_refused_as_python_refuses_it():
         gradient(f, 1.0)
 
 
-@pytest.mark.parametrize("program", [caught_or_not, loop_with_continue, nested_and_chained])
+def raised_in_a_generator(x):
+    def powers():
+        yield x * 2
+        seen.append(x * x)
+        raise ValueError(x * 3)
+
+    seen = []
+    s = 0.0
+    try:
+        for v in powers():
+            s = s + v * v
+    except ValueError as error:
+        s = s + error.args[0] * seen[0]
+    return s
+
+
+def raised_out_of_a_recursion(x):
+    state = {"v": x}
+
+    def down(n):
+        state["v"] = state["v"] * x
+        if n == 0:
+            raise ValueError(state["v"])
+        try:
+            down(n - 1)
+        finally:
+            state["v"] = state["v"] * 2
+
+    try:
+        down(3)
+    except ValueError as error:
+        return error.args[0] * state["v"]
+
+
+def what_a_generator_returned(x):
+    def once():
+        yield x
+        return x * x
+
+    it = once()
+    first = next(it)
+    try:
+        next(it)
+    except StopIteration as stop:
+        return first * stop.value
+
+
+def raised_with_keywords_and_stars(x):
+    def f(a, *, b, **named):
+        raise ValueError(a * b * named["c"])
+
+    try:
+        f(*[x], **{"b": x, "c": 2 * x})
+    except ValueError as error:
+        return error.args[0] * x
+
+
+LEAVING = [
+    loop_with_continue, nested_and_chained, thrown_in_a_callee_after_an_effect,
+    thrown_by_a_method_and_a_callable_object, a_manager_that_restores, raised_in_a_generator,
+    raised_out_of_a_recursion, what_a_generator_returned,
+    raised_with_keywords_and_stars,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", LEAVING, ids=lambda f: f.__name__)
 def test_second_derivatives(program):
-    check_gradient(grad(program), 1.3)
-    assert hvp(program, 1.3, 1.0) == pytest.approx(grad(grad(program))(1.3))
+    first = grad(program)
+    second = pytest.approx((first(1.3 + 1e-5) - first(1.3 - 1e-5)) / 2e-5)
+    assert grad(first)(1.3) == second
+    assert hvp(program, 1.3, 1.0) == second
 
 
-@pytest.mark.parametrize("program", [thrown_in_a_callee_after_an_effect, a_manager_that_restores])
-def test_second_derivatives_are_refused_where_an_exception_leaves_a_function(program):
+@pytest.mark.parametrize("program", [raised_with_keywords_and_stars, what_a_generator_returned])
+def test_derivatives_of_forward_mode(program):
+    def first(x):
+        return jvp(program, (x,), (1.0,))[1]
+
+    second = pytest.approx((first(1.3 + 1e-5) - first(1.3 - 1e-5)) / 2e-5)
+    assert grad(first)(1.3) == second
+    assert jvp(first, (1.3,), (1.0,))[1] == second
+
+
+def test_third_derivatives_are_refused_where_an_exception_leaves_a_function():
+    def f(x):
+        def thrower(y):
+            raise ValueError(y * y * x)
+
+        try:
+            thrower(x * x)
+        except ValueError as error:
+            return error.args[0]
+
     with pytest.raises(UnsupportedError, match="in a derivative of a derivative"):
-        grad(grad(program))(1.3)
-    with pytest.raises(UnsupportedError, match="in a derivative of a derivative"):
-        hvp(program, 1.3, 1.0)
+        grad(grad(grad(f)))(1.3)

@@ -20,7 +20,7 @@ from types import (
     GeneratorType,
     ModuleType,
 )
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from morula.core import errors, watch
 from morula.core.bytecode.lower import as_written, lower
@@ -59,7 +59,8 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
         protection.expected = False
         return claim.reverse(fn, args, kwargs)
     if rule is not None:
-        protection.expected = False
+        if protection.expected:
+            protection.expected = rule.function in PASSING
         y, pullback = apply_rule(rule, args, kwargs)
         return y, partial(_with_callee, pullback)
     if is_constant(fn, tuple(map(type, args))):
@@ -139,7 +140,15 @@ def _back_in_memory(
 
 Resolver = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, Back]]
 RESOLVERS: dict[type, Resolver] = {}
-PASSING: set[Resolver] = set()  # those that pass on what the call that they end with gives
+# The resolvers and rules that pass on what the call that they end with gives.
+PASSING: set[Callable[..., Any]] = set()
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def as_passing(resolver: _F) -> _F:
+    """Say that a resolver or a rule makes one call and passes on its value, `Raised` or not."""
+    PASSING.add(resolver)
+    return resolver
 
 
 def resolver_of(fn: Any) -> Resolver:
@@ -156,9 +165,7 @@ def resolves(t: type, passing: bool = False) -> Callable[[Resolver], Resolver]:
 
     def register(resolver: Resolver) -> Resolver:
         RESOLVERS[t] = resolver
-        if passing:
-            PASSING.add(resolver)
-        return resolver
+        return as_passing(resolver) if passing else resolver
 
     return register
 
@@ -173,37 +180,69 @@ class Protection(threading.local):
     what they did before. A caller that expects it gets `Raised` and the pullback; for others, which
     are rules that call functions, the exception passes. The pullbacks of what they call are the
     `strays`, of use only if the rule itself gives none.
+
+    Code that differentiates may be differentiated in its turn, and has regions of its own then:
+    `below` goes from the ones of the differentiating code to those of the differentiated one.
     """
 
     def __init__(self) -> None:
         self.depth = 0
         self.expected = False
         self.strays: list[tuple[Any, Back]] = []
-        self.entered: list[Any] | None = None  # the functions that run, if somebody wants to know
+        self.level = 0
+        self.levels: list[tuple[int, bool, list[tuple[Any, Back]]]] = [(0, False, [])]
+
+    def go_to(self, level: int) -> None:
+        """Deal with the regions of another level from now on."""
+        self.levels[self.level] = self.depth, self.expected, self.strays
+        if level == len(self.levels):
+            self.levels.append((0, False, []))
+        self.level = level
+        self.depth, self.expected, self.strays = self.levels[level]
 
 
 protection = Protection()
 
 
-def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
-    """`call`, but an exception is caught: the value is `Raised`, the pullback that of what ran."""
+def below(fn: Callable[..., Any], *args: Any) -> Any:
+    """`fn(*args)`, which asks about protected regions, for code that is differentiated."""
+    protection.go_to(protection.level + 1)
+    try:
+        return fn(*args)
+    finally:
+        protection.go_to(protection.level - 1)
+
+
+def begin_attempt() -> list[tuple[Any, Back]]:
+    """Enter a protected region; gives the strays of the one around."""
     strays, protection.strays = protection.strays, []
     protection.depth += 1
     protection.expected = True
+    return strays
+
+
+def end_attempt(outer: list[tuple[Any, Back]]) -> list[tuple[Any, Back]]:
+    """Leave a protected region; gives its strays."""
+    strays, protection.strays = protection.strays, outer
+    protection.depth -= 1
+    protection.expected = False
+    return strays
+
+
+def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
+    """`call`, but an exception is caught: the value is `Raised`, the pullback that of what ran."""
+    outer = begin_attempt()
+    strays = protection.strays
     try:
         y, back = call(fn, *args, **kwargs)
         return (passed_by(y, 1) if type(y) is Raised else y), back
     except BaseException as error:
-        return caught(error), partial(
-            _pull_back_strays, protection.strays, 1 + len(args) + len(kwargs)
-        )
+        return caught(error), partial(pull_back_strays, strays, 1 + len(args) + len(kwargs))
     finally:
-        protection.depth -= 1
-        protection.expected = False
-        protection.strays = strays
+        end_attempt(outer)
 
 
-def _pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[Any, ...]:
+def pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[Any, ...]:
     """What functions did that were called by a callable that an exception has left."""
     for fn, back in reversed(strays):
         if not all(map(is_zero, back(ZERO))):
@@ -211,10 +250,8 @@ def _pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[
     return (ZERO,) * n
 
 
-def how_called(fn: FunctionType) -> tuple[bool, bool]:
+def how_called() -> tuple[bool, bool]:
     """Is a function to run guarded, and does its caller expect `Raised`?"""
-    if protection.entered is not None and not str(fn.__module__).startswith("morula."):
-        protection.entered.append(fn)
     expected, protection.expected = protection.expected, False
     return protection.depth > 0, expected
 
@@ -224,14 +261,41 @@ def expect_nothing() -> None:
     protection.expected = False
 
 
+def expect_from(resolve: Callable[..., Any]) -> None:
+    """`Raised` is still expected from a resolver or a rule that passes it on."""
+    protection.expected = protection.expected and resolve in PASSING
+
+
+def strays_here() -> list[tuple[Any, Back]]:
+    """The strays of the protected region."""
+    return protection.strays
+
+
+def is_protected() -> bool:
+    """May an exception be caught?"""
+    return protection.depth > 0
+
+
+# What asks about the protected regions of the level that it runs at.
+ABOUT_REGIONS = (
+    begin_attempt,
+    end_attempt,
+    how_called,
+    expect_nothing,
+    expect_from,
+    strays_here,
+    is_protected,
+)
+
+
 def note_stray(fn: Any, y: Any, back: Back) -> None:
     """Keep the pullback of a call that a rule has made, and let an exception pass."""
-    protection.strays.append((fn, back))
+    strays_here().append((fn, back))
     if type(y) is Raised:
         raise y.exception
 
 
-non_differentiable(how_called, expect_nothing, resolver_of, note_stray)
+non_differentiable(resolver_of)
 
 
 RUN_LATER = (GeneratorType, AsyncGeneratorType, CoroutineType)
@@ -308,7 +372,7 @@ non_differentiable(held_by, changes)
 @resolves(FunctionType)
 def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Python function: through its own code."""
-    guarded, expected = how_called(fn)
+    guarded, expected = how_called()
     if guarded and is_emitted(fn):
         return emitted_function(fn, args, kwargs)
     forward, reason = try_forward_of(fn, guarded)
@@ -338,7 +402,7 @@ def emitted_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, 
     try:
         y, back = forward_of(fn)(*args, **kwargs)
     except BaseException:
-        protection.strays.append((fn, refuse))
+        strays_here().append((fn, refuse))
         raise
     return y, partial(_by_call, back, _binding(fn.__code__, len(args), tuple(kwargs)))
 

@@ -7,8 +7,10 @@ the transform: only the object that keeps the present frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from types import CellType, CodeType, FunctionType
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Set
+from inspect import CO_ITERABLE_COROUTINE
+from types import CellType, CodeType, CoroutineType, FunctionType, GeneratorType, coroutine
 from typing import Any
 
 Frame = tuple[Any, ...]
@@ -32,16 +34,27 @@ def received(signal: Any) -> Any:
 
 
 class Steps:
-    """The code of a generator function as a function of frame and signal; its name, and its kind."""
+    """The code of a generator function as a function of frame and signal; its name, and its kind.
 
-    __slots__ = ("code", "kind", "name", "namespace", "qualname")
+    `given` are the numbers of the yields whose values an asynchronous generator gives.
+    """
 
-    def __init__(self, code: CodeType, namespace: dict[str, Any], of: CodeType, kind: str) -> None:
+    __slots__ = ("code", "given", "kind", "name", "namespace", "qualname")
+
+    def __init__(
+        self,
+        code: CodeType,
+        namespace: dict[str, Any],
+        of: CodeType,
+        kind: str,
+        given: Set[int],
+    ) -> None:
         self.code = code
         self.namespace = namespace
         self.name = of.co_name
         self.qualname = of.co_qualname
         self.kind = kind
+        self.given = given
 
 
 class Place:
@@ -53,12 +66,15 @@ class Place:
 class Record:
     """The frame of a running generator, and the pullbacks of the steps that it has made."""
 
-    __slots__ = ("backs", "frame", "place", "resume", "step")
+    __slots__ = ("backs", "frame", "given", "place", "resume", "step")
 
-    def __init__(self, step: FunctionType, frame: Frame, resume: Callable[..., Any]) -> None:
+    def __init__(
+        self, step: FunctionType, frame: Frame, resume: Callable[..., Any], given: Set[int]
+    ) -> None:
         self.step = step
         self.frame = frame
         self.resume = resume
+        self.given = given
         self.backs: list[Callable[..., Any]] = []
         self.place = Place()
 
@@ -69,11 +85,45 @@ def plain_resume(record: Record, signal: Any) -> Frame:
     return frame
 
 
+class Driving(threading.local):
+    """Who looks on while a loop that is not differentiated drives coroutines, in this thread."""
+
+    def __init__(self) -> None:
+        self.observer: Callable[[Record, Any], Frame] | None = None
+
+
+driving = Driving()
+
+
+def make_step(record: Record, signal: Any) -> Frame:
+    """The next step; within one, code that is differentiated drives what it awaits."""
+    observer = driving.observer
+    if observer is None:
+        frame: Frame = record.resume(record, signal)
+        return frame
+    driving.observer = None
+    try:
+        return observer(record, signal)
+    finally:
+        driving.observer = observer
+
+
+def observed(
+    observer: Callable[[Record, Any], Frame], fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> Any:
+    """`fn(*args, **kwargs)`, a loop that drives coroutines; the observer makes their steps."""
+    outer, driving.observer = driving.observer, observer
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        driving.observer = outer
+
+
 def drive(record: Record) -> Generator[Any, Any, Any]:
     """The generator itself: Python's own, so that all of its protocol is as it should be."""
     signal: Any = None
     while True:
-        record.frame = record.resume(record, signal)
+        record.frame = make_step(record, signal)
         number, value = record.frame[:2]
         if number == FINISHED:
             return value
@@ -100,7 +150,49 @@ async def drive_coroutine(record: Record) -> Any:
     return await Awaited(record)
 
 
-DRIVERS: dict[str, Callable[[Record], Any]] = {"generator": drive, "coroutine": drive_coroutine}
+class Passed:
+    """What an asynchronous generator passes on that it awaits something that yields this."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield self.value)
+
+
+async def drive_asynchronous(record: Record) -> AsyncGenerator[Any, Any]:
+    """The same for an asynchronous generator."""
+    signal: Any = None
+    while True:
+        record.frame = make_step(record, signal)
+        number, value = record.frame[:2]
+        if number == FINISHED:
+            return
+        try:
+            if number in record.given:
+                signal = yield value
+            else:
+                signal = await Passed(value)
+        except BaseException as error:
+            signal = Thrown(error)
+
+
+DRIVERS: dict[str, Callable[[Record], Any]] = {
+    "generator": drive,
+    "coroutine": drive_coroutine,
+    "asynchronous generator": drive_asynchronous,
+}
+
+
+def same_code(fn: Callable[..., Any]) -> FunctionType:
+    """A function that does the same, to be looked into where the other one is served."""
+    assert isinstance(fn, FunctionType)
+    return FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__)
+
+
+DRIVERS["awaitable generator"] = coroutine(same_code(drive))
 
 
 def make_generator(steps: Steps, frame: Frame, *cells: CellType) -> Any:
@@ -112,7 +204,7 @@ def new_record(
     steps: Steps, frame: Frame, cells: tuple[CellType, ...], resume: Callable[..., Any]
 ) -> Record:
     """A generator at its beginning."""
-    return Record(new_step(steps, cells), frame, resume)
+    return Record(new_step(steps, cells), frame, resume, steps.given)
 
 
 def new_step(steps: Steps, cells: tuple[CellType, ...]) -> FunctionType:
@@ -126,12 +218,6 @@ def generator_of(record: Record, steps: Steps) -> Any:
     made.__name__ = steps.name
     made.__qualname__ = steps.qualname
     return made
-
-
-def same_code(fn: Callable[..., Any]) -> FunctionType:
-    """A function that does the same, to be looked into where the other one is served."""
-    assert isinstance(fn, FunctionType)
-    return FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__)
 
 
 def delegate(receiver: Any, signal: Any) -> tuple[bool, Any]:
@@ -167,13 +253,17 @@ def delegated_iterator(x: Any) -> Any:
     return x if hasattr(x, "send") and hasattr(x, "throw") else iter(x)
 
 
+def is_marked(x: Any) -> bool:
+    """Is it a generator of a function that `types.coroutine` has marked?"""
+    code = getattr(x, "gi_code", None) if type(x) is GeneratorType else None
+    return code is not None and bool(code.co_flags & CO_ITERABLE_COROUTINE)
+
+
 def awaitable(x: Any) -> Any:
     """What `await x` runs over."""
-    if hasattr(x, "cr_await") or hasattr(x, "ag_await"):
+    if type(x) is CoroutineType or is_marked(x):
         return x
     method = getattr(type(x), "__await__", None)
     if method is None:
-        if hasattr(x, "gi_frame"):  # of a function that `types.coroutine` has marked
-            return x
         raise TypeError(f"object {type(x).__name__} can't be used in 'await' expression")
     return method(x)

@@ -1,6 +1,7 @@
 """Forward mode, and what combines the modes: Jacobians, Hessians, Taylor series."""
 
 from morula.mixed_mode import (
+    asynchronous,
     attributes,
     calls,
     generators,
@@ -15,6 +16,7 @@ from morula.mixed_mode.pushforward import jvp, pushforward
 from morula.mixed_mode.taylor import taylor
 
 __all__ = [
+    "asynchronous",
     "attributes",
     "calls",
     "diaghessian",

@@ -41,7 +41,7 @@ from morula.mixed_mode.tangents import (
 from morula.mixed_mode.transposition import transposed_attribute
 from morula.rules import boxes, objects, operators
 from morula.rules import builtins as of_builtins
-from morula.rules.calls import CONTAINERS, MISSING, entry, lookup, part
+from morula.rules.calls import CONTAINERS, MISSING, BuiltinMethodType, entry, lookup, part
 from morula.rules.objects import has_table, is_by_identity
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def through(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Both:
     """`x.name` by the `__getattribute__` of the class."""
     if type(custom) is FunctionType:
         return push(run, custom, ZERO, (x, name), (ẋ, ZERO))
-    if type(x) in (MethodType, BuiltinFunctionType, MethodWrapperType):
+    if type(x) in (MethodType, BuiltinFunctionType, BuiltinMethodType, MethodWrapperType):
         return getattr(x, name), ẋ if name == "__self__" else ZERO
     if type(x) is partial and name in ("func", "args", "keywords"):
         return getattr(x, name), part(ẋ, name)

@@ -51,7 +51,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.mixed_mode.transposition import nothing_enters, transposed_call
 from morula.rules import calls as reverse
-from morula.rules.calls import body_of, entry, lookup, part, served
+from morula.rules.calls import body_of, entry, lookup, part, registered
 
 _T = TypeVar("_T")
 Args = tuple[Any, ...]
@@ -102,9 +102,9 @@ def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywor
     return push(run, body, ZERO, args, tangents, keywords)
 
 
-@pushes_type(BuiltinFunctionType)
+@pushes_type(BuiltinFunctionType, reverse.BuiltinMethodType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
     descriptor = reverse.unbound(fn)
     if descriptor is None:
@@ -120,14 +120,14 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 
 @pushes_type(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
     return compiled(run, fn, ḟ, args, tangents, keywords)
 
 
 @pushes_type(type(np.sum))
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
     body = fn._implementation
     if type(body) is FunctionType and not any(
@@ -142,7 +142,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 
 @pushes_type(FunctionType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
     family = fn.__dict__.get("__morula__")
     if family is not None:
@@ -182,7 +182,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 
 @pushes_type(object)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    if served(fn) is not None:
+    if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
     method = lookup(type(fn), "__call__")
     if type(method) is FunctionType:
@@ -198,7 +198,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 @pushes_type(type)
 def construct(run: Pass, cls: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     """A class: its metaclass decides, `type` makes an instance."""
-    if served(cls) is not None:
+    if registered(cls)[0] is not None:
         return served_call(run, cls, ḟ, args, tangents, keywords)
     of_metaclass = lookup(type(cls), "__call__")
     if type(of_metaclass) is FunctionType:

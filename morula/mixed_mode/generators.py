@@ -5,18 +5,19 @@ Tests: tests/mixed_mode/test_language.py
 
 from __future__ import annotations
 
-from types import CoroutineType, GeneratorType
+import gc
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from morula.core import errors, generators
-from morula.core.cotangents import ZERO
+from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names, compiled
 from morula.mixed_mode.push import Both, push, pushes, split_call
-from morula.mixed_mode.tangents import Pass, set_value
+from morula.mixed_mode.tangents import Pass, set_value, value_of
 from morula.rules import generators as reverse
-from morula.rules.calls import entry, once
+from morula.rules.calls import MISSING, entry, lookup, once
 
 _steppers: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
 
@@ -41,14 +42,17 @@ class Stepper:
 
 def stepper_of(run: Pass, x: Any) -> Any:
     """The stepper of a generator that was made in this pass, or None."""
-    if type(x) not in (GeneratorType, CoroutineType):
+    if type(x) in reverse.AWAITED:
+        x = gc.get_referents(x)[0]
+    if type(x) not in reverse.KINDS:
         return None
     return _steppers.get(x, {}).get(id(run))
 
 
-def remember(run: Pass, x: Any, stepper: Any) -> None:
-    """Note the stepper of a generator."""
+def remember(run: Pass, x: Any, stepper: Any, record: Any) -> None:
+    """Note the stepper and the record of a generator."""
     _steppers.setdefault(x, {})[id(run)] = stepper
+    reverse.pushed[x] = record
 
 
 non_differentiable(stepper_of, remember)
@@ -56,21 +60,22 @@ non_differentiable(stepper_of, remember)
 
 @pushes(generators.make_generator)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
-    once("a generator")
     steps, frame, *cells = args
     stepper = Stepper(run, tangents[1])
     record = generators.new_record(steps, frame, tuple(cells), stepper)
     y = generators.generator_of(record, steps)
-    remember(run, y, stepper)
+    remember(run, y, stepper, record)
     return y, ZERO
 
 
 def stepped(run: Pass, fn: Any, x: Any, rest: Args, sent: Any = ZERO) -> Both:
     """`fn(x, *rest)`, which makes the generator `x` take a step."""
     stepper = stepper_of(run, x)
+    if type(x) in reverse.AWAITED and is_zero(sent):
+        sent = value_of(run, x, reverse.SENT)
     stepper.sent = sent
     try:
-        y = fn(x, *rest)
+        y = reverse.run_steps(fn, x, *rest)
     except StopIteration as stop:
         set_value(run, stop, "value", entry(stepper.frame, 1))
         raise
@@ -86,10 +91,35 @@ def _steps(fn: Any) -> None:
         return y, ZERO if y is None else ẏ
 
 
-for _kind in (GeneratorType, CoroutineType):
+for _kind in (GeneratorType, CoroutineType, *reverse.AWAITED):
     for _name in ("send", "throw", "close"):
         _steps(_kind.__dict__[_name])
 del _kind, _name
+
+
+def _awaited(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if reverse.any_record_of(args[0]) is None:
+            return compiled(run, fn, ZERO, args, tangents, keywords)
+        y = split_call(fn, args, keywords)
+        set_value(run, y, reverse.SENT, (*tangents[1:], ZERO)[0])
+        return y, ZERO
+
+
+for _name in ("asend", "__anext__", "athrow", "aclose"):
+    _awaited(AsyncGeneratorType.__dict__[_name])
+del _name
+
+
+@pushes(anext)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    x, *default = args
+    method = lookup(type(x), "__anext__")
+    if method is MISSING:
+        return anext(*args), ZERO  # raises
+    fn = reverse.next_or if default else method
+    return push(run, fn, ZERO, args, tangents)
 
 
 @pushes(once)
@@ -103,8 +133,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     """Forward over reverse: how the steps are made is pushed in its turn."""
     fn, x, *values = args
-    record = reverse.record_of(x)
+    record = reverse.any_record_of(x)
     inner, sent = record.resume, (*tangents[2:], ZERO)[0]
+    if type(x) in reverse.AWAITED and is_zero(sent):
+        sent = value_of(run, x, reverse.SENT)
     frames: list[Any] = [ZERO]
 
     def resume_again(record: Any, signal: Any) -> Any:

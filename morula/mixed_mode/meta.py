@@ -14,7 +14,7 @@ from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, 
 from morula.core.registry import non_differentiable
 from morula.mixed_mode import transposition
 from morula.mixed_mode.calls import Args, Names
-from morula.mixed_mode.push import push, pushes, split_call
+from morula.mixed_mode.push import attempted, push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, set_value, together, value_of
 from morula.rules import meta
 from morula.rules.calls import entry, serves
@@ -29,12 +29,13 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     named = dict(zip(keywords, rest[n:], strict=True))
     rule = registry.find_rrule(inner, tuple(rest[:n]), named)
     claim = general.claim_of(rule, inner, tuple(rest))
+    resolve = general.resolver_of(inner) if claim is None else claim.reverse
+    general.expect_from(resolve if rule is None else rule.function)
     if rule is not None and claim is None:
         return pair_of_rule(run, rule, args[1:], tangents[1:], keywords, True)
     if claim is None and registry.is_constant(inner, tuple(map(type, rest))):
         y = inner(*rest[:n], **named)
         return (y, partial(general._constant_back, 1 + len(rest))), ZERO
-    resolve = general.resolver_of(inner) if claim is None else claim.reverse
     for name, ẋ in zip(keywords, tangents[1 + n :], strict=True):
         set_value(run, named, name, ẋ)
     dots = (tangents[0], together(tangents[1 : 1 + n]), ZERO)
@@ -43,15 +44,44 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(general.attempted)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    """As in reverse mode: what a function of the user's has done that an exception left is refused."""
-    outer = meta.watch()
+    outer = general.begin_attempt()
+    strays = general.strays_here()
     try:
         return push(run, general.call, ZERO, args, tangents, keywords)
     except BaseException as error:
-        pull_back = meta.refuse_exception if meta.watched() else general._constant_back
-        return (protected.caught(error), partial(pull_back, len(args))), ZERO
+        return (protected.caught(error), partial(general.pull_back_strays, strays, len(args))), ZERO
     finally:
-        meta.unwatch(outer)
+        general.end_attempt(outer)
+
+
+def _plain(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return split_call(fn, args, keywords), ZERO
+
+
+for _fn in (general.below, *general.ABOUT_REGIONS):
+    _plain(_fn)
+del _fn
+
+
+# -- forward mode inside ---------------------------------------------------------------------------
+
+
+@pushes(attempted)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    try:
+        return push(run, push, ZERO, args, tangents, keywords)
+    except BaseException as error:
+        return (protected.caught(error), ZERO), ZERO
+
+
+@serves(attempted)
+def _(fn: Any, args: Args, kwargs: Any) -> Any:
+    both, back = general.attempted(push, *args, **kwargs)
+    if type(both) is not protected.Raised:
+        return both, back
+    return (both, ZERO), lambda ȳ: back(ZERO)
 
 
 @pushes(registry.apply_rule)

@@ -1,8 +1,9 @@
-"""Rules of asyncio: the loop runs on its own; steps of coroutines are pulled back where it is awaited.
+"""Rules of asyncio: the loop runs on its own; the steps of coroutines are pulled back in its order.
 
-`asyncio.run(main())` lets Python's own loop drive the coroutine. A task or a `gather` stands for the
-coroutines that it runs: where it has been awaited, their steps are pulled back, from the cotangents of
-what they returned.
+`asyncio.run(main())` lets Python's own loop drive the coroutine, and those of tasks. All their steps
+are pulled back, in the reverse of the order in which the loop made them. A task or a `gather` stands
+for the coroutines that it runs: where it has been awaited, these get the cotangents of what they
+returned.
 Tests: tests/test_generators.py
 """
 
@@ -19,6 +20,7 @@ from morula.core.extend import (
     adjoint_of,
     call,
     collector,
+    general,
     generators,
     is_zero,
     materialise,
@@ -27,21 +29,22 @@ from morula.core.extend import (
     on_entry,
     projector,
 )
-from morula.rules.calls import compiled, entry, serves
-from morula.rules.generators import Steps, delegating, pull_steps, record_of
+from morula.rules.calls import compiled, entry, once, serves
+from morula.rules.generators import delegating, give_returned, pull_steps, record_of
+from morula.rules.objects import give, take
 
 # Takes the cotangent of a result, given with the result, to where that came from.
 Receive = Callable[[Any, Any], None]
 
 _futures: WeakKeyDictionary[Any, Receive] = WeakKeyDictionary()
-_waiting: dict[int, tuple[Any, Receive]] = {}  # what iterators over futures that are awaited give
+_waiting: dict[int, tuple[Any, Any]] = {}  # iterators over futures that are awaited, and those
 
 
 def of_coroutine(x: Any) -> Receive:
     """What takes the cotangent of what a coroutine returns, or a task of one."""
     record = record_of(x) if isinstance(x, CoroutineType) else None
     if record is not None:
-        return lambda ȳ, y: pull_steps(record, 0, ȳ)
+        return lambda ȳ, y: give_returned(record, ȳ)
     return _futures.get(x, from_elsewhere) if isinstance(x, asyncio.Future) else from_elsewhere
 
 
@@ -58,13 +61,11 @@ def remember(future: Any, receive: Receive) -> None:
 
 def wait_for(iterator: Any, future: Any) -> None:
     """Note which future an iterator waits for."""
-    receive = _futures.get(future)
-    if receive is not None:
-        _waiting[id(iterator)] = (iterator, receive)
+    _waiting[id(iterator)] = iterator, future
 
 
-def receiver_of(iterator: Any) -> Receive | None:
-    """What takes the cotangent of what an iterator over a future returns."""
+def awaited(iterator: Any) -> Any:
+    """The future that an iterator waits for, or None."""
     found = _waiting.get(id(iterator))
     return None if found is None else found[1]
 
@@ -80,27 +81,46 @@ collector.register(asyncio.Future, lambda y: None)
 on_entry.register(asyncio.Future, lambda x, known: x)
 materialise.register(asyncio.Future, lambda x, x̄, of: None)
 
-non_differentiable(of_coroutine, remember, wait_for, receiver_of, done_waiting)
+non_differentiable(of_coroutine, remember, wait_for, awaited, done_waiting)
 non_differentiable(asyncio.sleep, asyncio.get_running_loop, asyncio.current_task)
 
 
 @serves(asyncio.run)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The steps that the loop makes, of whichever coroutine, are pulled back last first."""
     record = record_of(args[0])
     if record is None:
         return compiled(fn, args, kwargs)
-    steps = Steps(record)
-    y = fn(*args, **kwargs)
-    steps.end()
+    once("asyncio.run")
+    steps: list[tuple[Any, int]] = []
 
-    def run_pullback(ȳ: Any) -> tuple[Any, ...]:
-        steps.pull_back(ȳ)
+    def observer(record: Any, signal: Any) -> Any:
+        n = len(record.backs)
+        try:
+            return record.resume(record, signal)
+        finally:
+            steps.append((record, n))
+
+    def pull_back(ȳ: Any) -> Any:
+        give_returned(record, ȳ)
+        for driven, n in reversed(steps):
+            pull_steps(driven, n, ZERO)
         return (NONE, *[ZERO] * (len(args) + len(kwargs)))
 
-    return y, run_pullback
+    outer = general.begin_attempt()  # the loop catches what a coroutine raises
+    general.expect_nothing()
+    try:
+        y = generators.observed(observer, fn, *args, **kwargs)
+    except BaseException:
+        outer.append((fn, pull_back))
+        raise
+    finally:
+        general.end_attempt(outer)
+
+    return y, pull_back
 
 
-@serves(asyncio.create_task, asyncio.ensure_future)
+@serves(asyncio.create_task, asyncio.ensure_future, asyncio.Task)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     y = fn(*args, **kwargs)
     remember(y, of_coroutine(args[0]))
@@ -115,6 +135,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     def receive(ȳ: Any, results: Any) -> None:
         bars = adjoint_of(results)
         for i in reversed(range(len(receivers))):
+            if i >= len(bars):
+                continue
             c, bars[i] = bars[i], ZERO
             receivers[i](c, results[i])
 
@@ -137,16 +159,43 @@ plain_awaitable = generators.same_code(generators.awaitable)
 
 @delegating
 def _(receiver: Any, signal: Any) -> Any:
-    receive = receiver_of(receiver)
-    if receive is None:
+    future = awaited(receiver)
+    if future is None:
         return None
     both = generators.delegate(receiver, signal)
-    if both[0]:
-        done_waiting(receiver)
+    if not both[0]:
+        return both, lambda ȳ: (NONE, ZERO, ZERO)
+    done_waiting(receiver)
+    receive = of_coroutine(future)
 
     def waiting_pullback(ȳ: Any) -> tuple[Any, ...]:
-        if both[0]:
-            receive(entry(ȳ, 1), both[1])
+        receive(entry(ȳ, 1), both[1])
         return NONE, ZERO, ZERO
 
     return both, waiting_pullback
+
+
+@serves(asyncio.Task.result, asyncio.Future.result)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y = fn(*args)
+    receive = of_coroutine(args[0])
+
+    def result_pullback(ȳ: Any) -> tuple[Any, ...]:
+        receive(ȳ, y)
+        return NONE, ZERO
+
+    return y, result_pullback
+
+
+class Given:
+    """A result that a future was given; its adjoint table has the cotangent."""
+
+    __slots__ = ("value",)
+
+
+@serves(asyncio.Future.set_result)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y = fn(*args)
+    given = Given()
+    remember(args[0], lambda ȳ, y: give(adjoint_of(given), "value", ȳ))
+    return y, lambda ȳ: (NONE, ZERO, take(adjoint_of(given), "value"))

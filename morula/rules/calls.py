@@ -12,6 +12,7 @@ import contextlib
 import functools
 import inspect
 import operator
+import re
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -40,6 +41,7 @@ from morula.core.extend import (
     add,
     adjoint_object,
     adjoint_of,
+    as_passing,
     call,
     called_whole,
     collector,
@@ -75,13 +77,16 @@ _served: dict[int, tuple[Any, Resolver]] = {}
 _bodies: dict[int, Any] = {}  # functions that run in the place of others
 
 
-def serves(*callables: Any) -> Callable[[_F], _F]:
+def serves(*callables: Any, passing: bool = False) -> Callable[[_F], _F]:
     """Register what calling these means: resolver(fn, args, kwargs) -> (y, back).
 
-    `back(ȳ)` gives the cotangent of the callable and one for each argument, keywords last.
+    `back(ȳ)` gives the cotangent of the callable and one for each argument, keywords last. A resolver
+    that is `passing` makes one call and passes on its value, even if that is `Raised`.
     """
 
     def register(resolver: _F) -> _F:
+        if passing:
+            as_passing(resolver)
         for fn in callables:
             _served[id(fn)] = (fn, resolver)
             _bodies.pop(id(fn), None)
@@ -92,13 +97,18 @@ def serves(*callables: Any) -> Callable[[_F], _F]:
     return register
 
 
+def registered(fn: Any) -> tuple[Resolver | None, bool]:
+    """What calling `fn` itself means, if that was registered; does it expect no `Raised`?"""
+    found = _served.get(id(fn))
+    return (None, False) if found is None else (found[1], found[1] not in general.PASSING)
+
+
 def served(fn: Any) -> Resolver | None:
     """What calling `fn` itself means, if that was registered."""
-    found = _served.get(id(fn))
-    if found is None:
-        return None
-    expect_nothing()
-    return found[1]
+    resolver, expects_nothing = registered(fn)
+    if expects_nothing:
+        expect_nothing()
+    return resolver
 
 
 def runs_body(body: Any, *callables: Any) -> None:
@@ -134,7 +144,7 @@ def lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-non_differentiable(served, body_of, lookup)
+non_differentiable(registered, body_of, lookup)
 
 
 def together(bars: Any) -> Any:
@@ -234,7 +244,12 @@ def put_back_items(
 non_differentiable(moves)
 
 
+# The type of bound methods that CPython also hands the class in which they are defined.
+BuiltinMethodType: Any = type(re.compile("").match)
+
+
 @resolves(BuiltinFunctionType)
+@resolves(BuiltinMethodType)
 def builtin_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A compiled function, or a compiled method that is bound to its object."""
     resolver = served(fn)
@@ -260,7 +275,7 @@ def unbound(fn: Any) -> Any:
                 return found
     for base in type(owner).__mro__:  # not the first one found, for `super()` may have skipped it
         found = base.__dict__.get(fn.__name__)
-        if type(found) is MethodDescriptorType and found.__get__(owner) == fn:
+        if type(found) is MethodDescriptorType and found.__get__(owner, type(owner)) == fn:
             return found
     return None
 
@@ -463,7 +478,7 @@ def _(fn: Any) -> Any:
 @runs(object)
 def _(fn: Any) -> Any:
     method = lookup(type(fn), "__call__")
-    if type(method) is not FunctionType or served(fn) is not None:
+    if type(method) is not FunctionType or registered(fn)[0] is not None:
         return None
     return method, (fn,), {}
 

@@ -24,6 +24,7 @@ from morula.core.extend import (
     accumulate,
     adjoint_object,
     adjoint_of,
+    as_passing,
     call,
     hands_on,
     hands_over,
@@ -368,6 +369,7 @@ def _(items: Anything, before: int, after: int):
     return y, unpack_rest_pullback
 
 
+@as_passing
 @rrule(primitives.apply, by_identity=True)
 def _(fn: Anything, args: tuple, kwargs: Anything):
     keys = list(kwargs)

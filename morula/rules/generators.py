@@ -6,10 +6,11 @@ that compiled code has made are pulled back with those that differentiated code 
 Tests: tests/rules/test_generators.py
 """
 
+import gc
 import math
 from collections.abc import Callable
 from functools import partial
-from types import CoroutineType, GeneratorType, MethodDescriptorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, MethodDescriptorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,6 +26,7 @@ from morula.core.extend import (
     call,
     collector,
     generators,
+    is_protected,
     is_zero,
     materialise,
     non_differentiable,
@@ -32,19 +34,52 @@ from morula.core.extend import (
     primitives,
     projector,
     protected,
-    protection,
     rrule,
+    strays_here,
 )
-from morula.rules.calls import compiled, entry, lookup, serves
+from morula.rules.calls import MISSING, compiled, entry, lookup, serves
 from morula.rules.numbers import Anything
-from morula.rules.objects import table_of, take
+from morula.rules.objects import give, table_of, take
 
 _records: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def record_of(x: Any) -> Any:
-    """The record of a generator that differentiated code has made, or None."""
-    return _records.get(x) if type(x) in (GeneratorType, CoroutineType) else None
+    """The record of a generator that differentiated code has made, or None.
+
+    What `__anext__` and its like of an asynchronous generator give makes steps of that generator.
+    """
+    if type(x) in AWAITED:
+        x = gc.get_referents(x)[0]
+    return _records.get(x) if type(x) in KINDS else None
+
+
+def any_record_of(x: Any) -> Any:
+    """The same, also of a generator that was made in forward mode."""
+    if type(x) in AWAITED:
+        x = gc.get_referents(x)[0]
+    return _records.get(x) or pushed.get(x)
+
+
+pushed: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # the records of forward mode
+
+
+def _awaited_types() -> set[type]:
+    """The types of what `asend`, `athrow` and `aclose` of an asynchronous generator give."""
+
+    async def nothing() -> Any:
+        yield
+
+    x = nothing()
+    made: list[Any] = [x.asend(None), x.aclose()]
+    for awaited in made:
+        awaited.close()
+    return {*map(type, made)}
+
+
+AWAITED = _awaited_types()
+KINDS = (GeneratorType, CoroutineType, AsyncGeneratorType)
+SENT = "sent"  # in the table of what `asend` gives: the cotangent of what is sent
 
 
 class Reversed:
@@ -62,8 +97,11 @@ def _(place: generators.Place) -> Reversed:
     return Reversed()
 
 
-for _type in (GeneratorType, CoroutineType):
+for _type in AWAITED:
+    adjoint_object.register(_type, lambda x: {})
+for _type in KINDS:
     adjoint_object.register(_type, lambda x: None)
+for _type in (*KINDS, *AWAITED):
     projector.register(_type, lambda x: lambda x̄: ZERO)
     collector.register(_type, lambda y: None)
     on_entry.register(_type, lambda x, known: x)
@@ -86,7 +124,7 @@ def resume(record: Any, signal: Any) -> Any:
 
 def is_caught(signal: Any) -> bool:
     """May somebody handle an exception that the step raises, perhaps Python's own `close`?"""
-    return protection.depth > 0 or type(signal) is generators.Thrown
+    return is_protected() or type(signal) is generators.Thrown
 
 
 def pull_steps(record: Any, first: int, ȳ: Any) -> Any:
@@ -105,14 +143,22 @@ def pull_steps(record: Any, first: int, ȳ: Any) -> Any:
     return sent
 
 
+def give_returned(record: Any, ȳ: Any) -> None:
+    """Add the cotangent of what a coroutine has returned."""
+    if not is_zero(ȳ):
+        adjoint = adjoint_of(record.place)
+        adjoint.frame = accumulate(adjoint.frame, Tangent[tuple]({1: ȳ}))
+
+
 class Steps:
     """The steps that a generator makes meanwhile; `pull_back` is their pullback."""
 
-    __slots__ = ("first", "last", "record")
+    __slots__ = ("first", "last", "record", "x")
 
-    def __init__(self, record: Any) -> None:
-        self.record = record
-        self.first = self.last = len(record.backs)
+    def __init__(self, x: Any) -> None:
+        self.x = x
+        self.record = record_of(x)
+        self.first = self.last = len(self.record.backs)
 
     def end(self) -> None:
         """No more steps are these."""
@@ -123,7 +169,15 @@ class Steps:
         if self.first == self.last:
             return ZERO
         pull_steps(self.record, self.last, ZERO)  # those that nobody else pulls back
-        return pull_steps(self.record, self.first, ȳ)
+        return sent_by(self.x, pull_steps(self.record, self.first, ȳ))
+
+
+def sent_by(x: Any, sent: Any) -> Any:
+    """The cotangent of what was sent; what `asend` gives has it from the call of `asend`."""
+    if type(x) in AWAITED:
+        give(adjoint_of(x), SENT, sent)
+        return ZERO
+    return sent
 
 
 def run_steps(fn: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -135,28 +189,38 @@ def run_steps(fn: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
 def _(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """In a derivative of a derivative: how the steps are made is differentiated in its turn."""
     fn, x, *values = args
-    record = record_of(x)
+    record = any_record_of(x)
     inner, backs = record.resume, []
+    strays = strays_here()
+    first = len(strays)
 
     def resume_again(record: Any, signal: Any) -> Any:
+        known = len(strays)
         y, back = call(inner, record, signal)
+        del strays[known:]  # `backs` has what it did
         backs.append(back)
         return y
+
+    def pull_back(ȳ: Any) -> Any:
+        sent = ZERO
+        for i in reversed(range(len(backs))):
+            c = take(table_of(record), "frame")
+            c = c if is_zero(ȳ) else accumulate(c, Tangent[tuple]({1: ȳ}))
+            ȳ = ZERO
+            sent = sent_by(x, backs[i](c)[2])
+        return sent
 
     record.resume = resume_again
     try:
         y = run_steps(fn, x, *values, **kwargs)
+    except BaseException as error:
+        strays.insert(first, (x, partial(pull_back_raising, pull_back, error)))
+        raise
     finally:
         record.resume = inner
 
     def run_steps_pullback(ȳ: Any) -> tuple[Any, ...]:
-        sent = ZERO
-        for i in reversed(range(len(backs))):
-            c = take(table_of(record), "frame")
-            value = entry(ȳ, 1) if fn is generators.delegate else ȳ
-            ȳ = ZERO
-            c = c if is_zero(value) else accumulate(c, Tangent[tuple]({1: value}))
-            sent = backs[i](c)[2]
+        sent = pull_back(entry(ȳ, 1) if fn is generators.delegate else ȳ)
         return (NONE, NONE, ZERO, *[sent] * len(values[:1]), *[NONE] * len(values[1:]))
 
     return y, run_steps_pullback
@@ -164,7 +228,7 @@ def _(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def steps_of(fn: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Steps]:
     """What `fn(x, *args)` gives, and the steps that it lets the generator `x` make."""
-    steps = Steps(record_of(x))
+    steps = Steps(x)
     try:
         y = run_steps(fn, x, *args, **kwargs)
     except BaseException as error:
@@ -177,8 +241,8 @@ def steps_of(fn: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Steps]:
 
 def note_raising(x: Any, steps: Steps, error: BaseException) -> None:
     """Keep the pullback of steps that have raised an exception, for who handles it."""
-    if protection.depth:
-        protection.strays.append((x, partial(pull_back_raising, steps, error)))
+    if is_protected():
+        strays_here().append((x, partial(pull_back_raising, steps.pull_back, error)))
 
 
 def remember(x: Any, record: Any) -> None:
@@ -186,18 +250,16 @@ def remember(x: Any, record: Any) -> None:
     _records[x] = record
 
 
-def pull_back_raising(steps: Steps, error: BaseException, ȳ: Any) -> tuple[Any, ...]:
+def pull_back_raising(pull_back: Any, error: BaseException, ȳ: Any) -> tuple[Any, ...]:
     """Pull back steps the last of which has raised an exception, if only because it was the last."""
     returned = ZERO
     if isinstance(error, StopIteration):
         bars = adjoint_of(error)
         returned = accumulate(take(bars, "value"), entry(take(bars, "args"), 0))
-    return (steps.pull_back(returned),)
+    return (pull_back(returned),)
 
 
-non_differentiable(
-    record_of, remember, note_raising, is_caught, generators.generator_of, generators.new_step
-)
+non_differentiable(record_of, any_record_of, remember, generators.generator_of, generators.new_step)
 
 
 @rrule(generators.make_generator, by_identity=True)
@@ -245,6 +307,41 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return (NONE, ZERO, *[sent] * len(values[:1]), *[NONE] * len(values[1:]))
 
     return y, step_pullback
+
+
+@serves(AsyncGeneratorType.asend, AsyncGeneratorType.__anext__)
+@serves(AsyncGeneratorType.athrow, AsyncGeneratorType.aclose)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if any_record_of(args[0]) is None:
+        return compiled(fn, args, kwargs)
+    y = fn(*args, **kwargs)
+
+    def asend_pullback(ȳ: Any) -> tuple[Any, ...]:
+        sent = take(adjoint_of(y), SENT)
+        values = [sent, *[NONE] * len(args[2:])]
+        return (NONE, ZERO, *values[: len(args) - 1])
+
+    return y, asend_pullback
+
+
+@serves(anext)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, *default = args
+    method = lookup(type(x), "__anext__")
+    if method is MISSING:
+        return anext(*args), None  # raises
+    if default:
+        return call(next_or, x, *default)
+    y, back = call(method, x)
+    return y, lambda ȳ: (NONE, *back(ȳ)[1:])
+
+
+async def next_or(x: Any, default: Any) -> Any:
+    """What `anext(x, default)` gives when it is awaited."""
+    try:
+        return await anext(x)
+    except StopAsyncIteration:
+        return default
 
 
 @serves(generators.delegate)

@@ -22,11 +22,13 @@ from morula.core.extend import (
     accumulate,
     add,
     adjoint_of,
+    attempted,
+    below,
     call,
     callables,
     collector,
     context,
-    exception_of_higher_order,
+    expect_nothing,
     general,
     in_space_of,
     interface,
@@ -127,19 +129,22 @@ def _(s: Any, call: Any, args: Any) -> Any:
 # -- calls of what has a rule: the rule's own code is differentiated, not the code that looks for it
 
 
-@serves(general.call)
+@serves(general.call, passing=True)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     inner, *rest = args
     rule = registry.find_rrule(inner, tuple(rest), kwargs)
     claim = general.claim_of(rule, inner, (*rest, *kwargs.values()))
+    resolve = general.resolver_of(inner) if claim is None else claim.reverse
+    below(general.expect_from, resolve if rule is None else rule.function)
     if rule is not None and claim is None:
+        expect_nothing()
         y, back = apply(rule, tuple(rest), kwargs, True)
         return y, lambda ȳ: (NONE, NONE, *back(ȳ))
     n = 2 + len(rest) + len(kwargs)
     if claim is None and registry.is_constant(inner, tuple(map(type, rest))):
+        expect_nothing()
         y = inner(*rest, **kwargs)
         return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n
-    resolve = general.resolver_of(inner) if claim is None else claim.reverse
     both, back = call(resolve, inner, tuple(rest), kwargs)
 
     def call_pullback(ȳ: Any) -> tuple[Any, ...]:
@@ -157,42 +162,19 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @serves(general.attempted)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An exception leaves nothing to be pulled back, unless it has left a function of the user's."""
-    n = 1 + len(args) + len(kwargs)
-    outer = watch()
-    try:
-        return call(general.call, *args, **kwargs)
-    except BaseException as error:
-        back = partial(refuse_exception if watched() else general._constant_back, n - 1)
-        return (protected.caught(error), back), lambda ȳ: (NONE,) * n
-    finally:
-        unwatch(outer)
+    """What the call has done is known here, if an exception leaves the code that differentiates it."""
+    outer = below(general.begin_attempt)
+    both, back = attempted(general.call, *args, **kwargs)
+    strays = below(general.end_attempt, outer)
+    if type(both) is not protected.Raised:
+        return both, back
+    lost = partial(general.pull_back_strays, strays, len(args) + len(kwargs))
+    return (both, lost), lambda ȳ: back(ZERO)
 
 
-def watch() -> Any:
-    """Note from now on what functions of the user's are entered; gives what was noted so far."""
-    before, general.protection.entered = general.protection.entered, []
-    return before
-
-
-def watched() -> Any:
-    """The functions of the user's that have been entered."""
-    return general.protection.entered
-
-
-def unwatch(outer: Any) -> None:
-    """Note them where they were noted before, those of meanwhile as well."""
-    inner, general.protection.entered = general.protection.entered, outer
-    if outer is not None:
-        outer += inner
-
-
-non_differentiable(watch, watched, unwatch)
-
-
-def refuse_exception(n: int, ȳ: Any) -> Any:
-    """The pullback of a call that has raised an exception: what it did before is not known."""
-    raise exception_of_higher_order()
+@serves(below, *general.ABOUT_REGIONS)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return below(fn, *args), lambda ȳ: (NONE,) * (1 + len(args))
 
 
 @serves(registry.apply_rule)

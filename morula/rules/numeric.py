@@ -32,7 +32,7 @@ from morula.core.extend import (
     registry,
     unthunk,
 )
-from morula.rules.calls import entry, served, serves
+from morula.rules.calls import entry, registered, serves
 from morula.rules.vectors import Leaf, Node, is_leaf, ravel, raveled
 
 EVALUATIONS = {"forward": 1, "central": 2, "richardson": 4}  # for each number
@@ -114,7 +114,7 @@ def check_primal(f: Any) -> None:
     entry = registry.registry.get(f)
     name = getattr(f, "__qualname__", repr(f))
     if (entry is not None and (entry.reverse is not None or entry.constant)) or (
-        served(f) is not None and not is_numeric(f)
+        registered(f)[0] is not None and not is_numeric(f)
     ):
         raise RuleError(f"{name} has a rule already, which is exact")
     if isinstance(f, FunctionType):

@@ -78,6 +78,7 @@ from morula.rules.calls import (
     CONTAINERS,
     MISSING,
     Back,
+    BuiltinMethodType,
     compiled,
     lookup,
     serves,
@@ -325,7 +326,7 @@ def through(custom: Any, x: Any, name: str) -> Attribute:
     if type(custom) is FunctionType:
         y, back = call(custom, x, name)
         return y, lambda ȳ: back(ȳ)[1]
-    if type(x) in (MethodType, BuiltinFunctionType, MethodWrapperType):
+    if type(x) in (MethodType, BuiltinFunctionType, BuiltinMethodType, MethodWrapperType):
         return getattr(x, name), to_object if name == "__self__" else to_nobody
     if type(x) is partial and name in ("func", "args", "keywords"):
         return getattr(x, name), lambda ȳ: Tangent[partial]({name: ȳ})
@@ -375,7 +376,7 @@ non_differentiable(attribute_rule)
 
 def is_bound(value: Any, x: Any) -> bool:
     """Is it a method of this object?"""
-    kinds = (MethodType, BuiltinFunctionType, MethodWrapperType)
+    kinds = (MethodType, BuiltinFunctionType, BuiltinMethodType, MethodWrapperType)
     return isinstance(value, kinds) and value.__self__ is x
 
 

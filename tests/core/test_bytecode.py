@@ -202,27 +202,6 @@ def test_every_call_has_a_position_of_the_users_source(f):
 # -- what is not lowered
 
 
-UNSUPPORTED = {
-    "an asynchronous generator function": """
-        async def f(x):  # here
-            yield x
-        """,
-}
-
-
-@pytest.mark.parametrize("construct", UNSUPPORTED)
-def test_a_construct_that_is_not_lowered_is_named_with_its_line(construct):
-    source = inspect.cleandoc(UNSUPPORTED[construct])
-    scope = {}
-    exec(compile(source, "users_file.py", "exec"), scope)
-    line = next(i for i, text in enumerate(source.splitlines(), 1) if "# here" in text)
-    with pytest.raises(UnsupportedError) as caught:
-        round_trip(scope["f"].__code__, scope)
-    message = str(caught.value)
-    assert message.startswith(f"{construct.strip()} cannot be differentiated yet")
-    assert f"users_file.py:{line}, in f" in message
-
-
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is new in CPython 3.12")
 def test_type_parameters_are_refused_only_where_they_are_made():
     scope = {}

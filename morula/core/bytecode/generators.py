@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Hashable
+from functools import partial
 from types import CodeType
 from typing import Any
 
-from morula.core import errors, generators
-from morula.core.bytecode.lower import MAKERS, Lowering, derive, location, lowers
+from morula.core import generators
+from morula.core.bytecode.lower import MAKERS, Lowering, derive, lowers
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, count_of_parameters
 from morula.core.primitives import (
     UNDEFINED,
@@ -31,8 +32,6 @@ def lower_generator(code: CodeType, namespace: dict[str, Any]) -> IR | None:
     """The SSA form of a generator function, which only makes the generator."""
     if not code.co_flags & _KIND:
         return None
-    if code.co_flags & inspect.CO_ASYNC_GENERATOR:
-        raise errors.unsupported("an asynchronous generator function", location(code, None))
     ir = IR(code.co_qualname, code.co_filename)
     entry = ir.block()
     entry.params = [ir.var(name) for name in code.co_varnames[: count_of_parameters(code)]]
@@ -42,8 +41,9 @@ def lower_generator(code: CodeType, namespace: dict[str, Any]) -> IR | None:
     if code.co_flags & inspect.CO_VARKEYWORDS:
         keywords = start[-1] = ir.var(entry.params[-1].name)
         entry.calls.append(Call(keywords, Const(own_keywords), entry.params[-1:]))
-    kind = "coroutine" if code.co_flags & inspect.CO_COROUTINE else "generator"
-    steps = generators.Steps(derive(code, namespace, _Steps, _LIKE), namespace, code, kind)
+    given: set[int] = set()
+    body = derive(code, namespace, partial(_Steps, given=given), _LIKE)
+    steps = generators.Steps(body, namespace, code, kind_of(code), given)
     entry.calls += [
         Call(frame, Const(build_tuple), start),
         Call(made, Const(generators.make_generator), (Const(steps), frame, *ir.free)),
@@ -55,11 +55,27 @@ def lower_generator(code: CodeType, namespace: dict[str, Any]) -> IR | None:
 MAKERS.append(lower_generator)
 
 
+def kind_of(code: CodeType) -> str:
+    """What calling a function with this code gives."""
+    if code.co_flags & inspect.CO_ASYNC_GENERATOR:
+        return "asynchronous generator"
+    if code.co_flags & inspect.CO_ITERABLE_COROUTINE:
+        return "awaitable generator"
+    return "coroutine" if code.co_flags & inspect.CO_COROUTINE else "generator"
+
+
 _LIKE = (lambda frame, signal: None).__code__
 
 
 class _Steps(Lowering):
-    """The body of a generator as a function of frame and signal."""
+    """The body of a generator as a function of frame and signal.
+
+    `given` will hold the numbers of the yields of an asynchronous generator; at all others it awaits.
+    """
+
+    def __init__(self, *args: Any, given: set[int]) -> None:
+        super().__init__(*args)
+        self.given = given
 
     def entry(self) -> None:
         """Block 0 goes to where the frame says; the first resumption is the beginning."""
@@ -194,6 +210,12 @@ def _(b: Lowering, arg: Any) -> None:
     assert isinstance(b, _Steps | _Collected)
     b.suspend(b.pop())
     b.push(b.signal)
+
+
+@lowers("give")
+def _(b: Lowering, arg: Any) -> None:
+    assert isinstance(b, _Steps)
+    b.given.add(len(b.yields))
 
 
 @lowers("receive")

@@ -118,12 +118,10 @@ def _lower(code: CodeType, namespace: dict[str, Any], guarded: bool) -> IR:
     return Lowering(code, namespace, guarded).run()
 
 
-_derived: dict[int, tuple[CodeType, CodeType, type[Lowering]]] = {}
+_derived: dict[int, tuple[CodeType, CodeType, Form]] = {}
 
 
-def derive(
-    code: CodeType, namespace: dict[str, Any], form: type[Lowering], like: CodeType
-) -> CodeType:
+def derive(code: CodeType, namespace: dict[str, Any], form: Form, like: CodeType) -> CodeType:
     """A code object with the parameters of `like` that does what the form makes of `code`."""
     ir = form(code, namespace, False).run()
     like = like.replace(
@@ -440,6 +438,8 @@ class Lowering:
         self.goto(self.block_at[offset], cond)
         self.goto(self.following[self.block])
 
+
+Form = Callable[[CodeType, dict[str, Any], bool], Lowering]
 
 STEPS: dict[str, Callable[[Lowering, Any], None]] = {}
 

@@ -32,6 +32,7 @@ REWRITE = {
     "FORMAT_VALUE": _format_value,
     "FOR_ITER": lambda ins, code: [("for_iter", (ins.argval, True))],
     "SEND": lambda ins, code: [("send", (ins.argval, True))],
+    "ASYNC_GEN_WRAP": number("give"),
     "KW_NAMES": lambda ins, code: [("keywords", code.co_consts[ins.arg or 0])],
     "CALL": number("call"),
     "LOAD_CLASSDEREF": number("load_classderef"),

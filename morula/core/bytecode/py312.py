@@ -14,6 +14,7 @@ from typing import Any
 from morula.core.bytecode import py311
 from morula.core.bytecode.instructions import nothing, number, same
 
+_ASYNC_GEN_WRAP = 4
 _UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
 _STOP_ITERATION_ERROR = 3  # in a handler that Python's own generator makes needless
 _PREP_RERAISE_STAR = 1
@@ -35,6 +36,8 @@ def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
         return [("unary", "pos")]
     if ins.arg == _LIST_TO_TUPLE:
         return [("list_to_tuple", None)]
+    if ins.arg == _ASYNC_GEN_WRAP:
+        return [("give", None)]
     if ins.arg == _STOP_ITERATION_ERROR:
         return []
     if ins.arg in _TYPE_PARAMETERS:
