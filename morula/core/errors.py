@@ -50,9 +50,17 @@ class CotangentError(DifferentiationError, ValueError):
     """A cotangent is not in the space of its primal."""
 
 
+def said_by(fn: Any, name: str) -> Any:
+    """An attribute that names an object, or None: what the object has may be any code of its own."""
+    try:
+        return getattr(fn, name, None)
+    except Exception:
+        return None
+
+
 def qualified_name(fn: Any) -> str:
     """The name a user knows a callable by: `numpy.linalg.solve`, `Model.loss`."""
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None)
+    name = said_by(fn, "__qualname__") or said_by(fn, "__name__")
     if name is None:
         return f"an object of type {qualified_name(type(fn))}"
     owner = getattr(fn, "__objclass__", None)

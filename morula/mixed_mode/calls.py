@@ -51,7 +51,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.mixed_mode.transposition import transposed_call
 from morula.rules import calls as reverse
-from morula.rules.calls import entry, lookup, part, served
+from morula.rules.calls import MISSING, entry, lookup, own_method, part, served
 
 _T = TypeVar("_T")
 Args = tuple[Any, ...]
@@ -176,9 +176,10 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if served(fn) is not None:
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
-    method = lookup(type(fn), "__call__")
-    if type(method) is FunctionType:
+    method = own_method(type(fn), "__call__")
+    if method is not MISSING:
         return push(run, method, ZERO, (fn, *args), (ḟ, *tangents), keywords)
+    method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return push(run, method.__func__, ZERO, args, tangents, keywords)
     return compiled(run, fn, ḟ, args, tangents, keywords)

@@ -31,7 +31,7 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.rules import boxes, containers, dicts
-from morula.rules.calls import entry, lookup
+from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key
 from morula.rules.objects import own_class_getitem
@@ -166,8 +166,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return push(run, own, ZERO, args, tangents)
     if isinstance(xs, type) and type(lookup(kind, "__getitem__")) is not FunctionType:  # list[int]
         return operator.getitem(xs, i), ZERO
-    method = lookup(kind, "__getitem__")
-    if type(method) is FunctionType:
+    method = own_method(kind, "__getitem__")
+    if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     return NotImplemented
 
@@ -223,8 +223,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         if isinstance(xs, dict):
             return put_in_dict(run, args, tangents, ())
         return put_in_list(run, args, tangents, ())
-    method = lookup(type(xs), "__setitem__")
-    if type(method) is FunctionType:
+    method = own_method(type(xs), "__setitem__")
+    if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     return NotImplemented
 

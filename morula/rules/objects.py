@@ -78,8 +78,10 @@ from morula.rules.calls import (
     CONTAINERS,
     MISSING,
     Back,
+    bound_method_of,
     compiled,
     lookup,
+    own_method,
     serves,
 )
 
@@ -574,10 +576,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(setattr)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name, value = args
-    custom = lookup(type(x), "__setattr__")
-    if type(custom) is FunctionType:
+    custom = own_method(type(x), "__setattr__")
+    if custom is not MISSING:
         _, back = call(custom, x, name, value)
         return None, lambda ȳ: (NONE, *back(ZERO)[1:])
+    bound = bound_method_of(x, "__setattr__")
+    if bound is not MISSING:
+        _, back = call(bound, name, value)
+        return None, lambda ȳ: (NONE, ZERO, *back(ZERO)[1:])
     return set_attribute(x, name, value, setattr)
 
 
@@ -624,8 +630,8 @@ def set_bars(cotangents: tuple[Any, ...], x: int, value: int) -> tuple[Any, ...]
 @serves(delattr)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name = args
-    custom = lookup(type(x), "__delattr__")
-    if type(custom) is FunctionType:
+    custom = own_method(type(x), "__delattr__")
+    if custom is not MISSING:
         _, back = call(custom, x, name)
         return None, lambda ȳ: back(ZERO)
     return delete_attribute(x, name, delattr)
