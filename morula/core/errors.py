@@ -131,6 +131,14 @@ def written_behind(fn: Any) -> UnsupportedError:
     )
 
 
+def written_in_transpose(fn: Any) -> UnsupportedError:
+    """Forward mode by the transpose of a reverse pass, which would have to go through memory."""
+    return UnsupportedError(
+        f"forward mode cannot follow {qualified_name(fn)}, which runs code that writes to arrays: use "
+        "reverse mode, or let that code make new arrays"
+    )
+
+
 def unsupported(construct: str, where: str, hint: str = "") -> UnsupportedError:
     """A construct of the language that is not lowered."""
     text = f"{construct} cannot be differentiated yet\n  {where}"
