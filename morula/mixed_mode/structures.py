@@ -55,6 +55,9 @@ def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
     if type(xs) is list:
         tangents = tangents_if_any(run, xs)
         return xs[:], [item_of(tangents, i) for i in range(len(xs))]
+    if type(xs) is np.flatiter and xs.index == 0:
+        ẋs = push(run, operator.getitem, ZERO, (xs, slice(None)), (ẋs, ZERO))[1]
+        return list(xs), [entry(ẋs, i) for i in range(len(xs))]
     iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))
     items, dots = [], []
     item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
@@ -99,7 +102,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 @pushes(primitives.unpack)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     xs, n = args
-    if type(xs) in (tuple, list):
+    if type(xs) in (tuple, list) or (type(xs) is np.flatiter and len(xs) == n):
         if len(xs) != n:
             primitives.unpack(xs, n)  # raises
         items, dots = drain(run, xs, tangents[0])
