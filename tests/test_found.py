@@ -5,7 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from morula import NoTangent, gradient, jvp, rrule, withgradient
+from morula import (
+    NoTangent,
+    UnsupportedError,
+    checkpoint,
+    grad,
+    gradient,
+    jvp,
+    rrule,
+    withgradient,
+)
+from morula.testing import check_gradient
 
 
 def test_a_truth_value_decides_the_shape_of_what_it_selects(path):
@@ -56,3 +66,84 @@ def test_attributes_that_a_class_stores_as_items(path):
 
     assert gradient(f, 3.0) == (13.0,)
     assert jvp(f, (3.0,), (1.0,)) == (21.0, 13.0)
+
+
+def scaled(x, *, by=(1.0,), more=None):
+    """Writes to memory of its own, and is not inlined."""
+    try:
+        y = np.array([by[0] * x])
+        y[0] *= x
+    finally:
+        pass
+    return y
+
+
+def in_a_list(x):
+    return [scaled(x)][0][0]
+
+
+def in_a_result(x):
+    def both():
+        y = scaled(x)
+        return y, {"a": [y]}
+
+    p, q = called(both)
+    return p[0] * q["a"][0][0]
+
+
+def in_a_closure(x):
+    def later():
+        y = scaled(x)
+        return lambda: y[0]
+
+    return called(later)() * x
+
+
+def in_an_attribute(x):
+    class Result:
+        pass
+
+    def made():
+        r = Result()
+        r.y = scaled(x)
+        return r
+
+    return called(made).y[0]
+
+
+def called(f):
+    try:
+        return f()
+    finally:
+        pass
+
+
+def by_names(x, **options):
+    more = {"more": None}
+    more.update(options)
+    return scaled(x, by=(x,), **more)[0]
+
+
+def again(x):
+    return checkpoint(lambda y: scaled(y)[0] * x, x)
+
+
+@pytest.mark.parametrize(
+    "f", [in_a_list, in_a_result, in_a_closure, in_an_attribute, by_names, again]
+)
+def test_a_program_calls_code_that_writes_to_memory_of_its_own(path, f):
+    check_gradient(f, 0.9)
+    slope = gradient(f, 0.9)[0]
+    assert jvp(f, (0.9,), (1.0,))[1] == pytest.approx(slope)
+    curvature = (gradient(f, 0.9001)[0] - gradient(f, 0.8999)[0]) / 0.0002
+    assert jvp(grad(f), (0.9,), (1.0,))[1] == pytest.approx(curvature, rel=1e-6)
+    assert gradient(lambda x: gradient(f, x)[0], 0.9)[0] == pytest.approx(curvature, rel=1e-6)
+
+
+def test_forward_mode_refuses_callbacks_that_write_to_memory_where_it_transposes(path):
+    def f(a):
+        return np.apply_along_axis(lambda v: scaled(v[0])[0] * v, 0, np.array([a, 1.0])).sum()
+
+    check_gradient(f, 0.9)
+    with pytest.raises(UnsupportedError, match="apply_along_axis, which runs code that writes"):
+        jvp(f, (0.9,), (1.0,))

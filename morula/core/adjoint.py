@@ -32,6 +32,7 @@ from morula.core.cotangents import (
     settled,
 )
 from morula.core.emit import merge_blocks
+from morula.core.general import call as general_call
 from morula.core.general import call_from_program
 from morula.core.infer import Inference
 from morula.core.inline import EFFECTS, inline
@@ -317,7 +318,17 @@ class Adjoint:
                 self.simplify()
             merge_blocks(self.ir)
             changed |= self.inline_step() | self.fold_types()
+        self.follow_calls()
         self.force_thunks()
+
+    def follow_calls(self) -> None:
+        """Rules call functions by `call`, but here all arrays go by value."""
+        for c in self.ir.calls():
+            c.fn, *args = [
+                Const(call_from_program) if type(x) is Const and x.value is general_call else x
+                for x in (c.fn, *c.args)
+            ]
+            c.args = tuple(args)
 
     def force_thunks(self) -> None:
         """What comes out of pullbacks that were not inlined may be put off, and is needed here."""

@@ -78,6 +78,19 @@ def is_reached_at(x: Any, keys: Iterable[Any]) -> bool:
     return is_reached(x)
 
 
+def replace_at(x: Any, key: Any, change: Callable[[Any], Any]) -> None:
+    """Replace what has reached a part of the mutable value `x` by what `change` makes of it."""
+    adjoint = adjoint_if_any(x)
+    if isinstance(adjoint, list):
+        if key < len(adjoint):
+            adjoint[key] = change(adjoint[key])
+    elif isinstance(adjoint, dict):
+        if key in adjoint:
+            adjoint[key] = change(adjoint[key])
+    elif adjoint is not None:
+        adjoint.cotangent = change(adjoint.cotangent)
+
+
 @contextmanager
 def isolated() -> Iterator[None]:
     """A reverse pass of its own: adjoint objects made inside are gone after it."""

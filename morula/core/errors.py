@@ -50,9 +50,17 @@ class CotangentError(DifferentiationError, ValueError):
     """A cotangent is not in the space of its primal."""
 
 
+def said_by(fn: Any, name: str) -> Any:
+    """An attribute that names an object, or None: what the object has may be any code of its own."""
+    try:
+        return getattr(fn, name, None)
+    except Exception:
+        return None
+
+
 def qualified_name(fn: Any) -> str:
     """The name a user knows a callable by: `numpy.linalg.solve`, `Model.loss`."""
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None)
+    name = said_by(fn, "__qualname__") or said_by(fn, "__name__")
     if name is None:
         return f"an object of type {qualified_name(type(fn))}"
     owner = getattr(fn, "__objclass__", None)
@@ -120,6 +128,14 @@ def written_behind(fn: Any) -> UnsupportedError:
         f"{qualified_name(fn)}, called from a compiled program, changes a value in place that the "
         "program has at hand as well. Way out: pullback(f, ...) goes by the general path, which "
         "follows this"
+    )
+
+
+def written_in_transpose(fn: Any) -> UnsupportedError:
+    """Forward mode by the transpose of a reverse pass, which would have to go through memory."""
+    return UnsupportedError(
+        f"forward mode cannot follow {qualified_name(fn)}, which runs code that writes to arrays: use "
+        "reverse mode, or let that code make new arrays"
     )
 
 

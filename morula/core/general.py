@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from morula.core import errors, watch
 from morula.core.bytecode.lower import as_written, lower
-from morula.core.context import is_reached, is_reached_at
+from morula.core.context import is_reached, is_reached_at, replace_at
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -124,15 +124,30 @@ def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]
     operands = (*args, *kwargs.values())
     if any(id(memory_of(x)) in written for x, _ in held_by((fn, *operands))):
         raise errors.written_behind(fn)
-    return y, partial(_back_in_memory, back, project_to(y), written)
+    inside = [
+        (x, key, project_to(part))
+        for x, parts in held_by((y, *operands))
+        for key, part in parts.items()
+        if id(memory_of(part)) in written
+    ]
+    return y, partial(_back_in_memory, back, project_to(y), inside, written)
 
 
 def _back_in_memory(
-    back: Back, project: Callable[[Any], Any], written: Written, ȳ: Any
+    back: Back,
+    project: Callable[[Any], Any],
+    inside: list[tuple[Any, Any, Callable[[Any], Any]]],
+    written: Written,
+    ȳ: Any,
 ) -> tuple[Any, ...]:
-    """The pullback of a call that writes to memory of its own: by value on both sides."""
+    """The pullback of a call that writes to memory of its own: by value on both sides.
+
+    `inside` are the parts of mutable values that lie in it; their cotangents are brought there.
+    """
     before = follow({**written})
     try:
+        for x, key, project_part in inside:
+            replace_at(x, key, project_part)
         return back(project(ȳ))
     finally:
         follow(before)

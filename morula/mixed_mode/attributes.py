@@ -41,7 +41,16 @@ from morula.mixed_mode.tangents import (
 from morula.mixed_mode.transposition import transposed_attribute
 from morula.rules import boxes, objects, operators
 from morula.rules import builtins as of_builtins
-from morula.rules.calls import CONTAINERS, MISSING, BuiltinMethodType, entry, lookup, part
+from morula.rules.calls import (
+    CONTAINERS,
+    MISSING,
+    BuiltinMethodType,
+    bound_method_of,
+    entry,
+    lookup,
+    own_method,
+    part,
+)
 from morula.rules.objects import has_table, is_by_identity
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -273,9 +282,12 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(setattr)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    custom = lookup(type(args[0]), "__setattr__")
-    if objects.is_of_class(custom, "__setattr__"):
+    custom = own_method(type(args[0]), "__setattr__")
+    if custom is not MISSING:
         return push(run, custom, ZERO, args, tangents)[0], ZERO
+    bound = bound_method_of(args[0], "__setattr__")
+    if bound is not MISSING:
+        return push(run, bound, ZERO, args[1:], tangents[1:])[0], ZERO
     return set_attribute(run, args, tangents, setattr)
 
 
@@ -330,8 +342,8 @@ def set_defaults(run: Pass, fn: FunctionType, name: str, values: Any, ẋ: Any) 
 
 @pushes(delattr)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    custom = lookup(type(args[0]), "__delattr__")
-    if objects.is_of_class(custom, "__delattr__"):
+    custom = own_method(type(args[0]), "__delattr__")
+    if custom is not MISSING:
         return push(run, custom, ZERO, args, tangents)
     return delete_attribute(run, args[0], args[1], delattr)
 
@@ -501,8 +513,8 @@ for _op, _methods in operators.METHODS.items():
 
 @pushes(operator.delitem)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    method = lookup(type(args[0]), "__delitem__")
-    if type(method) is FunctionType:
+    method = own_method(type(args[0]), "__delitem__")
+    if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     return NotImplemented
 

@@ -51,7 +51,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.mixed_mode.transposition import nothing_enters, transposed_call
 from morula.rules import calls as reverse
-from morula.rules.calls import body_of, entry, lookup, part, registered
+from morula.rules.calls import MISSING, body_of, entry, lookup, own_method, part, registered
 
 _T = TypeVar("_T")
 Args = tuple[Any, ...]
@@ -184,9 +184,10 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
-    method = lookup(type(fn), "__call__")
-    if type(method) is FunctionType:
+    method = own_method(type(fn), "__call__")
+    if method is not MISSING:
         return push(run, method, ZERO, (fn, *args), (ḟ, *tangents), keywords)
+    method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return push(run, method.__func__, ZERO, args, tangents, keywords)
     return compiled(run, fn, ḟ, args, tangents, keywords)

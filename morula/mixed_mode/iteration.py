@@ -43,7 +43,7 @@ from morula.mixed_mode.tangents import (
 from morula.rules import functional
 from morula.rules import iteration as reverse
 from morula.rules.arrays import callbacks
-from morula.rules.calls import MISSING, entry, lookup
+from morula.rules.calls import MISSING, entry, lookup, own_method
 
 REMEMBERED = 4096  # of the latest values of a function that map or filter calls
 
@@ -145,8 +145,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return iter(Pushing(run, args[0], tangents[0], ()), args[1]), ZERO
     (xs,), (ẋs,) = args, tangents
     cls = type(xs)
-    method = lookup(cls, "__iter__")
-    if type(method) is FunctionType:
+    method = own_method(cls, "__iter__")
+    if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     if cls in reverse.ORIGINS or stepper_of(run, xs) is not None:
         return xs, ẋs
@@ -170,8 +170,8 @@ def over(run: Pass, iterator: Any, xs: Any, ẋs: Any) -> Any:
 @pushes(reversed)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     (xs,), (ẋs,) = args, tangents
-    method = lookup(type(xs), "__reversed__")
-    if type(method) is FunctionType:
+    method = own_method(type(xs), "__reversed__")
+    if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     if isinstance(xs, (tuple, np.ndarray)):
         return over(run, reversed(xs), xs, ẋs), ZERO

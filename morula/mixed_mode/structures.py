@@ -31,7 +31,7 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.rules import boxes, containers, dicts
-from morula.rules.calls import entry, lookup
+from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key
 from morula.rules.objects import own_class_getitem
@@ -55,6 +55,9 @@ def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
     if type(xs) is list:
         tangents = tangents_if_any(run, xs)
         return xs[:], [item_of(tangents, i) for i in range(len(xs))]
+    if type(xs) is np.flatiter and xs.index == 0:
+        ẋs = push(run, operator.getitem, ZERO, (xs, slice(None)), (ẋs, ZERO))[1]
+        return list(xs), [entry(ẋs, i) for i in range(len(xs))]
     iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))
     items, dots = [], []
     item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
@@ -99,7 +102,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 @pushes(primitives.unpack)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     xs, n = args
-    if type(xs) in (tuple, list):
+    if type(xs) in (tuple, list) or (type(xs) is np.flatiter and len(xs) == n):
         if len(xs) != n:
             primitives.unpack(xs, n)  # raises
         items, dots = drain(run, xs, tangents[0])
@@ -166,8 +169,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return push(run, own, ZERO, args, tangents)
     if isinstance(xs, type) and type(lookup(kind, "__getitem__")) is not FunctionType:  # list[int]
         return operator.getitem(xs, i), ZERO
-    method = lookup(kind, "__getitem__")
-    if type(method) is FunctionType:
+    method = own_method(kind, "__getitem__")
+    if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     return NotImplemented
 
@@ -223,8 +226,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         if isinstance(xs, dict):
             return put_in_dict(run, args, tangents, ())
         return put_in_list(run, args, tangents, ())
-    method = lookup(type(xs), "__setitem__")
-    if type(method) is FunctionType:
+    method = own_method(type(xs), "__setitem__")
+    if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     return NotImplemented
 

@@ -155,7 +155,13 @@ def transpose_call(
     named = by_name(args, keywords)
     known = mutable((fn, *args))
     # By J of J, for the pullback is to be differentiated in its turn.
-    (y, back), _ = general.call(general.call, fn, *args[:n], **named)
+    log = memory.begin_log()
+    try:
+        (y, back), _ = general.call(general.call, fn, *args[:n], **named)
+    finally:
+        written = memory.end_log(log)
+    if written:
+        raise errors.written_in_transpose(fn)
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
     outer = install(pairs)
     log = memory.begin_log()

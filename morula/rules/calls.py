@@ -144,7 +144,29 @@ def lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-non_differentiable(registered, body_of, lookup)
+COMPILED = (WrapperDescriptorType, MethodDescriptorType)
+
+
+def own_method(cls: type, name: str) -> Any:
+    """What a class itself puts in the place of a special method, or MISSING.
+
+    That is a function, or a compiled method of another name, as in `__setattr__ = dict.__setitem__`.
+    """
+    found = lookup(cls, name)
+    if type(found) is FunctionType or (type(found) in COMPILED and found.__name__ != name):
+        return found
+    return MISSING
+
+
+def bound_method_of(x: Any, name: str) -> Any:
+    """A special method of a class that is of no common kind, such as a `partialmethod`, or MISSING."""
+    found = lookup(type(x), name)
+    if type(found) is FunctionType or type(found) in COMPILED:
+        return MISSING
+    return found.__get__(x, type(x)) if hasattr(type(found), "__get__") else found
+
+
+non_differentiable(registered, body_of, lookup, own_method, bound_method_of)
 
 
 def together(bars: Any) -> Any:
@@ -495,10 +517,11 @@ def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
-    method = lookup(type(fn), "__call__")
-    if type(method) is FunctionType:
+    method = own_method(type(fn), "__call__")
+    if method is not MISSING:
         y, back = call(method, fn, *args, **kwargs)
         return y, partial(without_callee, back)
+    method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return call(method.__func__, *args, **kwargs)
     return compiled(fn, args, kwargs)

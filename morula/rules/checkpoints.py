@@ -84,12 +84,17 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_zero(ȳ) and not is_needed(after):
             return (NONE, *[ZERO] * (len(args) + len(kwargs)))
         now = begin_again(before)
+        by_value = memory.present() is None  # in a compiled program
+        if by_value:
+            memory.follow({})
         try:
             again, back = again_and_log(before, f, rest, kwargs)
             stand_in(after, again)
             return (NONE, *back(project_to(again)(ȳ)))
         finally:  # after an exception too, which may be an interrupt
             bring_back(now)
+            if by_value:
+                memory.follow(None)
 
     return y, checkpoint_pullback
 

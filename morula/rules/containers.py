@@ -11,7 +11,6 @@ Tests: tests/rules/test_containers.py
 import collections
 import operator
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from morula.core.extend import (
     projector,
     rrule,
 )
-from morula.rules.calls import entry, lookup, served, serves, together
+from morula.rules.calls import MISSING, entry, lookup, own_method, served, serves, together
 from morula.rules.numbers import Anything
 from morula.rules.objects import give
 
@@ -87,14 +86,14 @@ def drop_from(bars: list[Any], n: int, count: int) -> list[Any]:
 
 def is_native(x: Any, method: str) -> bool:
     """Does the class of a container leave this method as its compiled base has it?"""
-    return type(lookup(type(x), method)) is not FunctionType
+    return own_method(type(x), method) is MISSING
 
 
 non_differentiable(is_native)
 
 
 def by_class(method: str, *args: Any) -> Any:
-    """The method that a class defines in Python: its value, and the cotangents of `args`."""
+    """The method that a class defines itself: its value, and the cotangents of `args`."""
     y, back = call(lookup(type(args[0]), method), *args)
     return y, lambda ȳ: back(ȳ)[1:]
 

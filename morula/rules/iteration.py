@@ -41,7 +41,7 @@ from morula.rules.arrays.flat import give_place
 from morula.rules.arrays.inplace import follow_item
 from morula.rules.arrays.memory import reading
 from morula.rules.arrays.structural import selected
-from morula.rules.calls import MISSING, Back, compiled, entry, lookup, serves
+from morula.rules.calls import MISSING, Back, compiled, entry, lookup, own_method, serves
 from morula.rules.containers import give_at
 from morula.rules.dicts import Key
 from morula.rules.generators import next_of, record_of, steps_of
@@ -516,8 +516,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
     """`iter(xs)`, and what gives the cotangent of `xs` by value, when all items have theirs."""
     cls = type(xs)
-    method = lookup(cls, "__iter__")
-    if type(method) is FunctionType:
+    method = own_method(cls, "__iter__")
+    if method is not MISSING:
         y, back = call(method, xs)
         return y, lambda: back(ZERO)[1]
     if cls in ORIGINS or record_of(xs) is not None:
@@ -585,8 +585,8 @@ def stacked(iterator: Any, xs: Any) -> Any:
 
 @rrule(primitives.advance, by_identity=True)
 def _(iterator: Anything):
-    method = lookup(type(iterator), "__next__")
-    if type(method) is FunctionType:
+    method = own_method(type(iterator), "__next__")
+    if method is not MISSING:
         return advance_by_method(method, iterator)
     if record_of(iterator) is not None:
         y, back = next_of(iterator)
@@ -753,8 +753,8 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(reversed)
 def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     (xs,) = args
-    method = lookup(type(xs), "__reversed__")
-    if type(method) is FunctionType:
+    method = own_method(type(xs), "__reversed__")
+    if method is not MISSING:
         y, back = call(method, xs)
         return y, lambda ȳ: (NONE, back(ȳ)[1])
     if isinstance(xs, list) or type(xs) is range:

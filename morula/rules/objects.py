@@ -79,8 +79,10 @@ from morula.rules.calls import (
     MISSING,
     Back,
     BuiltinMethodType,
+    bound_method_of,
     compiled,
     lookup,
+    own_method,
     serves,
 )
 
@@ -572,24 +574,17 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 # -- setting and deleting --------------------------------------------------------------------------
 
 
-def is_of_class(method: Any, name: str) -> bool:
-    """Is the method under this special name a class's own, perhaps one of another name?
-
-    As in `__setattr__ = dict.__setitem__`, by which classes of dicts store attributes as items.
-    """
-    return type(method) is FunctionType or getattr(method, "__name__", name) != name
-
-
-non_differentiable(is_of_class)
-
-
 @serves(setattr)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name, value = args
-    custom = lookup(type(x), "__setattr__")
-    if is_of_class(custom, "__setattr__"):
+    custom = own_method(type(x), "__setattr__")
+    if custom is not MISSING:
         _, back = call(custom, x, name, value)
         return None, lambda ȳ: (NONE, *back(ZERO)[1:])
+    bound = bound_method_of(x, "__setattr__")
+    if bound is not MISSING:
+        _, back = call(bound, name, value)
+        return None, lambda ȳ: (NONE, ZERO, *back(ZERO)[1:])
     return set_attribute(x, name, value, setattr)
 
 
@@ -636,8 +631,8 @@ def set_bars(cotangents: tuple[Any, ...], x: int, value: int) -> tuple[Any, ...]
 @serves(delattr)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name = args
-    custom = lookup(type(x), "__delattr__")
-    if is_of_class(custom, "__delattr__"):
+    custom = own_method(type(x), "__delattr__")
+    if custom is not MISSING:
         _, back = call(custom, x, name)
         return None, lambda ȳ: back(ZERO)
     return delete_attribute(x, name, delattr)

@@ -298,6 +298,20 @@ def test_rounding_in_an_array_of_integers_warns():
         assert jvp(f, (2.5,), (None,))[1] == 0.0
 
 
+def test_all_entries_of_flat_at_once():
+    def f(x):
+        y = x * 1.0
+        y[0] = x[1] ** 2
+        a, *_ = y.flat
+        (b,) = y[1:2].flat
+        first, second = tuple(y.flat)[:2]
+        return a * b + first * second
+
+    x, v = np.array([0.5, 2.0, 3.0]), np.array([1.0, 0.25, -1.0])
+    (x̄,) = gradient(f, x)
+    assert jvp(f, (x,), (v,)) == (f(x), pytest.approx(x̄ @ v))
+
+
 def test_a_loop_over_flat_is_refused():
     with pytest.raises(UnsupportedError, match=r"loop over x\.ravel\(\)"):
         jvp(lambda x: sum(v * v for v in x.flat), (X,), (V,))

@@ -208,3 +208,75 @@ def test_what_a_class_must_not_answer_is_the_error_of_python(program, message):
     with pytest.raises(TypeError) as caught:
         jvp(lambda x: x * bool(program(Other(x))), (0.7,), (1.0,))
     assert str(caught.value) == str(plain.value)
+
+
+class Dotted(dict):
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+    __call__ = dict.__getitem__
+
+
+class FirstWins(dict):
+    __getitem__ = dict.get
+    __setitem__ = dict.setdefault
+
+
+class Taking(list):
+    __getitem__ = list.pop
+
+
+class Tripling:
+    def _set(self, k, name, value):
+        object.__setattr__(self, name, value * k)
+
+    __setattr__ = functools.partialmethod(_set, 3.0)
+
+
+def set_by_name(a):
+    d = Dotted(x=a * a)
+    d.y = d.x * a
+    d.x = d.y * d.x
+    z = d("y")
+    del d.y
+    d.y = 2 * a
+    d.y += d.x
+    return d["y"] * z
+
+
+def first_wins(a):
+    d = FirstWins(x=a * a)
+    d["y"] = a
+    d["y"] = 3 * a
+    return d["x"] * d["y"]
+
+
+def taken(a):
+    u = Taking([a, a * a, 3.0])
+    u[0]
+    return u[0] * u[0]
+
+
+def tripled(a):
+    p = Tripling()
+    p.z = a * a
+    return p.z
+
+
+@pytest.mark.parametrize("f", [set_by_name, first_wins, taken, tripled])
+def test_special_methods_that_are_compiled_methods_of_other_names(f):
+    check_gradient(f, 0.9, order=2)
+    (dy,) = gradient(f, 0.9)
+    assert jvp(f, (0.9,), (1.0,)) == (f(0.9), pytest.approx(dy))
+
+
+class Stern(dict):
+    __getattr__ = dict.__getitem__
+
+
+def test_an_error_names_objects_that_have_no_name():
+    def f(a):
+        return memoryview(Stern(x=a))
+
+    with pytest.raises(TypeError, match="Stern"):
+        gradient(f, 1.0)
