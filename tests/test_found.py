@@ -147,3 +147,31 @@ def test_forward_mode_refuses_callbacks_that_write_to_memory_where_it_transposes
     check_gradient(f, 0.9)
     with pytest.raises(UnsupportedError, match="apply_along_axis, which runs code that writes"):
         jvp(f, (0.9,), (1.0,))
+
+
+class Scale:
+    def __init__(self):
+        self.k = 2.0
+
+    def of(self, x):
+        return x * self.k
+
+
+SCALE = Scale()
+
+
+def a_method_under_a_name(x):
+    of = SCALE.of
+    return of(x) * of(x + 1)
+
+
+def a_method_where_exceptions_are_handled(x):
+    try:
+        return SCALE.of(x) * x
+    except KeyError:
+        return 1.0
+
+
+def test_methods_of_captured_objects_that_are_not_only_called(path):
+    assert gradient(a_method_under_a_name, 1.5) == (16.0,)
+    assert gradient(a_method_where_exceptions_are_handled, 1.5) == (6.0,)

@@ -100,7 +100,7 @@ READ_IN_ORDER = (iter, tuple, list, zip, enumerate, reversed, sum, min, max, pri
 # What must stay as it is for instances to be plain.
 PLAIN_NAMES = ("__new__", "__init__", "__getattribute__", "__setattr__")
 
-PLAIN_READING = (object.__dict__["__getattribute__"], tuple.__dict__["__getattribute__"])
+PLAIN_READING = (object.__getattribute__, tuple.__getattribute__)
 
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
 SPECIAL = {getattr(operator, name): f"__{name}__" for name in ("neg", "pos", "abs", "getitem")}

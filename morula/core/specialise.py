@@ -270,7 +270,8 @@ class Specialiser(Inference):
             return False
         fields, shadowed, free = self.ir.var(), self.ir.var(), self.ir.var()
         i = block.calls.index(read)
-        block.calls[i : i + 1] = [
+        read.removable = True
+        block.calls[i:i] = [
             Call(fields, Const(actual_attribute), (owner, Const("__dict__")), (), read.position),
             Call(shadowed, Const(operator.contains), (fields, Const(name)), (), read.position),
             Call(free, Const(operator.not_), (shadowed,), (), read.position),
