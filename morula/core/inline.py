@@ -119,6 +119,7 @@ def inline(
     rest.params = [call.out]
     rest.calls = block.calls[index + 1 :]
     rest.branches = block.branches
+    build_behind_exits(ir, body, rest, call)
     block.calls = block.calls[:index] + body[0].calls
     block.branches = body[0].branches
     ir.blocks += body[1:]
@@ -129,6 +130,27 @@ def inline(
             if branch.block is None:
                 branch.block = rest
     return rest, 0
+
+
+def build_behind_exits(ir: IR, body: list[Block], rest: Block, call: Call) -> None:
+    """If every exit returns a tuple of so many items, pass the items and put them together behind.
+
+    So what takes the tuple apart is seen to take the items.
+    """
+    made = {
+        c.out: c for inside in body for c in inside.calls if c.primitive is primitives.build_tuple
+    }
+    exits = [branch for inside in body for branch in inside.branches if branch.block is None]
+    tuples = [made.get(branch.args[0]) for branch in exits]  # type: ignore[arg-type]
+    lengths = {-1 if t is None else len(t.args) for t in tuples}
+    if len(exits) < 2 or len(lengths) > 1 or -1 in lengths:
+        return
+    rest.params = [ir.var() for _ in range(lengths.pop())]
+    whole = Call(call.out, Const(primitives.build_tuple), tuple(rest.params), (), call.position)
+    rest.calls = [whole, *rest.calls]
+    for branch, t in zip(exits, tuples, strict=True):
+        assert t is not None
+        branch.args = list(t.args)
 
 
 def _copy_blocks(

@@ -9,6 +9,7 @@ Tests: tests/mixed_mode/test_language.py
 import functools
 import operator
 from functools import partial
+from inspect import isgeneratorfunction
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -97,7 +98,8 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
 def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     """A call whose meaning in reverse mode is registered: by the body that runs instead, if any."""
     body = body_of(fn)
-    if body is None or nothing_enters(run, fn, ḟ, args, tangents):
+    lazy = isgeneratorfunction(body)  # what it runs over may have tangents by then
+    if body is None or (not lazy and nothing_enters(run, fn, ḟ, args, tangents)):
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     return push(run, body, ZERO, args, tangents, keywords)
 

@@ -7,16 +7,18 @@ Tests: tests/mixed_mode/test_language.py
 """
 
 import functools
+import gc
 import math
 import operator
 from collections import deque
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import Any
 
 import numpy as np
 
 from morula.core import errors, primitives
 from morula.core.cotangents import ZERO, is_zero
+from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.generators import stepped, stepper_of
 from morula.mixed_mode.memory import is_followed
@@ -34,6 +36,7 @@ from morula.mixed_mode.structures import drain, order_of
 from morula.mixed_mode.tangents import (
     Pass,
     item_of,
+    reached,
     set_all,
     tangents_if_any,
     tangents_of,
@@ -82,7 +85,35 @@ def tangent_at(run: Pass, origin: Any) -> Any:
         return together([tangent_at(run, part) for part in origin.parts])
     if origin is reverse.CONSTANT:
         return ZERO
+    if kind is reverse.Unknown and runs_over_constants(run, origin.iterator):
+        return ZERO
     return Unknown(errors.no_rule(next, (origin,)))
+
+
+def runs_over_constants(run: Pass, iterator: Any) -> bool:
+    """Was a compiled iterator that nothing is known of made of what has no tangents, and has none now?
+
+    What goes by value has none: otherwise the iterator would have been made with them.
+    """
+    seen: set[int] = set()
+    waiting, mutable = [iterator], []
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen or isinstance(x, WITHOUT_TANGENTS):
+            continue
+        seen.add(id(x))
+        compiled = type(x).__module__ in ("builtins", "itertools") and hasattr(x, "__next__")
+        if type(x) is tuple or (compiled and type(x) is not GeneratorType):
+            waiting += gc.get_referents(x)
+        elif isinstance(x, (list, dict, set)):
+            mutable.append(x)
+        else:
+            return False
+    return not reached(run, tuple(mutable))
+
+
+WITHOUT_TANGENTS = (int, float, complex, str, bytes, range, type, type(None))
+non_differentiable(runs_over_constants)
 
 
 SOURCE = "source"  # in the tangents of an iterator: the tangent of what it runs over

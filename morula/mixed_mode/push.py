@@ -349,6 +349,8 @@ def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: s
 
 def carries(y: Any) -> bool:
     """May this value have a tangent?"""
+    if type(y) is tuple:
+        return any([carries(item) for item in y])
     return has_tangent(type(y)) and y is not NotImplemented
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from morula.core.extend import NONE, call, non_differentiable
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.calls import serves
+from morula.rules.calls import runs_body, serves
 
 END: Any = object()
 CONSTANT = (range, str, bytes, int, type(None))
@@ -31,6 +31,7 @@ def as_generator(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., An
                 return fn(*args, **kwargs), lambda ȳ: (NONE,) * n
             return call(body, *args, **kwargs)
 
+        runs_body(body, primal)
         return body
 
     return register

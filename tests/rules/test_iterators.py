@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from morula import NoRuleError, grad, gradient, pullback
+from morula import NoRuleError, grad, gradient, jvp, pullback
 from morula.testing import check_gradient
 
 XS = [0.5, -1.2, 2.0, 0.3]
@@ -146,3 +146,39 @@ def test_the_entries_of_an_array_one_by_one(f):
 def test_numbers_that_come_back_out_of_sight_are_refused(f):
     with pytest.raises(NoRuleError):
         gradient(f, np.array([1.0, 2.0, 3.0]))
+
+
+def written_after_it_was_made(x):
+    xs = [1.0, 2.0]
+    items = itertools.chain(xs, [3.0])
+    next(items)
+    xs[1] = x[0]
+    return next(items) * 2
+
+
+def written_into_what_it_gives(x):
+    rows = [[1.0], [2.0]]
+    pairs = itertools.product(rows, [1])
+    rows[0][0] = x[0]
+    return next(pairs)[0][0] * 2
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: sum(k * sum(g) for k, g in itertools.groupby(x, key=lambda v: int(v > 1))),
+        lambda x: sum(x[i] * x[j] for i, j in itertools.product(range(2), range(3))),
+        lambda x: sum(x[i] * x[j] for i, j in itertools.combinations(range(3), 2)),
+        lambda x: sum(a * b * b for a, b in itertools.permutations(x, 2)),
+        lambda x: sum(v for v, _ in zip(itertools.count(x[0], x[1]), range(4))),
+        lambda x: sum(a * b for a, b in zip(*itertools.tee(x), strict=True)),
+        lambda x: [x[i] for i in np.ndindex(3)][2] * next(x[i] for i in np.ndindex()).sum(),
+        written_after_it_was_made,
+        written_into_what_it_gives,
+    ],
+)
+def test_forward_mode(f):
+    x, v, h = np.array([0.5, 1.5, 2.5]), np.array([1.0, 2.0, -1.0]), 1e-6
+    slope = (f(x + h * v) - f(x - h * v)) / (2 * h)
+    assert jvp(f, (x,), (v,))[1] == pytest.approx(slope, rel=1e-6)
+    assert grad(f)(x) @ v == pytest.approx(slope, rel=1e-6)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import ZERO, NoTangent, rrule, type_stable
-from morula.rules.arrays.types import Anything
+from morula.rules.arrays.types import NO_VALUE, Anything
 
 SMALL = 4096  # below this many entries one call of np.where is the fastest selection
 
@@ -28,15 +28,15 @@ class Selected(np.ndarray):
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
         plain = [unmarked(x) for x in inputs]
-        if out is None and not keywords and method == "__call__" and ufunc in _MARKED:
+        if not keywords and method == "__call__" and ufunc in _MARKED:
             where = _MARKED[ufunc](*inputs)
             if where is not None:
-                return _where_it_counts(ufunc, plain, where)
+                result = _where_it_counts(ufunc, plain, where)
+                return result if out is None else _written(out[0], result, where)
         if out is not None:
-            where = _MARKED[ufunc](*inputs) if method == "__call__" and ufunc in _SUMS else None
             for x in out:
                 if type(x) is Selected:
-                    x._where = where
+                    x._where = None
             keywords["out"] = tuple(map(unmarked, out))
         result = getattr(ufunc, method)(*plain, **keywords)
         if out is None and ufunc is np.add and method == "reduce" and self._where is not None:
@@ -47,6 +47,8 @@ class Selected(np.ndarray):
         if func in _MOVING and type(args[0]) is Selected:
             rest = _plain_tree(args[1:])
             return args[0]._moved(lambda x: func(x, *rest, **kwargs))
+        if func is np.sum and type(args[0]) is Selected:
+            return args[0].sum(*args[1:], **kwargs)
         if func is np.concatenate:
             return _joined(*args, **kwargs)
         if func is np.where and len(args) == 3:
@@ -80,6 +82,20 @@ class Selected(np.ndarray):
         """The same cotangent in memory of its own."""
         return self._moved(lambda x: x.copy(order))
 
+    def squeeze(self, axis=None):
+        """The same cotangent without axes of length 1."""
+        return self._moved(lambda x: x.squeeze(axis))
+
+    def sum(self, axis=None, dtype=None, **keywords):
+        """Its sum, as `np.add.reduce` gives it."""
+        return np.add.reduce(self, axis, dtype, **keywords)
+
+    def conjugate(self):
+        """The conjugate cotangent."""
+        return np.conjugate(self)
+
+    conj = conjugate
+
     def astype(self, dtype, *args, **keywords):
         """The same cotangent with another dtype."""
         result = unmarked(self).astype(dtype, *args, **keywords)
@@ -112,6 +128,14 @@ class Selected(np.ndarray):
         if self._where is None or not isinstance(result, np.ndarray):
             return result
         return mark(result, move(self._where))
+
+
+def _written(out: np.ndarray, result: Any, where: np.ndarray) -> np.ndarray:
+    """A marked result in the memory of an array."""
+    unmarked(out)[...] = unmarked(result)
+    if type(out) is Selected:
+        out._where = where
+    return out
 
 
 def unmarked(x: Any) -> Any:
@@ -157,7 +181,8 @@ def _where_it_counts(ufunc: np.ufunc, args: list[Any], where: np.ndarray) -> Any
 
 def _marked_sum(result: Any, where: np.ndarray, keywords: dict[str, Any]) -> Any:
     """A sum over axes: structurally zero where nothing but such zeros was added."""
-    if not isinstance(result, np.ndarray) or "initial" in keywords or "where" in keywords:
+    plain = keywords.get("initial", NO_VALUE) is NO_VALUE and keywords.get("where", True) is True
+    if not isinstance(result, np.ndarray) or not plain:
         return result
     axis, keepdims = keywords.get("axis", 0), bool(keywords.get("keepdims", False))
     return mark(result, np.logical_or.reduce(where, axis=axis, keepdims=keepdims))
@@ -224,7 +249,6 @@ _MOVING = {
     np.squeeze, np.diagonal, np.real, np.imag, np.flip, np.roll, np.rot90, np.broadcast_to,
     np.take, np.take_along_axis, np.repeat,
 }  # fmt: skip
-_SUMS = (np.add, np.subtract)
 _MARKED = {
     np.multiply: _both,
     np.divide: _first,
