@@ -69,6 +69,8 @@ def roots(p):
         return np.zeros(zeros)
     companion = np.concatenate((np.reshape(-p[1:] / p[0], (1, n)), np.eye(n)[:-1]))
     found = np.linalg.eigvals(companion)
+    if np.isrealobj(companion) and not np.any(found.imag):
+        found = found.real
     return np.concatenate((found, np.zeros(zeros, found.dtype)))
 
 

@@ -64,7 +64,7 @@ def lstsq_cotangents(x̄, r̄, s̄, a, b, y):
     Ā = -Z @ ctranspose(X) + rest @ ctranspose(Y @ Z)
     Ā = Ā + (ctranspose(Y) @ X) @ ctranspose(X̄ - Y @ (a @ X̄))
     if not isinstance(r̄, AbstractZero) and np.size(squares):
-        wide = 2 * rest * r̄
+        wide = 2 * rest * np.real(r̄)  # SciPy 1.18 gives complex sums of squares
         Z = Z + wide
         Ā = Ā - wide @ ctranspose(X)
     if not isinstance(s̄, AbstractZero):

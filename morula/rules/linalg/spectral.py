@@ -11,6 +11,7 @@ turned among themselves, and every vector times a phase; what depends on that is
 depends on both the vectors and the value of a group of equal ones, unless the cotangents do not mix
 them: then the answer is the limit. What vectors of singular values that are zero would add cannot
 be seen; it is refused where their values are used. Singular values that are zero have slope 0.
+A real value of a real matrix stays real, and so does its vector, which has no phase but its sign.
 eigh and eigvalsh read one triangle only, so the cotangent is zero in the other one.
 Giles, An extended collection of matrix derivative results for forward and reverse mode algorithmic
 differentiation, report 08/01, Oxford University Computing Laboratory (2008), sections 3.1 and 3.2;
@@ -126,14 +127,16 @@ def _(a: np.ndarray, UPLO="L"):
 # -- other square matrices -------------------------------------------------------------------------
 
 
-def eigen_cotangent(w̄, V̄, w, V):
-    """Ā of A ↦ (w, V), where the columns of V have length 1."""
+def eigen_cotangent(w̄, V̄, w, V, is_real):
+    """Ā of A ↦ (w, V), where the columns of V have length 1; is_real tells that A is."""
     refuse_defective(V)
     VH = ctranspose(V)
     if isinstance(V̄, AbstractZero):
         inner = on_diagonal(shared(filled(w̄, w), w))
     else:
         w̄ = filled(w̄, w)
+        if is_real:
+            V̄ = np.where(w.imag[..., None, :] == 0, V̄.real, V̄)
         K = VH @ V̄
         require_zero(1j * diagonal(K).imag, True, K, PHASE)
         X = VH @ (V̄ - V * diagonal(K).real[..., None, :])
@@ -167,7 +170,8 @@ def _(a: np.ndarray):
     w, V = y
 
     def eig_pullback(ȳ):
-        return (eigen_cotangent(field(ȳ, 0, "eigenvalues"), field(ȳ, 1, "eigenvectors"), w, V),)
+        w̄, V̄ = field(ȳ, 0, "eigenvalues"), field(ȳ, 1, "eigenvectors")
+        return (eigen_cotangent(w̄, V̄, w, V, np.isrealobj(a)),)
 
     return y, eig_pullback
 

@@ -57,7 +57,7 @@ def test_equal_eigenvalues():
     eye = np.eye(3)
     assert np.allclose(gradient(lambda a: np.linalg.eigvalsh(a).sum(), eye)[0], eye)
     assert np.allclose(gradient(lambda a: np.linalg.eigvalsh(a)[-1], eye)[0], eye / 3)
-    assert np.allclose(gradient(lambda a: np.linalg.eigvals(a).sum(), eye)[0], eye)
+    assert np.allclose(gradient(lambda a: np.linalg.eigvals(a).sum().real, eye)[0], eye)
 
     def rebuilt(a):
         w, V = np.linalg.eigh(a)
@@ -105,6 +105,24 @@ def test_eig(rng, dtype):
 def test_eig_of_a_symmetric_matrix(rng):
     """Real eigenvalues, real vectors of length 1."""
     check_rrule(np.linalg.eig, hermitian(rng, (3, 3), "f8"))
+
+
+def test_the_real_vector_of_a_real_matrix_with_complex_eigenvalues():
+    a, C = np.array([[0.0, 1.0, 0.1], [-1.0, 0.2, 0.0], [0.3, 0.5, 2.0]]), np.array([1.0, 3.0, 2.0])
+
+    def f(a):
+        w, V = np.linalg.eig(a)
+        k = np.argmax(w.real)
+        return np.sum(C * V[:, k].real) + w[k].real ** 2
+
+    check_gradient(f, a)
+    check_gradient(lambda a: np.sum(C * gradient(f, a)[0][1]), a)
+    real, pair = np.argsort(-np.linalg.eigvals(a).real)[:2]
+    assert not np.any(gradient(lambda a: np.linalg.eig(a)[1][1, real].imag, a)[0])
+    with pytest.raises(UnsupportedError, match="phases of complex eigenvectors"):
+        gradient(lambda a: np.linalg.eig(a)[1][1, pair].imag, a)
+    with pytest.raises(UnsupportedError, match="phases of complex eigenvectors"):
+        gradient(lambda a: np.linalg.eig(a)[1][1, real].imag, a + 0j)
 
 
 def test_eig_without_a_basis_of_vectors():

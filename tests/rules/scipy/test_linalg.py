@@ -1,5 +1,7 @@
 """scipy.linalg: solvers, equations of matrices, factorisations."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -133,6 +135,37 @@ def test_cholesky(rng, dtype, lower):
             return np.sum(np.real(linalg.cho_solve(linalg.cho_factor(a, lower), b) ** 2))
 
         check_gradient(f, a, b)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "triangular", "unaligned"])
+def test_the_other_triangle_of_a_factor(rng, kind, lower):
+    """What SciPy leaves there, or clears."""
+    a = positive(rng, (3, 3), "f8")
+    if kind == "triangular":
+        a = np.tril(a) if lower else np.triu(a)
+    elif kind == "unaligned":
+        held = np.zeros((3, 3), [("first", "i1"), ("a", "f8")])
+        held["a"] = a
+        a = held["a"]
+    check_rrule(linalg.cho_factor, a, lower=lower)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_cholesky_of_stacks(rng, lower):
+    a, b = positive(rng, (2, 3, 3), "f8"), draw(rng, (2, 3, 1), "f8")
+    check_rrule(linalg.cho_factor, a, lower=lower)
+
+    def f(a, b):
+        return np.sum(linalg.cho_solve(tuple(linalg.cho_factor(a, lower)), b) ** 2)
+
+    check_gradient(f, a, b)
+
+
+def test_qr_does_not_warn(rng):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradient(lambda a: np.sum(linalg.qr(a)[1] ** 2), regular(rng, (3, 3), "f8"))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -102,6 +102,15 @@ def test_general_matrices(rng, dtype):
     check_gradient(g, a, b)
 
 
+def test_real_vectors_of_real_matrices(rng):
+    a, b, C = hermitian(rng, (3, 3), "f8"), positive(rng, (3, 3), "f8"), draw(rng, (3, 3), "f8")
+    check_rrule(linalg.eig, a)
+    check_rrule(linalg.eig, a, left=True)
+    check_gradient(lambda a, b: np.sum(C * linalg.eig(a, b)[1].real ** 3), a, b)
+    with pytest.raises(UnsupportedError, match="phases of complex eigenvectors"):
+        gradient(lambda a: linalg.eig(a)[1][1, 1].imag, a + 0j)
+
+
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
 def test_singular_values(rng, shape):
     a = draw(rng, shape, "f8")

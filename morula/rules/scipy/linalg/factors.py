@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from morula.core.extend import NoTangent, UnsupportedError, call, rrule
+from morula.core.extend import NoTangent, UnsupportedError, call, non_differentiable, rrule
 from morula.rules.arrays.broadcasting import match, part
 from morula.rules.linalg.factors import (
     cholesky_cotangent,
@@ -46,18 +46,44 @@ def _(a: np.ndarray, lower=False, overwrite_a=False, check_finite=True):
 
 @rrule(linalg.cho_factor)
 def _(a: np.ndarray, lower=False, overwrite_a=False, check_finite=True):
-    """The other triangle of the factor holds what is in that of A."""
+    """The other triangle of the factor holds what is in that of A, or is cleared."""
     y = linalg.cho_factor(a, lower, False, check_finite)
 
     def cho_factor_pullback(ȳ):
         c̄, c = filled(part(ȳ, 0), y[0]), y[0]
-        if lower:
-            ā = cholesky_cotangent(np.tril(c̄), np.tril(c), True) + np.triu(c̄, 1)
-        else:
-            ā = cholesky_cotangent(np.triu(c̄), np.triu(c), False) + np.tril(c̄, -1)
+        own, other = (np.tril, strictly_upper) if lower else (np.triu, strictly_lower)
+        ā = cholesky_cotangent(own(c̄), own(c), lower)
+        if keeps(other(a), other(c)):
+            ā = ā + other(c̄)
         return ā, NoTangent(), NoTangent(), NoTangent()
 
     return y, cho_factor_pullback
+
+
+def strictly_lower(X):
+    """What is below the diagonal."""
+    return np.tril(X, -1)
+
+
+def strictly_upper(X):
+    """What is above the diagonal."""
+    return np.triu(X, 1)
+
+
+def keeps(before: Any, after: Any) -> bool:
+    """Whether cho_factor left the triangle that it does not read as it was.
+
+    SciPy 1.18 clears it, but not in what it had to convert. Where there is nothing to tell by, a
+    small matrix of that kind is tried.
+    """
+    if np.any(before):
+        return bool(np.any(after))
+    one = np.ones((*[1] * (before.ndim - 2), 1, 1))
+    tried, _ = linalg.cho_factor((np.eye(2) + one).astype(before.dtype))
+    return bool(np.any(strictly_lower(tried)))
+
+
+non_differentiable(keeps)
 
 
 @rrule(linalg.cho_solve)
@@ -69,7 +95,8 @@ def _(c_and_lower: tuple, b: np.ndarray, overwrite_b=False, check_finite=True):
         b̄ = linalg.cho_solve(c_and_lower, x̄, False, check_finite)
         G = of_equation(b̄, x)
         both = G + ctranspose(G)
-        c̄ = np.tril(both @ np.tril(c)) if lower else np.triu(np.triu(c) @ both)
+        is_lower = np.any(np.ravel(lower)[:1])  # for a stack SciPy reads the first
+        c̄ = np.tril(both @ np.tril(c)) if is_lower else np.triu(np.triu(c) @ both)
         return (match(c̄, c.shape), NoTangent()), match(b̄, b.shape), NoTangent(), NoTangent()
 
     return x, cho_solve_pullback
@@ -233,7 +260,8 @@ def transposed(X):
 
 @rrule(linalg.qr)
 def _(a: np.ndarray, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
-    y = linalg.qr(a, False, lwork, mode, pivoting, check_finite)
+    options = {} if lwork is None else {"lwork": lwork}  # SciPy 1.18 warns of it
+    y = linalg.qr(a, mode=mode, pivoting=pivoting, check_finite=check_finite, **options)
 
     def qr_pullback(ȳ):
         A = a

@@ -256,13 +256,14 @@ def _(
             Ā, B̄ = eigenvalues_cotangents(ȳ, y, a, b)
             return (Ā, B̄, *[NoTangent()] * 6)
         w̄, w = part(ȳ, 0), y[0]
+        is_real = np.isrealobj(a) and (b is None or np.isrealobj(b))
         C̄: Any = 0.0
         if right:
-            C̄ = eigen_cotangent(w̄, part(ȳ, 2 if left else 1), w, y[-1])
+            C̄ = eigen_cotangent(w̄, part(ȳ, 2 if left else 1), w, y[-1], is_real)
             w̄ = ZERO
         if left:
             conjugate = w̄ if isinstance(w̄, AbstractZero) else np.conjugate(w̄)
-            G = eigen_cotangent(conjugate, part(ȳ, 1), np.conjugate(w), y[1])
+            G = eigen_cotangent(conjugate, part(ȳ, 1), np.conjugate(w), y[1], is_real)
             C̄ = C̄ + ctranspose(G)
         Ā, B̄ = pencil_cotangents(C̄, a, b)
         return (Ā, B̄, *[NoTangent()] * 6)
