@@ -1134,7 +1134,7 @@ def new_object(cls: Any, *args: Any) -> Any:
 
 def state_of(x: Any) -> Any:
     """The attributes of an object, and its slots apart, as Python's own `__getstate__` gives them."""
-    fields = getattr(x, "__dict__", None)
+    fields = getattr(x, "__dict__", None) if type(x).__dictoffset__ else None
     slots = {name: getattr(x, name) for name in slots_of(type(x)) if hasattr(x, name)}
     return (fields or None, slots) if slots else fields or None
 
@@ -1181,7 +1181,7 @@ def own_fields(x: Any) -> dict[str, Any]:
         value = read_slot(x, name)
         if value is not MISSING:
             fields[name] = value
-    if hasattr(x, "__dict__"):
+    if type(x).__dictoffset__ and hasattr(x, "__dict__"):
         fields.update(expose(x))
     return fields
 

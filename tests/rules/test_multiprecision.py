@@ -36,7 +36,7 @@ def test_complex_numbers():
 
 
 def test_what_reads_digits_is_refused():
-    for f in (lambda x: mpmath.fsum([x, x]), mpmath.zeta, lambda x: mpmath.besselj(0, x)):
+    for f in (lambda x: mpmath.fsum([x, x]), lambda x: mpmath.besselj(0, x)):
         with pytest.raises(NoRuleError):
             morula.grad(f)(mpf(0.4))
 
