@@ -656,7 +656,6 @@ REPEATABLE = {
         advance,
         bail_out,
         primitives.require,
-        primitives.raise_exception,
         iter,
         len,
         range,
@@ -685,10 +684,24 @@ def may_run_twice(s: Specialiser, call: Call) -> bool:
     if call.out in s.own_changes or s.callee_of(call) is not None:
         return True
     fn = call.fn.value
-    if isinstance(fn, type) and issubclass(fn, BaseException) and fn.__module__ == "builtins":
+    if fn is primitives.raise_exception:
+        return raises_ordinary(s, call.args[0])
+    if is_ordinary(fn) and fn.__module__ == "builtins":
         return True
     entry = registry.get(fn)
     return id(fn) in REPEATABLE or is_repeatable(fn) or (entry is not None and entry.stable)
+
+
+def is_ordinary(cls: Any) -> bool:
+    """Is it a class of exceptions other than those that end a program, which nobody may take up?"""
+    return isinstance(cls, type) and issubclass(cls, Exception)
+
+
+def raises_ordinary(s: Specialiser, x: Operand) -> bool:
+    """Is what is raised known to be of such a class, or such a class?"""
+    if type(x) is Const:
+        return isinstance(x.value, Exception) or is_ordinary(x.value)
+    return any(c.out is x and is_ordinary(c.primitive) for c in s.ir.calls())
 
 
 def has_rule(fn: Any) -> bool:

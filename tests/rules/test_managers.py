@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import morula
+from morula import gradient
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
@@ -136,6 +137,33 @@ def test_a_program_for_no_exception_and_the_general_path_for_one(f, without, rai
     grad(without)
     assert is_compiled(grad)
     check_gradient(f, without)
+
+
+class Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, Stop])
+@pytest.mark.parametrize("made", [lambda kind: kind, lambda kind: kind(1)], ids=["class", "object"])
+def test_exceptions_that_end_a_program_are_handled_as_well(kind, made):
+    def f(a):
+        try:
+            if a > 0:
+                raise made(kind)
+        except kind:
+            return 2 * a
+        return a
+
+    def directly(a):
+        try:
+            if a > 0:
+                raise KeyboardInterrupt
+        except BaseException:
+            return 2 * a
+        return a
+
+    assert gradient(f, 1.0) == gradient(directly, 1.0) == (2.0,)
+    assert gradient(f, -1.0) == gradient(directly, -1.0) == (1.0,)
 
 
 def test_effects_happen_once_where_exceptions_are_handled():
