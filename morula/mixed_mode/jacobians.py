@@ -23,6 +23,7 @@ from morula.core.traits import adjoint_object, from_memory
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
+from morula.rules.arrays.bodies import instead_of
 from morula.rules.calls import serves
 from morula.rules.containers import give_at
 from morula.rules.objects import give
@@ -264,17 +265,7 @@ def like(x: Any, v: Any) -> Any:
     return zeros_like(x) if is_zero(ẋ) else ẋ
 
 
-called_whole(hvp)
-
-
-@serves(hvp)
-def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    return call(general_hvp, *args, **kwargs)
-
-
-@pushes(hvp)
-def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any) -> Any:
-    return push(run, general_hvp, ZERO, args, tangents, keywords)
+instead_of(hvp)(general_hvp)
 
 
 def hessian(f: Callable[..., Any], x: Any = _MISSING, /) -> Any:
@@ -306,17 +297,7 @@ def general_hessian(f: Any, x: Any = _MISSING, /) -> Any:
     return by_columns(grad(f), (x,), [space_of(x, "argument 0")])[0]
 
 
-called_whole(hessian)
-
-
-@serves(hessian)
-def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    return call(general_hessian, *args, **kwargs)
-
-
-@pushes(hessian)
-def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any) -> Any:
-    return push(run, general_hessian, ZERO, args, tangents, keywords)
+instead_of(hessian)(general_hessian)
 
 
 def diaghessian(f: Callable[..., Any], x: Any) -> Any:
