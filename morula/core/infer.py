@@ -116,6 +116,7 @@ class Inference:
         ir.blocks = reachable(ir)
         self.memory: dict[Any, Any] = {}  # of what the rules follow
         self.own_changes: set[Var] = set()  # calls that change only what this run has made
+        self.reads = {c.out: c for c in ir.calls() if c.primitive is getattr and len(c.args) == 2}
         begun = {v: self.begin(x) for v, x in self.given.items()}
         types = self.types = {**dict.fromkeys(ir.free), **begun}
         visited = {ir.entry}
@@ -177,6 +178,8 @@ class Inference:
 
     def result(self, call: Call) -> Value:
         """What is known of the result of a call; what it does to containers is noted."""
+        if (method := self.method_called(call)) is not None:
+            call = method
         fn = self.value(call.fn)
         args = [self.value(a) for a in call.args]
         value = self.result_for(call, fn, args)
@@ -221,7 +224,6 @@ class Inference:
 
     def resolve_methods(self) -> bool:
         """A method of a value of known type becomes a function of the value."""
-        reads = {c.out: c for c in self.ir.calls() if c.primitive is getattr and len(c.args) == 2}
         changed = False
         for call in self.ir.calls():
             bound = call.primitive
@@ -231,17 +233,24 @@ class Inference:
                     call.fn, call.args = Const(method), (Const(bound.__self__), *call.args)
                     changed = True
                 continue
-            read = reads.get(call.fn) if type(call.fn) is Var else None
-            if read is None or type(read.args[1]) is not Const:
-                continue
-            owner = self.value(read.args[0])
-            method = method_of(known(owner), read.args[1].value)
-            if method is None:
-                continue
-            call.fn, call.args = Const(method), (read.args[0], *call.args)
-            read.removable = True
-            changed = True
+            method = self.method_called(call)
+            if method is not None:
+                self.reads[call.fn].removable = True  # type: ignore[index]
+                call.fn, call.args = method.fn, method.args
+                changed = True
         return changed
+
+    def method_called(self, call: Call) -> Call | None:
+        """The call of the function that a method of a value of known type is."""
+        read = self.reads.get(call.fn) if type(call.fn) is Var else None
+        if read is None or type(read.args[1]) is not Const:
+            return None
+        owner = read.args[0]
+        method = method_of(known(self.value(owner)), read.args[1].value)
+        if method is None:
+            return None
+        args = (owner, *call.args)
+        return Call(call.out, Const(method), args, call.keywords, call.position)
 
     def resolve_constants(self) -> bool:
         """Variables that are known constants become constants."""
@@ -461,6 +470,8 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
         return None
     if items.type is tuple and items.detail:
         return items if len(items.detail) == n.value else None
+    if items.type in part_of:
+        return Known(tuple, tuple([entry_of(args[0], Const(i)) for i in range(n.value)]))
     item = item_of(items) if items.type in contents else None
     return item if item is NEVER or item is None else Known(tuple, (item,) * n.value)
 
@@ -478,13 +489,17 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     if items is not None and items.type in contents:
         k = known(key)
         return item_of(items) if k is not None and k.type is int else None
+    return entry_of(args[0], key)
+
+
+def entry_of(items: Value, key: Value) -> Value:
+    """What `items[key]` gives, by its rule."""
     entry = registry.get(operator.getitem)
     if entry is None or not entry.stable:
         return None
-    found = result_on_samples(operator.getitem, args, call.keywords)
-    if found is None and items is not None and items.type in part_of:
-        return part_of[items.type](items.detail, key)
-    return found
+    found = result_on_samples(operator.getitem, [items, key])
+    k = known(items)
+    return part_of[k.type](k.detail, key) if found is None and k and k.type in part_of else found
 
 
 @transfers(accumulate, sum_if_any)

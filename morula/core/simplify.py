@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Hashable
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import Any
 
 from morula.core.cfg import dominators
@@ -394,6 +394,15 @@ def _(f: Folding, call: Call) -> Operand | None:
     value = getattr(owner.value, name.value)
     # In rules, all attributes of modules are constants; in the user's code those that are guarded.
     return Const(value) if call.removable or f.in_rule else None
+
+
+@folds(operator.or_)
+def _(f: Folding, call: Call) -> Operand | None:
+    """`A | B` of classes."""
+    kinds = [a.value for a in call.args if type(a) is Const]
+    if len(kinds) == 2 and {type(k) for k in kinds} <= {type, UnionType}:
+        return Const(kinds[0] | kinds[1])
+    return None
 
 
 @folds(slice)

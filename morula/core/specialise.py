@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dis
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,7 @@ class Specialiser(Inference):
         fn, n = call.fn.value, len(call.args) - len(call.keywords)
         return any(test(fn, types, n, call.keywords) for test in changes_in_place)
 
-    @cached_property
+    @functools.cached_property
     def deals_with_arrays(self) -> bool:
         """Is an array seen anywhere? Else, what is unknown is taken for none; if it is one, and is
         written to, the call says so when it happens.
@@ -848,11 +849,18 @@ def is_helper(f: FunctionType) -> bool:
         (f is times_conjugate or str(f.__module__).startswith("morula.rules."))
         and len(code.co_code) <= 240
         and not code.co_cellvars
+        and not has_loop(code)
         and not f.__kwdefaults__
         and registry.get(f) is None
         and not is_written(f)
         and not has_effect(f)
     )
+
+
+@functools.cache
+def has_loop(code: Any) -> bool:
+    """Does a code object jump back?"""
+    return any("JUMP_BACKWARD" in ins.opname for ins in dis.get_instructions(code))
 
 
 @dataclass

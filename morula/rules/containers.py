@@ -154,7 +154,7 @@ def entries(x̄: Any, n: int) -> list[Any]:
 
 def bars_of(x̄: Any, n: int) -> tuple[Any, ...]:
     """The same as a tuple."""
-    return tuple(entries(x̄, n))
+    return tuple([entry(x̄, i) for i in range(n)])
 
 
 # -- tuples ----------------------------------------------------------------------------------------

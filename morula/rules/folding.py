@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
+    Const,
+    Known,
     accumulate,
     cheap,
     field_of,
@@ -28,6 +31,7 @@ from morula.core.extend import (
     written_results,
 )
 from morula.rules.arrays.broadcasting import collapse, match, restore, spread, total, unbroadcast
+from morula.rules.arrays.construction import parts_like
 from morula.rules.arrays.elementwise import array_part, infinite_less, marked_part, share_of
 from morula.rules.arrays.indexing import marked_like, scatter, scattered
 from morula.rules.arrays.reductions import (
@@ -42,6 +46,7 @@ from morula.rules.arrays.reductions import (
 from morula.rules.arrays.structural import Selected, masked, selected, unmarked
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
 from morula.rules.containers import bars_of
+from morula.rules.gathering import entries_at, gathered, marked_entries_at
 
 
 def constant(x: Any) -> Any:
@@ -275,11 +280,75 @@ def _unmarked_forms(marking: Any, plain: Any) -> None:
         return (plain is scattered and into_zeros(f, unmarked)) or [unmarked]
 
 
+@transfers(bars_of)
+def _(s: Any, call: Any, args: Any) -> Any:
+    x, n = args
+    length = None if getattr(x, "type", None) is not tuple else len(x.detail or ())
+    return x if length == constant(n) else None
+
+
 @folds(bars_of)
 def _(f: Any, call: Any) -> Any:
     """The cotangents that a cotangent of the whole tuple was put together from."""
     made = f.definition(call.args[0], primitives.build_tuple)
     return None if made is None or len(made.args) != constant(call.args[1]) else made.out
+
+
+@folds(parts_like)
+def _(f: Any, call: Any) -> Any:
+    """The cotangents of numbers and arrays whose types are known, one by one."""
+    ȳ, items = call.args
+    known = types_of_parts(f.known(ȳ), f.known(items))
+    if known is None:
+        return None
+    calls: list[Any] = []
+
+    def parts(made: Any, known: Any, place: tuple[int, ...]) -> Any:
+        for i, k in enumerate(known.detail):
+            at = (*place, i)
+            if type(k) is Const:
+                made.args = (*made.args, k)
+                continue
+            if k.type is tuple:
+                part = parts(f.new_call(call, primitives.build_tuple), k, at)
+            else:
+                part = f.new_call(call, operator.getitem, ȳ, f.const(at if place else i))
+            calls.append(part)
+            made.args = (*made.args, part.out)
+        return made
+
+    whole = parts(f.same_call(call, primitives.build_tuple), known, ())
+    return [*calls, whole]
+
+
+@transfers(parts_like)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return types_of_parts(*args)
+
+
+def types_of_parts(ȳ: Any, items: Any) -> Any:
+    """What is known of the cotangents of the items of an array, if they are entries or rows of ȳ."""
+    if getattr(ȳ, "type", None) is not np.ndarray or ȳ.detail is None or ȳ.detail[0] not in REAL:
+        return None
+    return parts_at(ȳ.detail, items, 0)
+
+
+def parts_at(whole: Any, items: Any, depth: int) -> Any:
+    dtype, ndim = whole[:2]
+    kind = getattr(items, "type", None)
+    if depth and (type(items) is Const or kind in (int, bool)):
+        return Const(ZERO)
+    if kind in REAL[dtype]:
+        return Known(REAL[dtype][0]) if ndim == depth else None
+    if kind is np.ndarray and items.detail is not None:
+        return items if depth and items.detail[:2] == (dtype, ndim - depth) else None
+    if kind is not tuple or not items.detail:
+        return None
+    parts = tuple([parts_at(whole, item, depth + 1) for item in items.detail])
+    return None if None in parts else Known(tuple, parts)
+
+
+REAL = {"<f8": (np.float64, float), "<f4": (np.float32,)}
 
 
 @folds(scattered)
@@ -343,6 +412,8 @@ def _(f: Any, call: Any) -> Any:
     for x, y in ((a, b), (b, a)):
         if (scalar := spread_from(f, x, y)) is not None:
             return [f.same_call(call, operator.add, y, scalar)]
+    if (found := gathered(f, call, a, b)) is not None:
+        return found
     if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
         found = unmarked_sum(f, call, a, b) or with_factor(f, call, a, b) or in_place(f, call, a, b)
         if found is not None:
@@ -353,6 +424,11 @@ def _(f: Any, call: Any) -> Any:
         if (x := negated(f, a)) is not None:
             return [f.same_call(call, operator.sub, b, x)]
     return None
+
+
+@folds(operator.iadd)
+def _(f: Any, call: Any) -> Any:
+    return gathered(f, call, *call.args)
 
 
 @folds(operator.sub)
@@ -547,6 +623,7 @@ _unmarked_forms(scatter, scattered)
 _unmarked_forms(marked_part, array_part)
 _unmarked_forms(marked_shared, shared)
 _unmarked_forms(selected, masked)
+_unmarked_forms(marked_entries_at, entries_at)
 
 
 @transfers(scatter)

@@ -1,4 +1,4 @@
-"""Calls that compiled programs spell out: map, filter, reduce, partial, `a, *b = xs`.
+"""Calls that compiled programs spell out: map, filter, reduce, partial, `a, *b = xs`, `a, b = array`.
 
 What stands here in Python is put in the place of the call, and with it the function that it gets.
 Only where that is the same, effects and their order included: `map` and `filter` where all is read at
@@ -19,7 +19,10 @@ from morula.core.extend import (
     Call,
     Const,
     count_uses,
+    effects,
     known,
+    non_differentiable,
+    only_reads,
     primitives,
     rewrites,
     traits,
@@ -74,6 +77,8 @@ def spell_out(s: Any) -> bool:
                 changed = True
                 if behind is not None and behind.primitive is list and spelled not in REDUCED:
                     behind.fn = Const(primitives.alias)  # it is a list, which nobody else has
+            elif call.primitive is primitives.unpack:
+                changed |= unpack_array(s, block, call)
             elif call.primitive is primitives.unpack_rest:
                 changed |= unpack_known(s, block, call, made, uses)
             elif type(call.fn) is not Const:
@@ -139,6 +144,32 @@ def call_through(call: Call, partial: Any, uses: Any) -> bool:
     uses[partial.out] -= 1
     partial.removable = not uses[partial.out]
     return True
+
+
+def unpack_array(s: Any, block: Any, call: Call) -> bool:
+    """`a, b = xs` of an array: its length is asked for, and its entries are read."""
+    xs, n = call.args
+    k = known(s.value(xs))
+    if k is None or k.type is not np.ndarray or k.detail is None or k.detail[1] == 0:
+        return False
+    calls = [Call(s.ir.var(), Const(require_length), (xs, n), (), call.position)]
+    for i in range(n.value):
+        calls.append(Call(s.ir.var(), Const(operator.getitem), (xs, Const(i)), (), call.position))
+    at = block.calls.index(call)
+    block.calls[at:at] = calls
+    call.fn, call.args = Const(primitives.build_tuple), tuple(c.out for c in calls[1:])
+    return True
+
+
+def require_length(xs: Any, n: int) -> None:
+    """Raise what unpacking raises, of an array whose length is another."""
+    if len(xs) != n:
+        primitives.unpack(xs, n)
+
+
+non_differentiable(require_length)
+only_reads(require_length)
+effects(require_length)
 
 
 def unpack_known(s: Any, block: Any, call: Call, made: dict[Any, Any], uses: Any) -> bool:

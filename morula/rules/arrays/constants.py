@@ -44,7 +44,9 @@ METHODS = """
 STABLE = """
     equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not
     logical_xor isnan isinf isfinite floor ceil trunc rint floor_divide zeros_like ones_like
-    empty_like signbit bitwise_and bitwise_or bitwise_xor invert all any
+    empty_like signbit bitwise_and bitwise_or bitwise_xor invert all any argmax argmin argsort isclose
+    diag_indices diag_indices_from tril_indices triu_indices tril_indices_from triu_indices_from
+    count_nonzero identity
 """
 
 non_differentiable(*[getattr(np, name) for name in CONSTANT.split() if hasattr(np, name)])
@@ -61,6 +63,9 @@ non_differentiable(
     np.ulonglong, np.bool_, np.str_, tangent_dtype,
 )  # fmt: skip
 type_stable(*[getattr(np, name) for name in STABLE.split()])
+type_stable(
+    np.ndarray.argmax, np.ndarray.argmin, np.ndarray.argsort, np.ndarray.all, np.ndarray.any
+)
 have_constants(np)
 
 

@@ -33,10 +33,16 @@ from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 def like_sequence(ȳ, items):
     """The cotangents of nested lists and tuples that made an array, in their structure."""
-    if isinstance(items, list | tuple):
-        parts = [like_sequence(ȳ[i], item) for i, item in enumerate(items)]
-        return parts if isinstance(items, list) else tuple(parts)
+    if isinstance(items, list):
+        return list(parts_like(ȳ, items))
+    if isinstance(items, tuple):
+        return parts_like(ȳ, items)
     return project_to(items)(ȳ)
+
+
+def parts_like(ȳ, items):
+    """The cotangents of the items."""
+    return tuple([like_sequence(ȳ[i], item) for i, item in enumerate(items)])
 
 
 def back_to_argument(ȳ, a):

@@ -39,7 +39,12 @@ FRESH = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
     operator.matmul, operator.neg, operator.abs, abs, pow, np.where, np.zeros, np.ones, np.full,
     np.zeros_like, np.ones_like, np.full_like, np.ndarray.dot, np.linalg.solve,
-    np.linalg.inv, np.cumsum, np.ndarray.cumsum, np.concatenate, np.stack, np.ndarray.copy,
+    np.linalg.inv, np.linalg.cholesky, np.cumsum, np.ndarray.cumsum, np.concatenate, np.stack,
+    np.hstack, np.vstack, np.copy, np.ndarray.copy, np.ndarray.flatten, np.sum, np.ndarray.sum,
+    np.mean, np.ndarray.mean, np.max, np.ndarray.max, np.min, np.ndarray.min, np.var, np.ndarray.var,
+    np.std, np.ndarray.std, np.prod, np.ndarray.prod, np.dot, np.outer, np.tensordot, np.kron,
+    np.eye, np.arange, np.linspace, np.tile, np.repeat, np.roll, np.diff, np.sort, np.triu, np.tril,
+    np.empty, np.empty_like, np.identity,
 )  # fmt: skip
 
 # np.real and np.imag give views.

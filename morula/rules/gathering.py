@@ -1,0 +1,197 @@
+"""Cotangents of small arrays that a program reads entry by entry, put together from the entries.
+
+By its rule, every entry read gives an array of zeros with one entry; their sum is written down here
+as what it is, an array of those entries.
+Tests: tests/rules/test_gathering.py
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    fresh_results,
+    primitives,
+    result_on_samples,
+    rrule,
+    transfers,
+    type_stable,
+)
+from morula.rules.arrays.indexing import scatter, scattered
+from morula.rules.arrays.structural import mark
+from morula.rules.arrays.types import Anything
+from morula.rules.containers import bars_of
+
+MOST = 64  # entries of an array that is put together so
+
+
+def vector(*parts: Any) -> Any:
+    """An array of these numbers."""
+    return np.array(parts)
+
+
+@rrule(vector)
+def _(*parts: Anything):
+    n = len(parts)
+
+    def vector_pullback(ȳ):
+        return bars_of(tuple(ȳ), n)
+
+    return vector(*parts), vector_pullback
+
+
+def entries_at(shape: Any, places: Any, *parts: Any) -> Any:
+    """An array with these numbers at these places of it, counted as it lies, and zeros elsewhere."""
+    x̄ = np.zeros(shape)
+    x̄.put(places, parts)
+    return x̄
+
+
+def marked_entries_at(shape: Any, places: Any, *parts: Any) -> Any:
+    """The same; the zeros are marked as structural."""
+    return mark(entries_at(shape, places, *parts), _mask(shape, places))
+
+
+@functools.lru_cache(256)
+def _mask(shape: Any, places: Any) -> Any:
+    mask = np.zeros(shape, bool)
+    mask.put(places, True)
+    mask.flags.writeable = False
+    return mask
+
+
+@transfers(entries_at, marked_entries_at)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return result_on_samples(np.zeros, args[:1])
+
+
+type_stable(vector)
+fresh_results(vector, entries_at, marked_entries_at)
+
+
+class Entries:
+    """An array of cotangents by its entries: for each place, the parts that are added there."""
+
+    def __init__(self, shape: tuple[int, ...], marks: bool) -> None:
+        self.shape = shape
+        self.marks = marks
+        self.parts: dict[int, list[Any]] = {}
+
+    def add(self, place: int, part: Any) -> None:
+        """One more number for a place."""
+        self.parts.setdefault(place, []).append(part)
+
+    def add_all(self, other: Entries) -> None:
+        """All numbers of another, which has the same shape."""
+        for place, parts in other.parts.items():
+            for part in parts:
+                self.add(place, part)
+        self.marks |= other.marks
+
+
+def gathered(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """In an adjoint, the sum of two arrays that are known by their entries, as one of them."""
+    first, second = entries_of(f, a), entries_of(f, b)
+    if first is None and second is None:
+        return None
+    if first is None or second is None:
+        return added_before(f, call, a if first is None else b, first or second)
+    if first.shape != second.shape:
+        return None
+    first.add_all(second)
+    if f.again and not is_complete(first):
+        return None
+    return put_together(f, call, first)
+
+
+def added_before(f: Any, call: Any, x: Any, entries: Entries) -> Any:
+    """(x + entries) + others as x + (entries + others), in the place of a sum with the others."""
+    made = f.definitions.get(x)
+    if made is None or made.primitive not in (operator.add, operator.iadd):
+        return None
+    if not f.used_once(x) or f.block_of.get(x) is not f.block:
+        return None
+    for whole, part in (made.args, made.args[::-1]):
+        before = entries_of(f, part)
+        if before is not None and before.shape == entries.shape:
+            entries.add_all(before)
+            if f.again and not is_complete(entries):
+                return None
+            add = made.primitive if part is made.args[1] else operator.add
+            made.fn, made.args = f.const(primitives.alias), (whole,)
+            *calls, others = put_together(f, f.new_call(call, None), entries)
+            return [*calls, others, f.same_call(call, add, made.out, others.out)]
+    return None
+
+
+def is_complete(entries: Entries) -> bool:
+    """Is there a number for every entry?"""
+    return len(entries.parts) == math.prod(entries.shape)
+
+
+def put_together(f: Any, call: Any, entries: Entries) -> list[Any]:
+    """The calls that make an array of its entries, in the place of a call."""
+    calls: list[Any] = []
+
+    def new(fn: Any, *args: Any) -> Any:
+        calls.append(f.new_call(call, fn, *args))
+        return calls[-1].out
+
+    places = sorted(entries.parts)
+    numbers = [
+        functools.reduce(lambda x, y: new(operator.add, x, y), entries.parts[p]) for p in places
+    ]
+    if not is_complete(entries):
+        fn = marked_entries_at if entries.marks else entries_at
+        return [
+            *calls,
+            f.same_call(call, fn, f.const(entries.shape), f.const(tuple(places)), *numbers),
+        ]
+    if len(entries.shape) == 1:
+        return [*calls, f.same_call(call, vector, *numbers)]
+    whole = new(vector, *numbers)
+    return [*calls, f.same_call(call, np.reshape, whole, f.const(entries.shape))]
+
+
+def entries_of(f: Any, x: Any) -> Entries | None:
+    """The entries of what is put together in this block, and read once."""
+    made = f.definitions.get(x)
+    if made is None or not f.in_adjoint or f.block_of.get(x) is not f.block or not f.used_once(x):
+        return None
+    if made.primitive in (scatter, scattered):
+        return entry_of(f, made)
+    if made.primitive in (entries_at, marked_entries_at):
+        shape, places, *parts = made.args
+        found = Entries(shape.value, made.primitive is marked_entries_at)
+        for place, part in zip(places.value, parts, strict=True):
+            found.add(place, part)
+        return found
+    if made.primitive is operator.add and f.again:
+        first, second = (entries_of(f, part) for part in made.args)
+        if first is None or second is None or first.shape != second.shape:
+            return None
+        first.add_all(second)
+        return first
+    return None
+
+
+def entry_of(f: Any, made: Any) -> Entries | None:
+    """One number at a place known ahead, of a small array of floats."""
+    number, index, shape, dtype = made.args
+    index, shape, dtype = (getattr(x, "value", None) for x in (index, shape, dtype))
+    place = index if type(index) is tuple else (index,)
+    if type(shape) is not tuple or len(place) != len(shape) or not 0 < math.prod(shape) <= MOST:
+        return None
+    if f.types(number) not in (float, np.float64) or dtype != np.float64:
+        return None
+    if not all(type(i) is int and -n <= i < n for i, n in zip(place, shape, strict=True)):
+        return None
+    found = Entries(shape, made.primitive is scatter)
+    inside = [i % n for i, n in zip(place, shape, strict=True)]
+    found.add(int(np.ravel_multi_index(inside, shape)), number)
+    return found

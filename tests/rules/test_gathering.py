@@ -1,0 +1,112 @@
+"""Arrays that are read entry by entry: their cotangents are put together from the entries."""
+
+import numpy as np
+import pytest
+
+import morula
+from morula.core.extend import by_the_general_path
+from morula.rules.gathering import vector
+from morula.testing import check_gradient, check_rrule
+
+V = np.array([0.7, -1.3, 1.9])
+M = np.array([[0.5, -1.2], [1.1, 0.3]])
+
+
+def rosenbrock(p):
+    x, y, _ = p
+    return (1 - x) ** 2 + 100 * (y - x * x) ** 2
+
+
+def determinant(m):
+    (a, b), (c, d) = m
+    return a * d - b * c
+
+
+def entries_of_matrix(m):
+    return m[0, 0] * m[1, -1] - m[0, 1] * m[-1, 0] + m[0, 0] ** 2
+
+
+def lotka_volterra(t):
+    y = np.array([1.0, 0.5])
+    for _ in range(5):
+        u, v = y
+        y = y + 0.1 * np.array([t[0] * u - u * v, -v + t[1] * u * v])
+    return y[0] * y[1] * t[2]
+
+
+def by_matrices(t):
+    y = np.array([1.0, 0.5])
+    for _ in range(3):
+        m = np.array([[t[0], y[0]], [1.0, t[1] * y[1]]])
+        y = m @ y * 0.3 + np.array([0.0, t[2]])
+    return (y * y).sum()
+
+
+def twice_the_same(v):
+    return v[0] * v[1] + v[-3] ** 2 + np.sin(v[0])
+
+
+def entries_and_whole(v):
+    w = v * v
+    return w[0] * w[1] + (w * w).sum() + w[0]
+
+
+def in_a_branch(v):
+    w = v * 2.0
+    y = w[0] * w[1]
+    if y < 0:
+        y = y * w[2] + w[1]
+    return y
+
+
+PROGRAMS = [
+    (rosenbrock, V), (determinant, M), (entries_of_matrix, M), (lotka_volterra, V), (by_matrices, V),
+    (twice_the_same, V), (entries_and_whole, V), (in_a_branch, V),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "x"), PROGRAMS)
+def test_what_is_put_together_is_the_sum(f, x):
+    found = morula.grad(f)(x)
+    second = morula.hessian(f)(x)
+    with by_the_general_path():
+        np.testing.assert_allclose(found, morula.grad(f)(x), rtol=1e-13)
+        np.testing.assert_allclose(second, morula.hessian(f)(x), rtol=1e-12, atol=1e-13)
+    check_gradient(f, x)
+    check_gradient(lambda x: morula.grad(f)(x).sum(), x)
+
+
+@pytest.mark.parametrize(("f", "x"), [(lotka_volterra, V), (by_matrices, V), (determinant, M)])
+def test_no_zeros_are_written_for_entries(f, x):
+    program = str(morula.code_adjoint(f, x))
+    assert "call_from_program" not in program
+    start = program.index("reversed") if "reversed" in program else 0
+    loop = program[start : program.rindex("goto")] if start else program
+    assert "scatter" not in loop
+    assert "parts_like" not in program
+
+
+def test_zeros_that_nothing_came_to_stay_structural():
+    def f(v):
+        w = np.sqrt(v)  # its slope is infinite in the last entry, which is not read
+        return w[0] * w[1] + w[0]
+
+    x = np.array([4.0, 9.0, 0.0])
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(morula.grad(f)(x), [1.0, 1 / 3, 0.0])
+
+
+def test_lengths_are_asked_for():
+    def f(p):
+        a, b = p
+        return a * b
+
+    assert morula.grad(f)(np.array([2.0, 3.0])).tolist() == [3.0, 2.0]
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        morula.grad(f)(V)
+    with pytest.raises(ValueError, match="not enough values to unpack"):
+        morula.grad(f)(V[:1])
+
+
+def test_the_rule_of_what_is_put_together():
+    check_rrule(vector, 1.5, -2.0, 0.25)
