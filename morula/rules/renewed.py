@@ -194,13 +194,18 @@ class Renewal:
         own = {call.args[0]} if call.primitive is operator.setitem else set()
         if any(self.find(y) is group for y in alive - own):
             return False
-        detail = known(self.s.value(x)).detail
+        detail = self.detail(x)
         if call.primitive is operator.setitem:
             return self.is_real(v) and self.is_renamable(block, x)
         k = known(
             result_on_samples(OPERATORS[call.primitive], [self.s.value(a) for a in call.args])
         )
         return k is not None and k.type is np.ndarray and k.detail[:2] == detail[:2]
+
+    def detail(self, x: Any) -> Any:
+        """What is known of an array: dtype, number of axes, shape."""
+        k = known(self.s.value(x))
+        return None if k is None else k.detail
 
     def is_real(self, x: Any) -> bool:
         """Is it a real number, or an array of such?"""
@@ -243,7 +248,7 @@ class Renewal:
                 rename(b.branches, x, new)
             return
         call.fn = Const(OPERATORS[call.primitive])
-        before, other = known(self.s.value(x)).detail[2], known(self.s.value(v))
+        before, other = self.detail(x)[2], known(self.s.value(v))
         if other is not None and other.type is not np.ndarray:
             return
         given = None if other is None or other.detail is None else other.detail[2]
