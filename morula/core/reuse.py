@@ -19,6 +19,7 @@ from morula.core.traits import (
     marks,
     typed_zero,
 )
+from morula.core.values import is_fine
 
 
 def reuse_memory(
@@ -44,7 +45,7 @@ def reuse_memory(
                 operand = call.args[i]
                 if type(operand) is not Var or ours.get(operand) != 0:
                     continue
-                if known(operand) == known(call.out) and call.args.count(operand) == 1:
+                if is_like(operand, call, known) and call.args.count(operand) == 1:
                     _overwrite(call, form, readers.get(operand, []))
                     break
             holds_nothing = (k := known(call.out)) is not None and typed_zero(k.type) is not None
@@ -55,6 +56,15 @@ def reuse_memory(
                     readers.setdefault(x, []).append(call)
             if is_new and is_large(call.out):
                 ours[call.out] = uses.get(call.out, 0)
+
+
+def is_like(operand: Operand, call: Call, known: Callable[[Operand], Known | None]) -> bool:
+    """Is the result of a call certainly like an operand, extents included?"""
+    k = known(operand)
+    if k is None or k != known(call.out):
+        return False
+    others = [known(x) for x in call.args if x is not operand]
+    return is_fine(k) or all(o is not None and typed_zero(o.type) is not None for o in others)
 
 
 def _writes_to_nothing(call: Call, n: int | None) -> bool:

@@ -152,9 +152,22 @@ class Specialiser(Inference):
             raise Escapes
         if self.protected and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise ExceptionsMatter
-        if self.bail is not None and not all(may_run_twice(self, c) for c in self.ir.calls()):
+        if self.bail is not None and not all(
+            may_run_twice(self, c) for c in self.before(self.bail)
+        ):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
+
+    def before(self, end: Block) -> list[Call]:
+        """The calls that may have run where control comes to a block."""
+        entries = self.ir.predecessors()
+        found, work = {end}, [end]
+        while work:
+            for block, _ in entries[work.pop()]:
+                if block not in found:
+                    found.add(block)
+                    work.append(block)
+        return [call for block in found for call in block.calls]
 
     def leave_to_libraries(self) -> None:
         """What belongs to a library that differentiates its own values goes by the general path."""

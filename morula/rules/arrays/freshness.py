@@ -10,6 +10,7 @@ Tests: tests/rules/arrays/test_freshness.py
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,7 @@ from morula.core.extend import (
     result_on_samples,
     stands_in,
     transfers,
+    type_stable,
     written_results,
 )
 from morula.rules.arrays.broadcasting import restore, spread, total
@@ -33,7 +35,7 @@ from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.reductions import marked_shared
 from morula.rules.arrays.sequences import BINARY, UNARY
 from morula.rules.arrays.structural import selected
-from morula.rules.arrays.traits import INTEGERS
+from morula.rules.arrays.traits import INTEGERS, MOST_ENTRIES
 
 FRESH = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
@@ -192,3 +194,40 @@ def _(s: Any, call: Any, args: Any) -> Any:
     if call.keywords or len(args) < 2 or type(getattr(args[1], "value", None)) is not int:
         return None
     return result_on_samples(call.primitive, args)
+
+
+# -- functions whose results are of a type that those of the arguments decide ----------------------
+
+type_stable(
+    np.clip, np.ndarray.clip, np.copysign, np.full_like, np.kron, np.linspace, np.median, np.nan_to_num,
+    np.percentile, np.quantile, np.nanmedian, np.nanpercentile, np.nanquantile, np.sinc, np.i0,
+    np.ndarray.take, np.take_along_axis, np.ufunc.accumulate, np.ufunc.outer, np.unwrap, np.rollaxis,
+    np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite, np.around, np.round, np.isin,
+    np.ndarray.round, np.ndim, np.shape, np.size, np.searchsorted, np.ndarray.searchsorted, np.tri,
+    np.argpartition, np.arange, np.isreal, np.iscomplex, np.isneginf, np.isposinf, np.nanargmax,
+    np.nanargmin, np.gcd, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft2,
+    np.fft.rfftn,
+)  # fmt: skip
+
+SQUARE = (
+    np.linalg.solve, np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.pinv, np.linalg.qr,
+    np.linalg.eigh, np.linalg.eigvalsh, np.linalg.svd, np.linalg.svdvals, np.linalg.slogdet,
+    np.linalg.matrix_power, np.linalg.cond, np.linalg.multi_dot,
+)  # fmt: skip
+type_stable(*SQUARE, np.linalg.outer, np.linalg.vecdot)
+
+
+@stands_in(*SQUARE)
+def with_units(args: Any) -> Any:
+    """Square matrices are replaced by those of the identity, which all of these functions take."""
+    return [unit_of(a) for a in args], lambda value: value
+
+
+def unit_of(value: Any) -> Any:
+    """The identity, or a stack of it, for a square matrix of known shape."""
+    if not is_shaped(value) or value.detail[0][1] not in "fc":
+        return value
+    dtype, ndim, shape = value.detail
+    if ndim < 2 or shape[-1] != shape[-2] or not 0 < math.prod(shape) <= MOST_ENTRIES:
+        return value
+    return Const(np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape))

@@ -10,7 +10,8 @@ by_code       how some of them are declared
 
 from scipy import linalg
 
-from morula.core.extend import new_containers
+from morula.core.extend import new_containers, stands_in, type_stable
+from morula.rules.arrays.freshness import with_units
 from morula.rules.scipy.linalg import (
     by_code,
     factors,
@@ -29,3 +30,15 @@ new_containers(
     linalg.matrix_balance, linalg.orthogonal_procrustes, linalg.pinv, linalg.pinvh, linalg.polar,
     linalg.qr, linalg.qr_multiply, linalg.qz, linalg.rq, linalg.schur, linalg.svd,
 )  # fmt: skip
+
+# The types of the arguments decide those of the results, but for functions that may turn complex.
+# lu_solve is none of them: pivots of a sample would lead it out of the memory of its matrix.
+STABLE = (
+    linalg.solve, linalg.inv, linalg.det, linalg.cholesky, linalg.cho_factor, linalg.cho_solve,
+    linalg.solve_triangular, linalg.lu, linalg.lu_factor, linalg.qr, linalg.eigh,
+    linalg.eigvalsh, linalg.svd, linalg.svdvals, linalg.expm, linalg.norm, linalg.pinv, linalg.pinvh,
+    linalg.block_diag, linalg.toeplitz, linalg.circulant, linalg.solve_banded, linalg.solve_toeplitz,
+    linalg.solve_sylvester, linalg.solve_continuous_lyapunov, linalg.solve_discrete_lyapunov,
+)  # fmt: skip
+type_stable(*STABLE)
+stands_in(*STABLE)(with_units)

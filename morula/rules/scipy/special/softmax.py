@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import special as sp
 
-from morula.core.extend import NoTangent, is_zero, rrule
+from morula.core.extend import NoTangent, is_zero, rrule, stands_in, type_stable
 from morula.rules.arrays.broadcasting import match, part, restore, shape_of
+from morula.rules.arrays.freshness import with_few_entries
 from morula.rules.arrays.types import Numeric
 from morula.rules.scipy.special.families import takes_sequences
 
@@ -86,3 +87,7 @@ def _(x: np.ndarray, axis=None):
 
 
 takes_sequences(sp.softmax, sp.log_softmax, sp.logsumexp)
+
+
+type_stable(sp.logsumexp, sp.softmax, sp.log_softmax)
+stands_in(sp.logsumexp, sp.softmax, sp.log_softmax)(with_few_entries)
