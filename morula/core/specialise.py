@@ -64,6 +64,7 @@ from morula.core.traits import (
     is_written,
     only_reads,
     parts_of,
+    reads_only,
     stays_general,
     typed_zero,
 )
@@ -163,7 +164,7 @@ class Specialiser(Inference):
         entries = self.ir.predecessors()
         found, work = {end}, [end]
         while work:
-            for block, _ in entries[work.pop()]:
+            for block, _ in entries.get(work.pop(), ()):
                 if block not in found:
                     found.add(block)
                     work.append(block)
@@ -702,8 +703,10 @@ def may_run_twice(s: Specialiser, call: Call) -> bool:
         return raises_ordinary(s, call.args[0])
     if is_ordinary(fn) and fn.__module__ == "builtins":
         return True
+    if id(fn) in REPEATABLE or is_repeatable(fn) or reads_only(fn):
+        return True
     entry = registry.get(fn)
-    return id(fn) in REPEATABLE or is_repeatable(fn) or (entry is not None and entry.stable)
+    return entry is not None and entry.stable
 
 
 def is_ordinary(cls: Any) -> bool:

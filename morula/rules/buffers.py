@@ -501,7 +501,7 @@ class Buffers:
             found = self.insert_after(
                 call, call.primitive, self.shadow(call.args[0]), *call.args[1:]
             )
-        elif call.primitive in MAKERS:
+        elif call.primitive in MAKERS or self.is_filled(call):
             found = self.insert_after(call, unreached_like if self.marked else np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
             rule = shadow_rule(self.marked)
@@ -511,6 +511,12 @@ class Buffers:
             raise UnknownUseError
         self.shadows[x] = found
         return found
+
+    def is_filled(self, call: Any) -> bool:
+        """Does a call make an array of one number, which carries no derivative?"""
+        if call.primitive not in (np.full, np.full_like) or len(call.args) < 2:
+            return False
+        return not any(x in self.varied for x in call.args[1:])
 
     def shadow_of_parameter(self, x: Any) -> Any:
         """A parameter's shadow is passed beside it."""
@@ -587,13 +593,28 @@ def extents(key: Any) -> list[Any]:
 
 
 def part_of_array(detail: Any, key: Any) -> Any:
-    """An entry, or a view by whole numbers and slices."""
+    """An entry, a view by whole numbers and slices, or what arrays of indices and masks pick."""
     dtype, ndim, shape = detail
-    kinds = [None if k is None else k.type for k in extents(key)]
-    if not all(t in (int, np.int64, slice) for t in kinds) or len(kinds) > ndim:
+    kinds = extents(key)
+    taken, added, picked = 0, 0, None
+    for k in kinds:
+        if k is None:
+            return None
+        if k.type in (int, np.int64):
+            taken += 1
+        elif k.type is type(None):
+            added += 1
+        elif k.type is np.ndarray and k.detail is not None and k.detail[0][1] in "ib":
+            mask = k.detail[0][1] == "b"
+            taken += k.detail[1] if mask else 1
+            picked = max(picked or 0, 1 if mask else k.detail[1])
+        elif k.type not in (slice, type(Ellipsis)):
+            return None
+    if taken > ndim:
         return None
-    left = ndim - sum(t is not slice for t in kinds)
-    if left and shape is not None and slice not in kinds:
+    left = ndim - taken + added + (picked or 0)
+    whole = all(k.type in (int, np.int64) for k in kinds)
+    if left and shape is not None and whole:
         return Known(np.ndarray, (dtype, left, shape[ndim - left :]))
     return Known(np.ndarray, (dtype, left, None)) if left else Known(np.dtype(dtype).type)
 

@@ -24,6 +24,7 @@ from morula.core.extend import (
     primitives,
     project_to,
     projector,
+    repeatable,
     rrule,
 )
 from morula.rules.calls import entry, lookup, serves
@@ -257,10 +258,11 @@ def copy_of(d: dict[Any, Any]) -> Any:
 non_differentiable(copy_of)
 for _cls in (dict, OrderedDict, defaultdict):
     rrule(_cls.copy, by_identity=True)(dict_copy)
-non_differentiable(
-    OrderedDict.move_to_end, dict.keys, dict.items, dict.values, OrderedDict.keys,
-    OrderedDict.items, OrderedDict.values,
+VIEWS = (
+    dict.keys, dict.items, dict.values, OrderedDict.keys, OrderedDict.items, OrderedDict.values,
 )  # fmt: skip
+non_differentiable(OrderedDict.move_to_end, *VIEWS)
+repeatable(*VIEWS, dict.get, dict.copy, OrderedDict.copy, defaultdict.copy)
 
 
 def update(d: dict[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -17,6 +17,8 @@ import numpy as np
 
 from morula.core.extend import (
     NEVER,
+    Call,
+    Const,
     Contents,
     Known,
     coarsened,
@@ -29,6 +31,7 @@ from morula.core.extend import (
     only_reads,
     primitives,
     result_on_samples,
+    rewrites,
     transfers,
 )
 
@@ -155,6 +158,10 @@ only_reads(
     max,
     np.array,
     np.asarray,
+    np.stack,
+    np.concatenate,
+    np.vstack,
+    np.hstack,
     np.sum,
     np.mean,
     primitives.build_list,
@@ -239,11 +246,66 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     items = items_of(args[0]) if len(args) == 1 and not call.keywords else None
     if items is None:
         return result_on_samples(call.primitive, args, call.keywords)
+    if is_stacked(s, call, items.value):
+        return rows_of(np.stack, items.value)
     if items.value not in (Known(float), Known(np.float64)):
         return items.value if items.value is NEVER else None
     if call.primitive in (np.sum, np.mean):
         return Known(np.float64)
     return coarsened(known_value(np.zeros(1)))
+
+
+@transfers(np.stack, np.concatenate, np.vstack, np.hstack)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """Of a list of arrays, of which there must be one."""
+    items = items_of(args[0])
+    if items is None:
+        return result_on_samples(call.primitive, args, call.keywords)
+    if items.value is NEVER:
+        return NEVER
+    if items.value in (Known(float), Known(np.float64)) and call.primitive is np.stack:
+        return coarsened(known_value(np.zeros(1)))
+    if not is_array(items.value) or not all(map(is_constant, args[1:])):
+        return None
+    return rows_of(call.primitive, items.value, *args[1:])
+
+
+def rows_of(join: Any, row: Any, *options: Any) -> Any:
+    """What is known of such arrays, joined."""
+    return coarsened(result_on_samples(join, [Known(tuple, (row, row)), *options]))
+
+
+def is_stacked(s: Any, call: Any, row: Any) -> bool:
+    """Is it `np.array` of a list of arrays, of which a program may assume that it has any?"""
+    makes = call.primitive in (np.array, np.asarray) and len(call.args) == 1 and not call.keywords
+    examples = getattr(s, "examples", None)
+    return makes and bool(examples and examples.given) and is_array(row) and row.detail[1] > 0
+
+
+def is_array(value: Any) -> bool:
+    """Is it known to be an array?"""
+    k = known(value)
+    return k is not None and k.type is np.ndarray and k.detail is not None
+
+
+def is_constant(value: Any) -> bool:
+    return type(value) is Const
+
+
+@rewrites
+def stack_rows(s: Any) -> bool:
+    """`np.array(xs)` of a list of arrays stacks them; the program asks whether there is one."""
+    for block in s.ir.blocks:
+        for i, call in enumerate(block.calls):
+            items = items_of(s.value(call.args[0])) if call.args else None
+            if items is not None and is_stacked(s, call, items.value):
+                some = s.ir.var()
+                test = Call(some, Const(operator.truth), call.args, (), call.position)
+                block.calls.insert(i, test)
+                call.fn = Const(np.stack)
+                s.guard_test(block, i + 1, some)
+                return True
+    return False
 
 
 def put(s: Any, call: Any, xs: Any, value: Any) -> None:

@@ -29,6 +29,7 @@ from morula.core.extend import (
     possibilities,
     primitives,
     registry,
+    repeatable,
     result_on_samples,
     rewrites,
     rrule,
@@ -347,6 +348,7 @@ def kept_by(shape: tuple[int, ...], index: Any) -> np.ndarray:
 
 non_differentiable(kept_by)
 fresh_results(with_item)
+repeatable(with_item)
 
 
 @transfers(with_item)

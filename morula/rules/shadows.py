@@ -38,6 +38,7 @@ from morula.core.extend import (
     may_mutate,
     maybe_zero,
     maybe_zero_of_parts,
+    non_differentiable,
     possibilities,
     prepares,
     primitives,
@@ -492,6 +493,16 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.pair(call, READ_AT_ONCE[call.primitive], (xs, plan.shadow(xs)), ())
 
 
+@rewrites_calls(np.stack, np.concatenate, np.vstack, np.hstack)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    xs, *axis = call.args
+    if plan.is_active(xs):
+        if call.keywords or plan.s.types.get(call.out) is None:
+            raise UnknownUseError
+        plan.results.add(call.out)
+        plan.pair(call, JOINED[call.primitive], (xs, plan.shadow(xs), *axis), ())
+
+
 @rewrites_calls(list_item)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     x, xs, k = call.args
@@ -666,7 +677,66 @@ READ_AT_ONCE = {
     np.mean: mean_as_array,
 }
 
+
+def stacked(xs, x̂s, axis=0):
+    """`np.stack(xs, axis)` of arrays: each has its row of the cotangent."""
+
+    def stack_pullback(ȳ):
+        add_to_each(x̂s, list(np.moveaxis(ȳ, axis, 0)) if ȳ.ndim > 1 else ȳ.tolist())
+        return ()
+
+    return np.stack(xs, axis), stack_pullback
+
+
+def concatenated(xs, x̂s, axis=0):
+    """`np.concatenate(xs, axis)` of arrays: each has its part of the cotangent."""
+    ends = ends_of(xs, axis)
+
+    def concatenate_pullback(ȳ):
+        add_to_each(x̂s, np.split(ȳ, ends, axis))
+        return ()
+
+    return np.concatenate(xs, axis), concatenate_pullback
+
+
+def ends_of(xs: list[Any], axis: int) -> Any:
+    """Where the parts of the joined array end, but for the last."""
+    return np.cumsum([x.shape[axis] for x in xs])[:-1]
+
+
+def rows_joined(xs, x̂s):
+    """`np.vstack(xs)`: vectors become rows."""
+    rows = np.ndim(xs[0]) == 1 if xs else False
+    ends = None if rows else ends_of(xs, 0)
+
+    def vstack_pullback(ȳ):
+        add_to_each(x̂s, list(ȳ) if rows else np.split(ȳ, ends, 0))
+        return ()
+
+    return np.vstack(xs), vstack_pullback
+
+
+def columns_joined(xs, x̂s):
+    """`np.hstack(xs)`: vectors one behind the other, matrices side by side."""
+    axis = 0 if xs and np.ndim(xs[0]) == 1 else 1
+    ends = ends_of(xs, axis)
+
+    def hstack_pullback(ȳ):
+        add_to_each(x̂s, np.split(ȳ, ends, axis))
+        return ()
+
+    return np.hstack(xs), hstack_pullback
+
+
+JOINED = {
+    np.stack: stacked,
+    np.concatenate: concatenated,
+    np.vstack: rows_joined,
+    np.hstack: columns_joined,
+}
+
 effects(add_to_all, add_to_each)
+non_differentiable(ends_of)
 
 
 @functools.cache

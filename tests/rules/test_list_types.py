@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import morula
+from morula.core.extend import by_the_general_path
 from morula.core.program import Gradient
 from morula.core.values import argument_value, known
+from morula.testing import check_gradient
 
 
 def result_type(f, *args):
@@ -147,3 +149,81 @@ def test_lists_of_other_items_get_programs_of_their_own(path):
         programs = slope.__dict__["__morula__"].programs.values()
         assert all(p.code is not None for p in programs)
         assert max(p.tries for p in programs) <= 2
+
+
+A = np.array([[1.1, 0.2, 0.3], [0.4, 1.5, 0.6], [0.7, 0.8, 1.9]])
+
+
+def recurrent(a):
+    h, hs = np.zeros(3), []
+    for x in a:
+        h = np.tanh(a @ h + x)
+        hs.append(h)
+    found = np.array(hs)
+    return (found[1:] * found[:-1]).sum()
+
+
+def stacked(a):
+    hs = []
+    for i in range(3):
+        hs.append(a[i] * a[i - 1])
+    return (np.stack(hs, 1) @ a).sum() + np.concatenate(hs)[4] * 2 + np.stack(hs)[-1, 0]
+
+
+def rows_and_columns(a):
+    hs = [a[i] * a[i - 1] for i in range(3)]
+    gs = [a[: i + 1] * 2.0 for i in range(2)]
+    fs = [a[:, :2] * a[0, 0], a]
+    together = (np.vstack(hs) @ a).sum() + (np.vstack(gs) ** 2).sum()
+    return (
+        together + (np.hstack(hs) ** 2).sum() + (np.hstack(fs) ** 3 * np.concatenate(fs, 1)).sum()
+    )
+
+
+def orthogonal(a):
+    found = []
+    for v in a.T:
+        for q in found:
+            v = v - (q @ v) * q
+        found.append(v / np.sqrt(v @ v))
+    return np.array(found)[0].sum() + np.stack(found, 1)[2, 1]
+
+
+def written_between(a):
+    hs = []
+    for i in range(3):
+        hs.append(a[i] * a[i - 1])
+    hs[1] = hs[0] * 2.0
+    return (np.array(hs) * a).sum() + hs[0].sum()
+
+
+def numbers(a):
+    hs = [a[0, 0] * 2, a[1, 1] * 3]
+    return np.array(hs).sum() + np.stack(hs)[0] * a[2, 2]
+
+
+JOINED = [recurrent, stacked, rows_and_columns, orthogonal, written_between, numbers]
+
+
+@pytest.mark.parametrize("f", JOINED)
+def test_lists_of_arrays_that_are_joined(f):
+    check_gradient(f, A)
+    program = str(morula.code_adjoint(f, A))
+    assert program.startswith("# specialised")
+    assert "call_from_program" not in program
+    second = morula.hessian(f)(A)
+    with by_the_general_path():
+        np.testing.assert_allclose(second, morula.hessian(f)(A), rtol=1e-9, atol=1e-12)
+
+
+def test_a_list_that_was_taken_to_hold_arrays_may_be_empty():
+    def f(a, n):
+        found = []
+        for i in range(n):
+            found.append(a[i] * 2.0)
+        return np.array(found).sum() + a.sum()
+
+    g = morula.grad(f)
+    assert g(A, 2).sum(axis=1).tolist() == [9.0, 9.0, 3.0]
+    assert g(A, 0).tolist() == np.ones((3, 3)).tolist()
+    assert morula.value_and_grad(f)(A, 0)[0] == A.sum()
