@@ -472,6 +472,10 @@ class Adjoint:
                         mapping[call.out] = Const(isinstance(x.value, AbstractZero))
         for block in self.ir.blocks:
             block.calls = [c for c in block.calls if c.out not in mapping]
+        for block in reachable_from(self.reversal.start):
+            for branch in block.branches:
+                if branch.block is not None:
+                    branch.args = [Const(ZERO) if is_zero_value(a) else a for a in branch.args]
         substitute(self.ir, mapping)
         return bool(mapping)
 

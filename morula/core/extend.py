@@ -145,6 +145,7 @@ from morula.core.traits import (
     stays_general,
     typed_zero,
     unit,
+    without_marks,
     written_results,
     zero_of,
 )
@@ -318,6 +319,7 @@ __all__ = [
     "varied_variables",
     "waits",
     "watch",
+    "without_marks",
     "written_results",
     "zero_of",
 ]

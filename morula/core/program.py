@@ -41,7 +41,16 @@ from morula.core.specialise import (
     go_general,
 )
 from morula.core.ssa import prune_params
-from morula.core.traits import Known, gradient_for, has_tangent, sample, typed_zero, unit
+from morula.core.traits import (
+    Known,
+    gradient_for,
+    has_tangent,
+    marks,
+    sample,
+    typed_zero,
+    unit,
+    without_marks,
+)
 from morula.core.values import NEVER, Value, is_zero_value, known, possibilities
 
 if TYPE_CHECKING:
@@ -300,9 +309,10 @@ class Gradient(Adjoint):
             if zero is not None and x̄_known.type is type(zero):
                 return x̄
             in_aux = self.has_aux and x̄ in count_uses(self.ir)  # it may be
-            if k == x̄_known and self.is_new(x̄) and all_bars.count(x̄) == 1 and not in_aux:
+            alike = k == x̄_known and not any(marks(c.primitive) for c in self.ir.calls())
+            if alike and self.is_new(x̄) and all_bars.count(x̄) == 1 and not in_aux:
                 return x̄
-            if k == x̄_known and self.again:
+            if alike and self.again:
                 return x̄
         if self.again and (k is None or (x̄ not in definite and type(x̄) is not Const)):
             raise NotSpecialised("a gradient that may be structurally zero")
@@ -449,7 +459,7 @@ def stub(
 
 def in_space_of(x: Any, x̄: Any) -> Any:
     """A gradient in the space of its argument, where it is differentiated in its turn."""
-    return unthunk(project_to(x)(x̄))
+    return without_marks(unthunk(project_to(x)(x̄)))
 
 
 class Left(BaseException):

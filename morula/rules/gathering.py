@@ -16,6 +16,7 @@ import numpy as np
 
 from morula.core.extend import (
     fresh_results,
+    marks_results,
     primitives,
     result_on_samples,
     rrule,
@@ -72,6 +73,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 type_stable(vector)
 fresh_results(vector, entries_at, marked_entries_at)
+marks_results(marked_entries_at)
 
 
 class Entries:

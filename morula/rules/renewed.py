@@ -249,14 +249,32 @@ class Renewal:
                 rename(b.branches, x, new)
             return
         call.fn = Const(OPERATORS[call.primitive])
-        before, other = self.detail(x)[2], known(self.s.value(v))
+        before, other = self.detail(x), known(self.s.value(v))
         if other is not None and other.type is not np.ndarray:
             return
-        given = None if other is None or other.detail is None else other.detail[2]
-        if None in (before, given) or np.broadcast_shapes(before, given) != before:
-            out = self.ir.var()
-            check = Call(out, Const(require_room), (x, v), (), call.position)
-            block.calls.insert(block.calls.index(call), check)
+        given = None if other is None or other.detail is None else other.detail
+        ahead = []
+        if given is None or None in (before[2], given[2]) or not has_room(before[2], given[2]):
+            ahead.append(Call(self.ir.var(), Const(require_room), (x, v), (), call.position))
+        if x is not v and not is_along_one_axis(before) and not is_along_one_axis(given):
+            ahead.append(Call(self.ir.var(), Const(laid_out_as), (v, x), (), call.position))
+            self.s.types[ahead[-1].out] = self.s.value(v)
+            call.args = (x, ahead[-1].out)
+        i = block.calls.index(call)
+        block.calls[i:i] = ahead
+
+
+def has_room(shape: Any, given: Any) -> bool:
+    """Has the result for an array of this shape and another operand the same shape?"""
+    return np.broadcast_shapes(shape, given) == shape
+
+
+def is_along_one_axis(detail: Any) -> bool:
+    """Is there at most one axis of more than one entry?"""
+    if detail is None:
+        return False
+    _, ndim, shape = detail
+    return ndim < 2 or (shape is not None and sum(n != 1 for n in shape) < 2)
 
 
 def rename(branches: Any, x: Any, new: Any) -> None:
@@ -318,9 +336,34 @@ only_reads(require_room)
 effects(require_room)
 
 
+def laid_out_as(v: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """An operand in an order of axes by which a new result is laid out as x is."""
+    if x.flags.c_contiguous or v.ndim < 2 or v.strides == x.strides:
+        return v
+    strides = x.strides[x.ndim - v.ndim :]
+    axes = sorted(range(v.ndim), key=lambda i: -strides[i])
+    return v.transpose(axes).copy().transpose(np.argsort(axes))
+
+
+@rrule(laid_out_as)
+def _(v: np.ndarray, x: np.ndarray):
+    def laid_out_pullback(ȳ):
+        return ȳ, NoTangent()
+
+    return laid_out_as(v, x), laid_out_pullback
+
+
+@transfers(laid_out_as)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return args[0]
+
+
+only_reads(laid_out_as)
+
+
 def with_item(x: np.ndarray, index: Any, value: Any) -> np.ndarray:
     """A copy of x that holds `value` at `index`."""
-    y = x.copy()
+    y = x.copy("K")
     y[index] = value
     return y
 

@@ -148,6 +148,8 @@ def call_through(call: Call, partial: Any, uses: Any) -> bool:
 
 def unpack_array(s: Any, block: Any, call: Call) -> bool:
     """`a, b = xs` of an array: its length is asked for, and its entries are read."""
+    xs: Any
+    n: Any
     xs, n = call.args
     k = known(s.value(xs))
     if k is None or k.type is not np.ndarray or k.detail is None or k.detail[1] == 0:

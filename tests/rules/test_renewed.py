@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import morula
+from morula.core.extend import by_the_general_path
 from morula.rules.renewed import with_item
 from morula.testing import check_rrule
 from tests.mutation import check_mutation
@@ -207,14 +208,83 @@ def a_view_as_operand(x):
     return (w * x).sum()
 
 
+def by_methods(x):
+    w = np.exp(x)
+    y = w * w
+    w.__iadd__(x)
+    w.__setitem__(0, x[1])
+    np.ndarray.__imul__(w, x)
+    return (w * x).sum() + y.sum()
+
+
 @pytest.mark.parametrize(
     "f",
     [same_array, part_read_later, part_written, held_by_a_list, held_by_a_tuple, held_by_a_function,
      exchanged, kept_over_the_loop, written_on_one_way, joined, an_argument, read_by_out,
-     a_view_as_operand],
+     a_view_as_operand, by_methods],
 )  # fmt: skip
 def test_arrays_that_others_hold_are_written_to(f):
     check_mutation(f, X.copy())
+
+
+def in_the_order_of_columns(x):
+    w = np.exp(x.T)
+    w += x
+    w[0] = x[1]
+    return w.ravel("K")[1] * 2.0 + w.sum()
+
+
+def made_of_columns(x):
+    w = np.asfortranarray(np.exp(x))
+    w *= x * x
+    return w.reshape(-1, order="A")[1] + w.sum()
+
+
+def in_another_order_of_axes(x):
+    w = np.exp(np.transpose(np.stack([x, x * 2.0]), (1, 2, 0)))
+    w += x[:, :, None]
+    w *= np.ones((3, 2))
+    return w.ravel("K")[1] * 2.0 + w.ravel("K")[3] ** 2
+
+
+def rows_or_columns(x):
+    w = np.exp(x)
+    if x[0, 0] > 0:
+        w = np.exp(x.T)
+    w += x
+    return w.ravel("K")[1]
+
+
+def turned_in_a_loop(x):
+    w = np.zeros((3, 3))
+    for _ in range(3):
+        w += x.T
+        w *= x
+        w = w.T
+    return w.ravel("K")[1] + w[0, 1]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [in_the_order_of_columns, made_of_columns, in_another_order_of_axes, rows_or_columns,
+     turned_in_a_loop],
+)  # fmt: skip
+def test_a_new_array_is_laid_out_as_the_one_written_to(f):
+    check_mutation(f, X.copy())
+    columns = np.asfortranarray(X)
+    value, found = morula.value_and_grad(f)(columns)
+    assert value == f(columns.copy("K"))
+    with by_the_general_path():
+        np.testing.assert_allclose(found, morula.grad(f)(columns))
+
+
+@pytest.mark.parametrize("f", [in_the_order_of_columns, made_of_columns, turned_in_a_loop])
+def test_layouts_in_derivatives_of_derivatives(f):
+    v = np.arange(9.0).reshape(3, 3)
+    expected = morula.jvp(lambda x: morula.gradient(f, x)[0], (X,), (v,))[1]
+    np.testing.assert_allclose(morula.hvp(f, X, v), expected)
+    twice = morula.grad(lambda x: np.vdot(morula.grad(f)(x), v))(X)
+    np.testing.assert_allclose(twice, expected)
 
 
 def test_a_result_that_has_no_room_is_an_error():

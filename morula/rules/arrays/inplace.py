@@ -584,7 +584,8 @@ def _(x: memoryview | np.void, index: Anything, value: Anything):
     raise refuse(f"x[i] = v of a {type(x).__name__}")
 
 
-_WRITING = {id(f) for f in (*OPERATORS, *WRITING)}
+_DIRECT = [getattr(np.ndarray, f"__{f.__name__}__") for f in (*OPERATORS, *WRITING[:2])]
+_WRITING = {id(f) for f in (*OPERATORS, *WRITING, *_DIRECT)}
 HOLDERS = (np.ndarray, np.flatiter, np.nditer, memoryview)
 
 

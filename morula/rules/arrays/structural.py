@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import ZERO, NoTangent, rrule, type_stable
+from morula.core.extend import ZERO, NoTangent, rrule, type_stable, without_marks
 from morula.rules.arrays.types import NO_VALUE, Anything
 
 SMALL = 4096  # below this many entries one call of np.where is the fastest selection
@@ -141,6 +141,9 @@ def _written(out: np.ndarray, result: Any, where: np.ndarray) -> np.ndarray:
 def unmarked(x: Any) -> Any:
     """An array without its mark, in the same memory."""
     return x.view(np.ndarray) if type(x) is Selected else x
+
+
+without_marks.register(Selected)(unmarked)
 
 
 def zeros_without_cotangent(shape: Any) -> Selected:

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula import grad, gradient, hessian, jvp, pullback
+from morula import grad, gradient, hessian, hvp, jvp, pullback
 from morula.core.extend import ZeroTangent, accumulate, find_rrule
 from morula.core.registry import apply_rule
 from morula.rules.arrays.structural import Selected, masked, selected
@@ -231,3 +231,24 @@ def test_in_place_addition_keeps_what_both_leave_out():
     x̄ = selected(np.ones(3), np.array([True, False, False]))
     x̄ += selected(np.ones(3), np.array([False, False, True]))
     assert (x̄ * np.array([1.0, np.inf, 3.0])).tolist() == [1.0, 0.0, 3.0]
+
+
+MARKED = [
+    lambda x: np.exp(x)[0].sum(),
+    lambda x: np.exp(x)[0, 1] ** 2 + np.exp(x)[1, 1],
+    lambda x: np.exp(x).max(),
+    lambda x: np.exp(x).max(axis=0).sum(),
+    lambda x: np.take(np.exp(x), [0, 1]).sum(),
+]
+
+
+@pytest.mark.parametrize("f", MARKED)
+def test_gradients_are_plain_arrays_whatever_is_known_of_their_zeros(f):
+    x = np.array([[0.7, 0.3, 0.9], [1.4, 2.6, 1.3]])
+    v = np.ones((2, 3))
+    product = hvp(f, x, v)
+    twice = grad(lambda x: np.vdot(grad(f)(x), v))(x)
+    for found in (grad(f)(x), pullback(f, x)[1](1.0)[0], product, twice):
+        assert type(found) is np.ndarray
+    np.testing.assert_allclose(product, hessian(f, x).sum(axis=(2, 3)))
+    np.testing.assert_allclose(product, twice)
