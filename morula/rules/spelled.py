@@ -154,6 +154,7 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     k = known(s.value(xs))
     if k is None or k.type is not np.ndarray or k.detail is None or k.detail[1] == 0:
         return False
+    assert type(n) is Const
     calls = [Call(s.ir.var(), Const(require_length), (xs, n), (), call.position)]
     for i in range(n.value):
         calls.append(Call(s.ir.var(), Const(operator.getitem), (xs, Const(i)), (), call.position))
