@@ -9,6 +9,7 @@ import types
 
 import pytest
 
+import morula
 from morula.core.bytecode import lower
 from morula.core.bytecode.instructions import decode
 from morula.core.emit import emit
@@ -316,3 +317,22 @@ def test_the_examples_of_the_standard_library_run_on_emitted_code(name, monkeypa
         runner.run(test, out=silent.append, clear_globs=False)
     assert runner.failures == original_tests.failures, "".join(silent)
     assert runner.tries == original_tests.tries
+
+
+def test_a_display_of_constants_is_one_call():
+    def f(x):
+        return [1.0, 2.0, 3.0][x]
+
+    printed = str(lower(f.__code__, f.__globals__))
+    assert "build_list(1.0, 2.0, 3.0)" in printed
+    assert "list_extend" not in printed
+
+
+def test_what_cannot_be_spread_is_the_error_of_the_call():
+    def f(x):
+        return [*3]
+
+    with pytest.raises(TypeError):
+        f(1.0)
+    with pytest.raises(TypeError):
+        morula.grad(f)(1.0)

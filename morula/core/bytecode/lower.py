@@ -718,11 +718,31 @@ def _grow(op: str, fn: Any, n: int = 1) -> None:
 
 
 _grow("list_append", primitives.list_append)
-_grow("list_extend", primitives.list_extend)
 _grow("set_add", primitives.set_add)
 _grow("set_update", primitives.set_update)
 _grow("map_add", primitives.map_add, 2)
 _grow("dict_update", primitives.dict_update)
+
+MOST_CONSTANTS = 64  # of a display that are written down one by one
+
+
+@lowers("list_extend")
+def _(b: Lowering, i: int) -> None:
+    """`[1, 2, 3]` of constants is an empty list and its extension in the code object."""
+    more = b.pop()
+    xs = b.peek(i)
+    made = b.block.calls[-1] if b.block.calls else None
+    if (
+        type(more) is Const
+        and type(more.value) is tuple
+        and len(more.value) <= MOST_CONSTANTS
+        and made is not None
+        and made.out is xs
+        and made.primitive is primitives.build_list
+    ):
+        made.args = (*made.args, *map(Const, more.value))
+    else:
+        b.call(primitives.list_extend, xs, more)
 
 
 @lowers("dict_merge")
