@@ -159,6 +159,7 @@ from morula.core.values import (
     known_value,
     lose,
     possibilities,
+    sample_value,
 )
 
 __all__ = [
@@ -301,6 +302,7 @@ __all__ = [
     "runs",
     "runs_loops",
     "sample_of",
+    "sample_value",
     "scalar_rule",
     "scale",
     "settled",

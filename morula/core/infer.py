@@ -275,7 +275,9 @@ def method_of(owner: Known | None, name: str) -> Any:
     if owner is None or not is_builtin(owner.type) or issubclass(owner.type, type):
         return None
     method = getattr(owner.type, name, None)
-    return method if type(method) in (MethodDescriptorType, WrapperDescriptorType) else None
+    if type(method) in (MethodDescriptorType, WrapperDescriptorType):
+        return method
+    return method if type(method) is not FunctionType and registry.get(method) is not None else None
 
 
 # What gives a number or an array for such.

@@ -29,6 +29,7 @@ from morula.core.extend import (
     known_value,
     lose,
     only_reads,
+    possibilities,
     primitives,
     result_on_samples,
     rewrites,
@@ -233,8 +234,10 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     if call.keywords:
         return None
     if len(args) > 1:
-        numbers = all(known(a) in NUMBERS for a in args)
-        return functools.reduce(join, map(coarsened, map(known, args))) if numbers else None
+        if None in args:
+            return None
+        kinds = [coarsened(k) for a in args for k in possibilities(a)]
+        return functools.reduce(join, kinds) if all(k in NUMBERS for k in kinds) else None
     items = items_of(args[0])
     found = None if items is None else items.value
     return found if found is NEVER or found in NUMBERS else None

@@ -1,4 +1,4 @@
-"""Calls that compiled programs spell out: map, filter, reduce, partial, `a, *b = xs`, `a, b = array`.
+"""Calls that compiled programs spell out: map, filter, reduce, partial, unpacking, sums of arrays.
 
 What stands here in Python is put in the place of the call, and with it the function that it gets.
 Only where that is the same, effects and their order included: `map` and `filter` where all is read at
@@ -59,7 +59,39 @@ def reduced_from_first(f: Any, xs: Any) -> Any:
     return value
 
 
-REDUCED = (reduced, reduced_from_first)
+LISTED = (mapped, mapped_two, filtered)
+
+
+def added_up(xs: Any, start: Any = 0) -> Any:
+    """`sum(xs)` of an array."""
+    for x in xs:
+        start = start + x
+    return start
+
+
+def least(xs: Any) -> Any:
+    """`min(xs)` of an array."""
+    if len(xs) == 0:
+        min(xs)  # raises
+    found = xs[0]
+    for x in xs[1:]:
+        if x < found:
+            found = x
+    return found
+
+
+def greatest(xs: Any) -> Any:
+    """`max(xs)` of an array."""
+    if len(xs) == 0:
+        max(xs)  # raises
+    found = xs[0]
+    for x in xs[1:]:
+        if x > found:
+            found = x
+    return found
+
+
+OF_ARRAYS = {sum: added_up, min: least, max: greatest}
 
 
 @rewrites
@@ -75,7 +107,7 @@ def spell_out(s: Any) -> bool:
             if spelled is not None:
                 call.fn = Const(spelled)
                 changed = True
-                if behind is not None and behind.primitive is list and spelled not in REDUCED:
+                if behind is not None and behind.primitive is list and spelled in LISTED:
                     behind.fn = Const(primitives.alias)  # it is a list, which nobody else has
             elif call.primitive is primitives.unpack:
                 changed |= unpack_array(s, block, call)
@@ -89,6 +121,8 @@ def spell_out(s: Any) -> bool:
 def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -> Any:
     """The function in the place of a callable."""
     f, n = call.primitive, len(call.args)
+    if f in OF_ARRAYS and not call.keywords and n <= (2 if f is sum else 1):
+        return OF_ARRAYS[f] if is_array(known(s.value(call.args[0]))) else None
     if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
         return None
     if not is_function(call.args[0], made):
@@ -151,8 +185,7 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     xs: Any
     n: Any
     xs, n = call.args
-    k = known(s.value(xs))
-    if k is None or k.type is not np.ndarray or k.detail is None or k.detail[1] == 0:
+    if not is_array(known(s.value(xs))):
         return False
     assert type(n) is Const
     calls = [Call(s.ir.var(), Const(require_length), (xs, n), (), call.position)]
@@ -162,6 +195,11 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     block.calls[at:at] = calls
     call.fn, call.args = Const(primitives.build_tuple), tuple(c.out for c in calls[1:])
     return True
+
+
+def is_array(k: Any) -> bool:
+    """Is it known to be an array that has a length?"""
+    return k is not None and k.type is np.ndarray and k.detail is not None and k.detail[1] > 0
 
 
 def require_length(xs: Any, n: int) -> None:

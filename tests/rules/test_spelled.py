@@ -50,6 +50,9 @@ PROGRAMS = [
     (starred, 2.0),
     (starred_tuple, (1.0, 2.0, 3.0)),
     (partial, 2.0),
+    (lambda x: (max(x) - min(x)) * sum(x), np.array(W)),
+    (lambda x: sum(x * x, 2.0) * min(x), np.array(W)),
+    (lambda x: sum(list(sum(np.outer(x, x)))) * x[0], np.array(W)),
 ]
 
 
@@ -65,7 +68,8 @@ def test_what_is_spelled_out_is_the_same(f, x):
         check_gradient(f, x)
     program = str(morula.code_adjoint(f, x))
     assert not any(
-        f"call_from_program({name}" in program for name in ("map", "filter", "functools")
+        f"call_from_program({name}" in program
+        for name in ("map", "filter", "functools", "min", "max")
     )
 
 
@@ -95,6 +99,9 @@ def test_errors_are_those_of_the_callables():
         morula.grad(lambda w: functools.reduce(lambda a, b: a, w))([])
     with pytest.raises(ValueError, match="not enough values to unpack"):
         morula.grad(too_few)(1.0)
+    for choose in (min, max):
+        with pytest.raises(ValueError, match="empty"):
+            morula.grad(lambda x: choose(x[:0]))(np.array(W))
 
 
 def two_keys(x):

@@ -15,12 +15,18 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    Const,
+    Known,
     NoTangent,
     Thunk,
     UnsupportedError,
     ZeroTangent,
+    coarsened,
+    known_value,
     non_differentiable,
     rrule,
+    sample_value,
+    transfers,
 )
 from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.arrays.moving import moved_back, numbered
@@ -257,4 +263,53 @@ def _(source: Anything, low: Anything = 0.0, high: Anything = 1.0, mode: Anythin
     return y, triangular_pullback
 
 
-del _source, _name
+# -- types of draws --------------------------------------------------------------------------------
+
+DRAWS = """
+    random normal standard_normal uniform exponential standard_exponential lognormal laplace logistic
+    gumbel rayleigh weibull pareto power gamma standard_gamma standard_cauchy integers poisson binomial
+    rand randn random_sample randint
+"""
+
+
+def _typed(source: Any, method: Any) -> None:
+    @transfers(method)
+    def _(s: Any, call: Any, args: Any) -> Any:
+        """By a small draw of a source that nobody else has; the extents of a draw are not known."""
+        try:
+            small = [sample_value(shrunk(x)) for x in args[1:]]
+            n = len(small) - len(call.keywords)
+            y = method(source(0), *small[:n], **dict(zip(call.keywords, small[n:], strict=True)))
+        except (KeyError, TypeError, ValueError):  # then nothing is known
+            return None
+        return coarsened(known_value(y))
+
+
+def shrunk(value: Any) -> Any:
+    """A smaller number for one that may be an extent."""
+    constant = getattr(value, "value", None)
+    if type(constant) is int:
+        return Const(min(constant, FEW))
+    if type(constant) is tuple:
+        return Const(tuple([min(n, FEW) if type(n) is int else n for n in constant]))
+    return coarsened(value)
+
+
+FEW = 8
+
+
+def _source_of(make: Any, source: Any) -> None:
+    @transfers(make)
+    def _(s: Any, call: Any, args: Any) -> Any:
+        return Known(source)
+
+
+_source_of(np.random.default_rng, np.random.Generator)
+_source_of(np.random.RandomState, np.random.RandomState)
+non_differentiable(np.random.RandomState)
+for _source, _make in ((np.random.Generator, np.random.default_rng), (np.random.RandomState,) * 2):
+    for _name in DRAWS.split():
+        if hasattr(_source, _name):
+            _typed(_make, getattr(_source, _name))
+
+del _make, _source, _name

@@ -5,7 +5,9 @@ import random
 import numpy as np
 import pytest
 
+import morula
 from morula import gradient
+from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
 P = {
@@ -75,3 +77,50 @@ def test_triangular_of_the_standard_library(mode):
         check_gradient(lambda a, b: random.Random(seed).triangular(a, b, mode), -1.0, 2.5)
         if mode is not None:
             check_gradient(lambda m: random.Random(seed).triangular(-1.0, 2.5, m), mode)
+
+
+def of_an_argument(x, source):
+    z = source.normal(size=3)
+    source.normal()
+    return np.exp(x * z).mean() * source.random()
+
+
+def of_its_own(x):
+    source = np.random.default_rng(3)
+    t = 0.0
+    for _ in range(3):
+        t = t + source.normal(x[0], abs(x[1])) * source.uniform(0, x[2]) + source.standard_normal()
+    return t * source.integers(0, 10) + source.integers(0, 10)
+
+
+def of_the_old_kind(x):
+    source = np.random.RandomState(0)
+    y = 1.0
+    for dw in source.normal(size=20) * 0.1:
+        y = y + x[0] * (x[1] - y) * 0.01 + x[2] * np.sqrt(max(y, 0)) * dw
+    return y * x[0]
+
+
+def masked_at_random(x):
+    source = np.random.default_rng(1)
+    kept = source.random(x.shape) < 0.5
+    return (x * kept / 0.5 * (source.random(size=(3,)) < 0.5)).sum()
+
+
+@pytest.mark.parametrize("f", [of_an_argument, of_its_own, of_the_old_kind, masked_at_random])
+def test_programs_that_draw_are_compiled_and_draw_the_same(f):
+    x = np.array([0.3, 0.6, 0.9])
+
+    def sources():
+        return (np.random.default_rng(0),) if f is of_an_argument else ()
+
+    plain, ours, general = sources(), sources(), sources()
+    g = morula.value_and_grad(f)
+    values = [f(x, *plain) for _ in range(3)]
+    found = [g(x, *ours) for _ in range(3)]
+    with by_the_general_path():
+        expected = [g(x, *general) for _ in range(3)]
+    assert [v for v, _ in found] == values
+    for (_, a), (_, b) in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    assert str(morula.code_adjoint(f, x, *sources())).startswith("# specialised")
