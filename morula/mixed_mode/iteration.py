@@ -265,6 +265,17 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return args[1], tangents[1]
 
 
+def _next_of(t: type) -> None:
+    @pushes(t.__next__)  # type: ignore[attr-defined]
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        """`it.__next__()`."""
+        return push(run, next, ZERO, args, tangents, keywords)
+
+
+for _type in reverse.ORIGINS:
+    _next_of(_type)
+
+
 # -- iterators made of others ----------------------------------------------------------------------
 
 

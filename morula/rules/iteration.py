@@ -190,6 +190,8 @@ def inner_of(found: Any) -> Any:
 
 def latest(fn: Any) -> Origin | None:
     """Where a function that records within another got its latest value from."""
+    if type(fn) is Noted:
+        return fn.origin(0)
     return fn.origins[-1] if isinstance(fn, Recorder) and fn.origins else None
 
 

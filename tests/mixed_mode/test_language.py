@@ -298,3 +298,42 @@ def test_a_derivative_that_would_be_lost_in_a_pickle_is_refused():
     with pytest.raises(NoRuleError, match="dumps"):
         jvp(f, (0.7,), (1.0,))
     assert jvp(lambda x: x * pickle.loads(pickle.dumps(2.0)), (0.7,), (1.0,)) == (1.4, 2.0)
+
+
+class Falsy:
+    def __init__(self, x):
+        self.x = x
+
+    def __bool__(self):
+        raise AssertionError("nobody asked")
+
+
+def in_the_fields_of_a_falsy_object(x):
+    v = Falsy(x * x)
+    v.__dict__["x"] = v.__dict__["x"] * x
+    return vars(v)["x"]
+
+
+def values_of_a_dict(x):
+    d = {"a": x, "b": x * x}
+    return sum(d.values()) * next(reversed(d.values()))
+
+
+def by_the_method_of_an_iterator(x):
+    step = iter([x, x * x]).__next__
+    other = iter({"a": x**3}.values()).__next__
+    return step() * step() * other()
+
+
+@pytest.mark.parametrize(
+    "f", [in_the_fields_of_a_falsy_object, values_of_a_dict, by_the_method_of_an_iterator]
+)
+def test_what_values_hold_in_all_orders(f):
+    x, h = 1.3, 1e-4
+    slope = (f(x + h) - f(x - h)) / (2 * h)
+    bend = (f(x + h) - 2 * f(x) + f(x - h)) / h**2
+    assert jvp(f, (x,), (1.0,))[1] == pytest.approx(slope, rel=1e-6)
+    assert grad(f)(x) == pytest.approx(slope, rel=1e-6)
+    assert grad(grad(f))(x) == pytest.approx(bend, rel=1e-5)
+    assert jvp(grad(f), (x,), (1.0,))[1] == pytest.approx(bend, rel=1e-5)
+    assert grad(lambda x: jvp(f, (x,), (1.0,))[1])(x) == pytest.approx(bend, rel=1e-5)
