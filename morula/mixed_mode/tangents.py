@@ -82,9 +82,15 @@ def _references() -> int:
 HELD_BY_TABLE = _references()
 
 
+def holder_of(x: Any) -> Any:
+    """The mutable value that tangents of x are found by: an object and its `__dict__` share them."""
+    owner = owner_of(x) if type(x) is dict else None
+    return x if owner is None else owner
+
+
 def tangents_of(run: Pass, x: Any) -> Any:
-    """The tangents of a mutable value, to be written to; an object and its `__dict__` share them."""
-    x = owner_of(x) or x if type(x) is dict else x
+    """The tangents of a mutable value, to be written to."""
+    x = holder_of(x)
     found = run.table.get(id(x))
     if found is None:
         if len(run.table) >= run.limit:
@@ -95,7 +101,7 @@ def tangents_of(run: Pass, x: Any) -> Any:
 
 def tangents_if_any(run: Pass, x: Any) -> Any:
     """The tangents of a mutable value if it has any, else None."""
-    x = owner_of(x) or x if type(x) is dict else x
+    x = holder_of(x)
     found = run.table.get(id(x))
     return None if found is None else found[1]
 
@@ -103,11 +109,11 @@ def tangents_if_any(run: Pass, x: Any) -> Any:
 def set_tangents(run: Pass, x: Any, tangents: Any) -> None:
     """Let these be the tangents of a mutable value."""
     tangents_of(run, x)
-    x = owner_of(x) or x if type(x) is dict else x
+    x = holder_of(x)
     run.table[id(x)] = (x, tangents)
 
 
-non_differentiable(tangents_of, tangents_if_any, set_tangents)
+non_differentiable(holder_of, tangents_of, tangents_if_any, set_tangents)
 
 # -- items of tangents -----------------------------------------------------------------------------
 
