@@ -272,7 +272,9 @@ class Inference:
 
 def method_of(owner: Known | None, name: str) -> Any:
     """The function that a method of a builtin type is; None where the object may say otherwise."""
-    if owner is None or not is_builtin(owner.type) or issubclass(owner.type, type):
+    if owner is None or owner.type is None or not is_builtin(owner.type):
+        return None
+    if issubclass(owner.type, type):
         return None
     method = getattr(owner.type, name, None)
     if type(method) in (MethodDescriptorType, WrapperDescriptorType):

@@ -91,6 +91,8 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     cls = type(x)
     if (name == "flat" and isinstance(x, np.ndarray)) or (name == "base" and cls is np.flatiter):
         return getattr(x, name), ẋ  # the tangent of x.flat is that of x
+    if cls is slice:
+        return getattr(x, name), part(ẋ, name)
     rule = objects.attribute_rule(cls, name)
     if rule is not None:
         if run.attribute is not None:
@@ -574,6 +576,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(copy.deepcopy)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if keywords == ("memo", "x"):
+        args, tangents = args[::-1], tangents[::-1]
     x = args[0]
     method = lookup(type(x), "__deepcopy__")
     if type(method) is FunctionType:

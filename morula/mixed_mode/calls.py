@@ -20,15 +20,17 @@ from types import (
     MethodWrapperType,
     WrapperDescriptorType,
 )
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from morula.core import errors, general
 from morula.core.callables import Calls
 from morula.core.cotangents import ZERO, Tangent, is_zero
+from morula.core.registry import find_rrule
 from morula.mixed_mode.push import (
     Both,
+    in_space_of,
     opaque,
     push,
     pushes,
@@ -52,7 +54,19 @@ from morula.mixed_mode.tangents import (
 )
 from morula.mixed_mode.transposition import nothing_enters, transposed_call
 from morula.rules import calls as reverse
-from morula.rules.calls import MISSING, body_of, entry, lookup, own_method, part, registered
+from morula.rules.arrays.ufunc_methods import CONSTANT, along_axes
+from morula.rules.calls import (
+    MISSING,
+    STEPS,
+    body_of,
+    derivative_body_of,
+    entry,
+    lookup,
+    own_method,
+    part,
+    registered,
+    spelling_for,
+)
 
 _T = TypeVar("_T")
 Args = tuple[Any, ...]
@@ -69,7 +83,7 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
         return opaque(run, fn, ḟ, args, tangents, keywords)
     (xs, _), *_ = lists
     old = tangents_if_any(run, xs)
-    reaches = any([not is_zero(ẋ) for ẋ in tangents]) or old
+    reaches = any([not is_zero(ẋ) for ẋ in tangents]) or old or reached(run, (xs,))
     if not reaches:
         return opaque(run, fn, ḟ, args, tangents, keywords)
     set_tangents(run, xs, [])  # so that `opaque` sees no tangent enter, and none change
@@ -79,6 +93,9 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
         set_tangents(run, xs, old or [])
     changed = reverse.changes(before)
     if not changed:
+        place = next((i for i, item in enumerate(xs) if item is y), None)
+        if place is not None:
+            return y, item_of(old or [], place)
         return y, unknown_tangent(run, fn, args, y)
     moved = reverse.moves(before, changed, args, y)
     if moved is None:
@@ -96,12 +113,29 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
 
 
 def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    """A call whose meaning in reverse mode is registered: by the body that runs instead, if any."""
+    """A call whose meaning in reverse mode is registered: by the body that says it, if any."""
+    told = derivative_body_of(fn)
+    if told is not None and not nothing_enters(run, fn, ḟ, args, tangents):
+        y = split_call(fn, args, keywords)
+        _, ẏ = push(run, told, ZERO, args, tangents, keywords)
+        return y, ZERO if is_zero(ẏ) or run.primitive is not None else in_space_of(y, ẏ)
     body = body_of(fn)
     lazy = isgeneratorfunction(body)  # what it runs over may have tangents by then
     if body is None or (not lazy and nothing_enters(run, fn, ḟ, args, tangents)):
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     return push(run, body, ZERO, args, tangents, keywords)
+
+
+def respelled(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
+    """The call spelt as a rule of `fn` knows it, other arguments by position; None if none does."""
+    n = len(args) - len(keywords)
+    spelling = spelling_for(fn, args[:n], dict(zip(keywords, args[n:], strict=True)))
+    if spelling is None:
+        return None
+    positions, named, _ = spelling
+    order = [*positions, *[i for _, i in named]]
+    values, dots = tuple([args[i] for i in order]), tuple([tangents[i] for i in order])
+    return push(run, fn, ZERO, values, dots, tuple([name for name, _ in named]))
 
 
 @pushes_type(BuiltinFunctionType, reverse.BuiltinMethodType)
@@ -110,7 +144,8 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
         return served_call(run, fn, ḟ, args, tangents, keywords)
     descriptor = reverse.unbound(fn)
     if descriptor is None:
-        return compiled(run, fn, ḟ, args, tangents, keywords)
+        found = respelled(run, fn, args, tangents, keywords)
+        return found or compiled(run, fn, ḟ, args, tangents, keywords)
     return push(run, descriptor, ZERO, (fn.__self__, *args), (ḟ, *tangents), keywords)
 
 
@@ -122,15 +157,21 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 
 @pushes_type(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    if fn.__name__ in STEPS and len(args) == 1 and not keywords:
+        return push(run, STEPS[fn.__name__], ZERO, args, tangents)
     if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
-    return compiled(run, fn, ḟ, args, tangents, keywords)
+    found = respelled(run, fn, args, tangents, keywords)
+    return found or compiled(run, fn, ḟ, args, tangents, keywords)
 
 
 @pushes_type(type(np.sum))
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
+    found = respelled(run, fn, args, tangents, keywords)
+    if found is not None:
+        return cast(Both, found)
     body = fn._implementation
     if type(body) is FunctionType and not any(
         hasattr(type(a), "__array_function__") and not isinstance(a, np.ndarray) for a in args
@@ -149,6 +190,9 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     family = fn.__dict__.get("__morula__")
     if family is not None:
         return gradient_function(run, fn, family, args, tangents, keywords)
+    found = respelled(run, fn, args, tangents, keywords) if keywords else None
+    if found is not None:
+        return cast(Both, found)
     if fn.__code__ is reverse._SINGLE_DISPATCH and args:
         chosen = reverse.implementation(fn, type(args[0]))
         return push(run, chosen, ZERO, args, tangents, keywords)
@@ -180,6 +224,21 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 @pushes_type(staticmethod)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     return push(run, fn.__func__, ZERO, args, tangents, keywords)
+
+
+@pushes_type(np.ufunc)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    """A call that no rule of the ufunc itself serves: keywords, or types that it does not know."""
+    if registered(fn)[0] is not None:
+        return served_call(run, fn, ḟ, args, tangents, keywords)
+    n = len(args) - len(keywords)
+    if fn.signature is not None and not {"axis", "axes", "keepdims"}.isdisjoint(keywords):
+        values, dots = (fn, args[:n], *args[n:]), (ZERO, together(tangents[:n]), *tangents[n:])
+        return push(run, along_axes, ZERO, values, dots, keywords)
+    served = fn in CONSTANT or find_rrule(fn, args[:n]) is not None
+    if not served or find_rrule(np.ufunc.__call__, (fn, *args[:n]), keywords) is None:
+        return compiled(run, fn, ḟ, args, tangents, keywords)
+    return push(run, np.ufunc.__call__, ZERO, (fn, *args), (ZERO, *tangents), keywords)
 
 
 @pushes_type(object)

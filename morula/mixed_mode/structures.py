@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from morula.core import primitives
-from morula.core.cotangents import ZERO
+from morula.core.cotangents import ZERO, Tangent, is_zero
 from morula.mixed_mode.push import Both, push, pushes, split_call
 from morula.mixed_mode.tangents import (
     Pass,
@@ -143,6 +143,14 @@ def of_tuple(xs: Any, ẋs: Any, i: Any) -> Both:
     if isinstance(places, int):
         return y, entry(ẋs, places)
     return y, together([entry(ẋs, k) for k in places])
+
+
+@pushes(slice)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    y = slice(*args)
+    names = ("stop",) if len(args) == 1 else ("start", "stop", "step")
+    parts = {k: ẋ for k, ẋ in zip(names, tangents, strict=False) if not is_zero(ẋ)}
+    return y, Tangent[slice](parts) if parts else ZERO
 
 
 # -- items of lists and dicts ----------------------------------------------------------------------

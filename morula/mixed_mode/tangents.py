@@ -83,13 +83,13 @@ HELD_BY_TABLE = _references()
 
 
 def holder_of(x: Any) -> Any:
-    """The object whose `__dict__` this is, or else the value itself."""
+    """The mutable value that tangents of x are found by: an object and its `__dict__` share them."""
     owner = owner_of(x) if type(x) is dict else None
     return x if owner is None else owner
 
 
 def tangents_of(run: Pass, x: Any) -> Any:
-    """The tangents of a mutable value, to be written to; an object and its `__dict__` share them."""
+    """The tangents of a mutable value, to be written to."""
     x = holder_of(x)
     found = run.table.get(id(x))
     if found is None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from morula.core import context, errors, general, memory, traits
-from morula.core.cotangents import NONE, ZERO, Thunk, is_zero, project_to, unthunk
+from morula.core.cotangents import NONE, ZERO, Tangent, Thunk, is_zero, project_to, unthunk
 from morula.core.registry import Rule, non_differentiable
 from morula.core.traits import adjoint_object
 from morula.mixed_mode.tangents import (
@@ -62,9 +62,19 @@ def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) ->
         _, back_of_thunks = general.call(forced, bars)
         (_, tangents) = back_of_thunks(tangents)
     memory.follow(memory.end_log(log))
-    ẏ = back(tangents)[-1]
+    ẏ = back(handed_in(bars, tangents))[-1]
     context.leave(outer)
     return ẏ
+
+
+def handed_in(bars: Any, tangents: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tangents as cotangents of these cotangents: some of those are found by identity."""
+    return tuple(
+        [
+            project_to(x̄)(ẋ) if type(x̄) in (tuple, Tangent) and not is_zero(ẋ) else ẋ
+            for x̄, ẋ in zip(bars, tangents, strict=True)
+        ]
+    )
 
 
 def forced(bars: Any) -> Any:
@@ -165,15 +175,15 @@ def transpose_call(
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
     outer = install(pairs)
     log = memory.begin_log()
-    _, pull = general.call(back, zeros_like(y))
+    bars, pull = general.call(back, zeros_like(y))
     present = memory.follow(memory.end_log(log))
     doubled = [(x̄, as_adjoint(x̄, tangents_if_any(run, x))) for x, x̄ in pairs]
     install(doubled)
-    ẏ = pull((ḟ, *tangents))[-1]
+    ẏ = pull(handed_in(bars, (ḟ, *tangents)))[-1]
     memory.follow(present)
     put_back(outer)
-    for (x, x̄), (_, bars) in zip(pairs, doubled, strict=True):
-        give_back(run, x, x̄, bars)
+    for (x, x̄), (_, found) in zip(pairs, doubled, strict=True):
+        give_back(run, x, x̄, found)
     if holds_mutable(y) and not isinstance(y, tuple):
         return y, ZERO
     ẏ = unthunk(project_to(y)(unthunk(ẏ)))

@@ -20,6 +20,7 @@ from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, all_zero, by_value
 from morula.rules.arrays import inplace
 from morula.rules.arrays.memory import overlaps, owner_of
+from morula.rules.calls import spelling_for
 
 Args = tuple[Any, ...]
 Names = tuple[str, ...]
@@ -91,6 +92,11 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
     if in_place is not None:
         return by_operator(run, fn, in_place, args, tangents)
     meaning = WRITERS.get(id(fn))
+    spelling = spelling_of(fn, args, keywords) if keywords else None
+    if spelling is not None:
+        order = [*spelling[0], *[i for _, i in spelling[1]]]
+        args, tangents = [tuple([xs[i] for i in order]) for xs in (args, tangents)]
+        keywords = tuple([name for name, _ in spelling[1]])
     if meaning is None or not isinstance(args[1 if fn is np.ufunc.at else 0], np.ndarray):
         raise inplace.refuse(f"{getattr(fn, '__name__', fn)}, in forward mode,")
     named = dict(zip(keywords, args[len(args) - len(keywords) :], strict=True))
@@ -107,7 +113,13 @@ def nothing_enters(run: Pass, args: Args, tangents: Args) -> bool:
     return all_zero([by_value(run, x, ZERO) for x in held])
 
 
-non_differentiable(nothing_enters)
+def spelling_of(fn: Any, args: Args, keywords: Names) -> Any:
+    """How a rule of `fn` would have the call spelt."""
+    n = len(args) - len(keywords)
+    return spelling_for(fn, args[:n], dict(zip(keywords, args[n:], strict=True)))
+
+
+non_differentiable(nothing_enters, spelling_of)
 
 
 def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
@@ -132,15 +144,17 @@ def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) ->
     names = tuple([keywords[i - n] for i in rest])
     with np.errstate(all="ignore"):  # the user's own call warns, of what the mask selects
         y, ẏ = push(run, fn, ZERO, tuple(values), tuple(dots), names)
-    before = [current(run, x, ZERO) for x in outs]
+    before = [ZERO if x is Ellipsis else current(run, x, ZERO) for x in outs]
     result = split_call(fn, args, keywords)
     several = isinstance(y, tuple)
     for i, x in enumerate(outs):
-        if x is None:
+        if x is None or x is Ellipsis:
             continue
         v, v̇ = (y[i], ZERO if is_zero(ẏ) else ẏ[i]) if several else (y, ẏ)
         old = out_tangent(args, tangents, x, before[i])
         put(run, x, old, v, v̇, masked_fill(mask))
+    if len(outs) == 1 and outs[0] is Ellipsis:  # the result as an array, also where it has no axes
+        return result, ẏ if is_zero(ẏ) else push(run, np.asarray, ZERO, (y,), (ẏ,))[1]
     return result, current(run, result, ẏ) if not several else ẏ
 
 

@@ -75,6 +75,7 @@ _served: dict[int, tuple[Any, Resolver]] = {}
 
 
 _bodies: dict[int, Any] = {}  # functions that run in the place of others
+_derivatives: dict[int, Any] = {}  # functions whose derivatives are those of others
 
 
 def serves(*callables: Any, passing: bool = False) -> Callable[[_F], _F]:
@@ -122,6 +123,17 @@ def body_of(fn: Any) -> Any:
     return _bodies.get(id(fn))
 
 
+def tells_derivative(body: Any, *callables: Any) -> None:
+    """Declare that the derivative of calls of these is that of calls of `body`, in every mode."""
+    for fn in callables:
+        _derivatives[id(fn)] = body
+
+
+def derivative_body_of(fn: Any) -> Any:
+    """The function that tells the derivative of `fn`, or None."""
+    return _derivatives.get(id(fn))
+
+
 def once(what: str) -> None:
     """Stands in a rule that cannot be differentiated itself yet."""
 
@@ -166,7 +178,7 @@ def bound_method_of(x: Any, name: str) -> Any:
     return found.__get__(x, type(x)) if hasattr(type(found), "__get__") else found
 
 
-non_differentiable(registered, body_of, lookup, own_method, bound_method_of)
+non_differentiable(registered, body_of, derivative_body_of, lookup, own_method, bound_method_of)
 
 
 def together(bars: Any) -> Any:
@@ -312,6 +324,9 @@ def method_wrapper(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return y, partial(without_callee, back)
 
 
+STEPS: dict[str, Any] = {"__iter__": iter, "__next__": next}  # what methods of iteration mean
+
+
 @resolves(MethodDescriptorType)
 @resolves(WrapperDescriptorType)
 @resolves(ClassMethodDescriptorType)
@@ -320,6 +335,8 @@ def unbound_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
+    if fn.__name__ in STEPS and len(args) == 1 and not kwargs:
+        return call(STEPS[fn.__name__], *args)
     return (
         call_with_out(fn, args, kwargs) or respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
     )
@@ -389,11 +406,14 @@ def spelling_for(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def signature_of(fn: Any) -> inspect.Signature | None:
     """The signature of a compiled callable, if it tells one."""
     try:
-        return inspect.signature(fn)
+        signature = inspect.signature(fn)
     except (ValueError, TypeError):
-        if getattr(fn, "__objclass__", None) is np.ndarray and hasattr(np, fn.__name__):
-            return inspect.signature(getattr(np, fn.__name__))  # that of the function
-        return None
+        signature = None
+    of_array = getattr(fn, "__objclass__", None) is np.ndarray and hasattr(np, fn.__name__)
+    kinds = [] if signature is None else [p.kind for p in signature.parameters.values()]
+    if of_array and (signature is None or inspect.Parameter.VAR_KEYWORD in kinds):
+        return inspect.signature(getattr(np, fn.__name__))  # that of the function
+    return signature
 
 
 non_differentiable(spelling_for)

@@ -483,6 +483,8 @@ def _(n: int, *pq: Any):
 def gathered(x: Any, cotangents: Any) -> Any:
     """The cotangents of the items, as that of the tuple or array that they come from."""
     if isinstance(x, np.ndarray):
+        if x.dtype.kind == "b":
+            return NoTangent()
         return project_to(x)(np.array([*cotangents], dtype=np.result_type(x.dtype, np.float16)))
     return tuple(cotangents)
 

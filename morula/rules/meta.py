@@ -73,7 +73,6 @@ non_differentiable(
     registry.find_rrule,
     registry.is_constant,
     registry.Rule.position_of,
-    registry.Rule.checked,
     *[p.func for p in vars(registry.Rule).values() if isinstance(p, cached_property)],
     traits.has_tangent,
     traits.adjoint_object,
@@ -124,6 +123,14 @@ def _(s: Any, call: Any, args: Any) -> Any:
     if zero is not None:
         return known_value(zero)
     return args[0] if k.type is np.ndarray and k.detail[0][1] in "fc" else None
+
+
+@rrule(registry.Rule.checked)
+def _(self: registry.Rule, cotangents: Any, n_args: int):
+    def checked_pullback(ȳ):
+        return NONE, ȳ, NONE
+
+    return self.checked(cotangents, n_args), checked_pullback
 
 
 # -- calls of what has a rule: the rule's own code is differentiated, not the code that looks for it

@@ -1037,8 +1037,24 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 # -- copies ----------------------------------------------------------------------------------------
 
 
+def named_copy(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A copy of what is given by name."""
+    given = [kwargs[k] for k in ("x", "memo")[len(args) :] if k in kwargs]
+    if len(given) < len(kwargs) or not (args or "x" in kwargs):
+        fn(*args, **kwargs)  # raises
+    y, back = call(fn, *args, *given)
+
+    def named_copy_pullback(ȳ: Any) -> tuple[Any, ...]:
+        x̄ = back(ȳ)[1]
+        return (NONE, *[x̄, NONE][: len(args)], *[x̄ if k == "x" else NONE for k in kwargs])
+
+    return y, named_copy_pullback
+
+
 @serves(copy.copy)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if kwargs:
+        return named_copy(fn, args, kwargs)
     (x,) = args
     method = lookup(type(x), "__copy__")
     if type(method) is FunctionType:
@@ -1064,6 +1080,8 @@ def of_copy(x: Any, y: Any, ȳ: Any) -> tuple[Any, ...]:
 
 @serves(copy.deepcopy)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if kwargs:
+        return named_copy(fn, args, kwargs)
     x = args[0]
     method = lookup(type(x), "__deepcopy__")
     if type(method) is FunctionType:
@@ -1203,6 +1221,8 @@ def _(x: Any) -> Any:
     @hands_on
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the table of the object."""
+        if isinstance(x, Tangent) and not (isinstance(x̄, Tangent) and x̄._primal is Tangent):
+            return absorb_fields(x, x̄)
         if not isinstance(x̄, Tangent) and not isinstance(x̄, dict):
             kind = type(x).__name__
             raise CotangentError(
@@ -1216,6 +1236,15 @@ def _(x: Any) -> Any:
         return ZERO
 
     return absorb
+
+
+def absorb_fields(x: Any, x̄: Any) -> Any:
+    """What mirrors the primal of a cotangent goes to the table of its fields."""
+    fields, table = x._fields, adjoint_of(x._fields)
+    for name, c in x̄.items() if isinstance(x̄, Tangent | dict) else enumerate(x̄):
+        if name in fields and c is not None:
+            give(table, name, project_to(fields[name])(c))
+    return ZERO
 
 
 @collector.register(object)

@@ -19,6 +19,7 @@ from morula import (
     hvp,
     jacobian,
     jvp,
+    pullback,
     rrule,
     taylor,
 )
@@ -434,3 +435,29 @@ def test_what_is_written_to_memory_of_other_kinds_is_refused():
             jvp(f, (X,), (V,))
         with pytest.raises((UnsupportedError, NoRuleError)):
             grad(f)(X)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda q, x: np.copyto(dst=q, src=x),
+        lambda q, x: np.put(a=q, ind=[1, 2], v=x[:2]),
+        lambda q, x: np.place(arr=q, mask=[True, False, True], vals=x[:2]),
+        lambda q, x: np.fill_diagonal(a=q.reshape(1, 3), val=x[0]),
+        lambda q, x: np.put_along_axis(arr=q, indices=np.array([1, 2]), values=x[:2], axis=0),
+    ],
+)
+def test_arguments_of_writes_by_name(write):
+    def f(x):
+        q = 3 * x
+        write(q, x)
+        return q
+
+    x, v = np.array([0.3, 1.1, 0.8]), np.array([1.0, -2.0, 0.5])
+    assert jvp(f, (x,), (v,))[1] == pytest.approx(f(v))  # f is linear
+
+
+def test_what_would_lose_digits_raises_as_the_plain_call():
+    for write in (np.place, np.putmask):
+        with pytest.raises(TypeError, match="Cannot cast"):
+            pullback(lambda x, write=write: write(np.arange(3), [True, False, True], x), np.ones(3))

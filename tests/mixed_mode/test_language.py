@@ -337,3 +337,91 @@ def test_what_values_hold_in_all_orders(f):
     assert grad(grad(f))(x) == pytest.approx(bend, rel=1e-5)
     assert jvp(grad(f), (x,), (1.0,))[1] == pytest.approx(bend, rel=1e-5)
     assert grad(lambda x: jvp(f, (x,), (1.0,))[1])(x) == pytest.approx(bend, rel=1e-5)
+
+
+def drawn(*, from_source):
+    return from_source.__next__()
+
+
+def merged(*xs):
+    return list(heapq.merge(sorted(xs[:2]), sorted(xs[2:])))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda s: [s, 1.0].__iter__().__next__(),
+        lambda s: iter((s, 1.0)).__next__(),
+        lambda s: zip([s], [s], strict=True).__next__()[0],
+        lambda s: map(lambda v: 2 * v, [s]).__next__(),
+        lambda s: enumerate([s]).__next__()[1],
+        lambda s: itertools.chain([s]).__next__(),
+        lambda s: reversed([1.0, s]).__next__(),
+        lambda s: {"a": s}.values().__iter__().__next__(),
+        lambda s: np.array([s]).__iter__().__next__(),
+        lambda s: (s * i for i in (3.0,)).__next__(),
+        lambda s: (s * i for i in (3.0,)).__iter__().__next__(),
+        lambda s: drawn(from_source=iter([s * s])),
+    ],
+)
+def test_methods_of_iteration_are_the_functions_of_that_name(program):
+    h = 1e-6
+    slope = (program(0.7 + h) - program(0.7 - h)) / (2 * h)
+    assert jvp(program, (0.7,), (1.0,))[1] == pytest.approx(slope)
+    assert gradient(program, 0.7)[0] == pytest.approx(slope)
+
+
+def test_a_merge_of_sorted_lists():
+    tangents = jvp(merged, (0.1, 0.8, 0.5, 0.9), (1.0, 2.0, 3.0, 4.0))[1]
+    assert tangents == [1.0, 3.0, 2.0, 4.0]
+
+
+class Empty:
+    """An object that counts as false."""
+
+    def __init__(self, x):
+        self.__dict__["x"] = x
+
+    def __len__(self):
+        return 0
+
+
+def test_the_dict_of_an_object_that_counts_as_false():
+    assert jvp(lambda x: Empty(x).x * 3.0, (0.7,), (1.0,))[1] == 3.0
+    assert jvp(lambda x: np.poly1d(x)(2.0), (np.ones(3),), (np.ones(3),))[1] == 7.0
+
+
+def test_slices_carry_tangents():
+    assert jvp(lambda s: slice(0.0, s).stop * 2.0, (0.7,), (1.0,))[1] == 2.0
+    assert np.array_equal(jvp(lambda s: np.mgrid[0:s:3j], (0.7,), (1.0,))[1], [0.0, 0.5, 1.0])
+    x = np.arange(5.0)
+    assert jvp(lambda n: x[:n].sum() * n, (3,), (1.0,))[1] == 3.0
+    assert jvp(lambda n: [1.0, 2.0, 3.0][:n][-1] * n, (2,), (1.0,))[1] == 2.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sum(a=[x[0], x[1]]),
+        lambda x: np.array(object=x, copy=True),
+        lambda x: np.broadcast_to(array=x, shape=(2, 3)),
+        lambda x: np.percentile(a=x, q=30),
+        lambda x: np.clip(a=x[1], a_min=0.0, a_max=9.0),
+        lambda x: np.convolve(a=x, v=x, mode="same"),
+        lambda x: np.add(x, x, dtype=np.float64),
+        lambda x: np.vecdot(x, x, axis=0),
+        lambda x: np.add(x, x * x, out=...),
+        lambda x: np.average(x, weights=x * x),
+        lambda x: x.sum(None, None, None, True),
+        lambda x: np.choose([0, 1, 4], (x, x * x), mode="wrap"),
+        lambda x: np.c_[x, x * x],
+        lambda x: np.pad(x, 2, "linear_ramp"),
+        lambda x: np.pad(x, 2, "mean"),
+        lambda x: np.matrix(np.outer(x, x)).A,
+    ],
+)
+def test_calls_of_numpy_in_every_spelling(call):
+    x, v, h = np.array([0.3, 1.1, 0.8]), np.array([1.0, -2.0, 0.5]), 1e-6
+    y, ẏ = jvp(call, (x,), (v,))
+    assert np.array_equal(y, call(x))
+    assert ẏ == pytest.approx((call(x + h * v) - call(x - h * v)) / (2 * h))

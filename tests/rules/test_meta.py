@@ -196,3 +196,18 @@ def test_tangents_are_differentiated_like_all_objects():
         return (t * x).a
 
     assert D(f)(2.0) == pytest.approx(2 * 2.0 + 6 * 4.0)
+
+
+def doubled_sine(x):
+    return 2.0 * math.sin(x)
+
+
+@rrule(doubled_sine)
+def _(x: float):
+    y, back = pullback(math.sin, x)
+    return 2.0 * y, lambda ȳ: back(2.0 * ȳ)
+
+
+def test_rules_that_differentiate_are_transposed():
+    assert morula.jvp(doubled_sine, (0.7,), (1.0,))[1] == pytest.approx(2.0 * math.cos(0.7))
+    assert grad(grad(doubled_sine))(0.7) == pytest.approx(-2.0 * math.sin(0.7))

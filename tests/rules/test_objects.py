@@ -13,7 +13,18 @@ import types
 import numpy as np
 import pytest
 
-from morula import J, NoRuleError, Tangent, UnsupportedError, grad, gradient, hvp, pullback, rrule
+from morula import (
+    J,
+    NoRuleError,
+    Tangent,
+    UnsupportedError,
+    grad,
+    gradient,
+    hvp,
+    jvp,
+    pullback,
+    rrule,
+)
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -639,3 +650,10 @@ def test_the_cotangent_of_an_object_that_is_called():
 def test_second_derivatives(program):
     check_gradient(grad(program), 0.7)
     assert hvp(program, 0.7, 1.0) == pytest.approx(grad(grad(program))(0.7))
+
+
+def test_copies_of_what_is_given_by_name():
+    assert gradient(lambda s: copy.copy(x=[s, 1.0])[0] * s, 3.0) == (6.0,)
+    assert gradient(lambda s: copy.deepcopy(x=[[s]])[0][0] * s, 3.0) == (6.0,)
+    assert gradient(lambda s: copy.deepcopy(memo={}, x=[[s]])[0][0] * s, 3.0) == (6.0,)
+    assert jvp(lambda s: copy.deepcopy(memo={}, x=[[s]])[0][0] * s, (3.0,), (1.0,)) == (9.0, 6.0)

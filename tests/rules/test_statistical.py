@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import gradient, jvp
 from morula.testing import check_gradient
 
 XS = [1.5, 2.5, 0.7, 4.0, 3.1]
@@ -73,3 +73,8 @@ def test_normal_distributions(p):
     check_gradient(lambda p, μ, σ: statistics.NormalDist(μ, σ).inv_cdf(p), p, 0.4, 1.7)
     check_gradient(lambda x, μ, σ: statistics.NormalDist(μ, σ).cdf(x), p, 0.4, 1.7)
     check_gradient(lambda x, μ, σ: statistics.NormalDist(μ, σ).pdf(x) * (x + σ), p, 0.4, 1.7)
+
+
+def test_tuples_and_mixed_numbers_in_forward_mode():
+    assert jvp(lambda s, r: statistics.mean((s, r)), (1.0, 1.9), (1.0, 3.0))[1] == 2.0
+    assert jvp(lambda s, r: statistics.fmean((s, r)), (1, 1.9), (1.0, 3.0))[1] == 2.0

@@ -17,7 +17,7 @@ from typing import Any
 
 from morula.core.extend import accumulate, call, from_memory, unthunk
 from morula.rules.arrays.inplace import first_of, refuse, with_out, written_out
-from morula.rules.calls import runs_body, serves
+from morula.rules.calls import runs_body, serves, tells_derivative
 
 
 def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -41,6 +41,7 @@ def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[...,
                 y, back = written_out(y, back, first_of(kwargs["out"]), write)
             return y, partial(with_out, list(kwargs), len(args), 0, back)
 
+        tells_derivative(body, *primals)
         return body
 
     return register

@@ -340,11 +340,11 @@ def _(a: Anything, fill_value: Numeric, dtype=None, order="K", subok=True, shape
 
 
 @rrule(np.arange)
-def _(stop: Anything, *, dtype=None):
+def _(end: Anything, *, dtype=None):
     def arange_pullback(ȳ):
         return (NoTangent(),)
 
-    return np.arange(stop, dtype=dtype), arange_pullback
+    return np.arange(end, dtype=dtype), arange_pullback
 
 
 @rrule(np.arange)

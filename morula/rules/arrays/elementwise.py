@@ -182,7 +182,7 @@ def _(x: Numeric):
 @rrule(np.fabs)
 def _(x: Numeric):
     def fabs_pullback(ȳ):
-        return (ȳ * np.sign(x),)
+        return (ȳ * np.sign(x * 1.0),)
 
     return np.fabs(x), fabs_pullback
 
@@ -369,7 +369,7 @@ def _(y, x):
 @broadcasting(np.arctan2)
 def _(y, a, b):
     size = a * a + b * b
-    return b / size, -a / size
+    return b / size, a / -size
 
 
 @broadcasting(np.hypot)
@@ -456,7 +456,7 @@ def _(a: Numeric, b: Numeric):
     shape = shape_of(a)
 
     def copysign_pullback(ȳ):
-        return match(ȳ * np.copysign(np.sign(a), a * np.copysign(1, b)), shape), ZeroTangent()
+        return match(ȳ * np.copysign(np.sign(a * 1.0), a * np.copysign(1, b)), shape), ZeroTangent()
 
     return np.copysign(a, b), copysign_pullback
 

@@ -150,7 +150,7 @@ def kept_by(condition, shape, axis):
     condition = np.asarray(condition, bool)
     n = int(np.prod(shape)) if axis is None else shape[axis]
     mask = np.zeros(n, bool)
-    mask[: len(condition)] = condition
+    mask[: len(condition)] = condition[:n]
     if axis is None:
         return mask.reshape(shape)
     return np.broadcast_to(mask.reshape([-1] + [1] * (len(shape) - 1 - axis % len(shape))), shape)

@@ -449,10 +449,18 @@ def _(a: np.ndarray, ind: Anything, v: Anything, mode="raise"):
     return None, lambda ȳ: (ZERO, NONE, back(ZERO), NONE)
 
 
+def loses(a: np.ndarray, values: Any) -> bool:
+    """Would values lose digits in an array, so that these functions raise?"""
+    return not np.can_cast(np.asarray(values).dtype, a.dtype, "safe")
+
+
+non_differentiable(loses)
+
+
 @rrule(np.place, by_identity=True)
 def _(arr: np.ndarray, mask: Anything, vals: Anything):
     places = np.flatnonzero(np.asarray(mask, bool))
-    if not len(places) or not np.size(vals) or np.size(mask) != arr.size:
+    if not len(places) or not np.size(vals) or np.size(mask) != arr.size or loses(arr, vals):
         np.place(arr, mask, vals)  # does nothing, or raises
         return None, lambda ȳ: (ZERO, NONE, ZERO)
     back = at_places(arr, places, vals)
@@ -462,7 +470,7 @@ def _(arr: np.ndarray, mask: Anything, vals: Anything):
 @rrule(np.putmask, by_identity=True)
 def _(a: np.ndarray, mask: Anything, values: Anything):
     places = np.flatnonzero(np.asarray(mask, bool))
-    if not len(places) or not np.size(values) or np.size(mask) != a.size:
+    if not len(places) or not np.size(values) or np.size(mask) != a.size or loses(a, values):
         np.putmask(a, mask, values)
         return None, lambda ȳ: (ZERO, NONE, ZERO)
     v, v_back = as_operand(values)

@@ -26,7 +26,8 @@ def _plain(x: Any) -> Any:
 
 def _by_arrays(primal: Any, args: Any, kwargs: Any) -> Any:
     y = primal(*args, **kwargs)
-    z, back = call(primal, *[_plain(a) for a in args], **kwargs)
+    of_arrays = operator.getitem if primal is np.matrix.__getitem__ else primal
+    z, back = call(of_arrays, *[_plain(a) for a in args], **kwargs)
 
     def matrix_pullback(ȳ):
         if isinstance(z, np.ndarray):

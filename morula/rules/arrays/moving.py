@@ -30,7 +30,9 @@ def moved_back(ȳ, places, shape):
     """ȳ added at the places of an array of this shape; nowhere where the place is -1."""
     ȳ = masked(ȳ, places >= 0) if np.any(places < 0) else ȳ
     size = int(np.prod(shape))
-    return np.reshape(scatter(ȳ, np.maximum(places, 0), (size,), ȳ.dtype), shape) if size else ȳ
+    if not size:
+        return np.zeros(shape)
+    return np.reshape(scatter(ȳ, np.maximum(places, 0), (size,), ȳ.dtype), shape)
 
 
 @rrule(np.delete)

@@ -58,7 +58,7 @@ def coefficients(p):
 @derivative_of(np.roots)
 def roots(p):
     """The eigenvalues of the companion matrix, and a zero for each power that all terms have."""
-    p = np.atleast_1d(coefficients(p))
+    p = np.atleast_1d(coefficients(p)) + 0.0
     used = np.flatnonzero(p)
     if not len(used):
         return np.zeros(0)

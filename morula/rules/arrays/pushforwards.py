@@ -215,24 +215,32 @@ def _(x: np.ndarray, shape: Anything):
 # -- real numbers made of slices -------------------------------------------------------------------
 
 
-def by_slices(primal):
+def by_slices(primal, args, kwargs, axis, keepdims):
     """The forward rule from the gradient of each number: the pullback of ones."""
+    rule: Any = find_rrule(primal, args, kwargs)
+    y, pullback = rule.function(*args, **kwargs)
 
-    @frule(primal)
-    def _(x: np.ndarray, *, axis=None, keepdims=False):
-        rule: Any = find_rrule(primal, (x,), ("axis", "keepdims"))
-        y, pullback = rule.function(x, axis=axis, keepdims=keepdims)
+    def slices_pushforward(ẋ, *others):
+        g = pullback(np.ones_like(y))[0]
+        if is_zero(g) or is_zero(ẋ):
+            return ZERO
+        ẏ = np.sum(np.real(np.conjugate(g) * ẋ), axis=axis, keepdims=keepdims)
+        return fitted(y, ẏ)
 
-        def slices_pushforward(ẋ):
-            g = pullback(np.ones_like(y))[0]
-            if is_zero(g):
-                return ZERO
-            ẏ = np.sum(np.real(np.conjugate(g) * ẋ), axis=axis, keepdims=keepdims)
-            return fitted(y, ẏ)
-
-        return y, slices_pushforward
+    return y, slices_pushforward
 
 
-for _primal in (np.std, np.ndarray.std, np.linalg.norm):
-    by_slices(_primal)
+@frule(np.linalg.norm)
+def _(x: np.ndarray, ord=None, axis=None, keepdims=False):
+    return by_slices(np.linalg.norm, (x, ord, axis, keepdims), {}, axis, keepdims)
+
+
+for _primal in (np.std, np.ndarray.std):
+
+    @frule(_primal)
+    def _(x: np.ndarray, axis=None, *, keepdims=False, ddof=0, where=True):
+        keywords = {"keepdims": keepdims, "ddof": ddof, "where": where}
+        return by_slices(np.std, (x, axis), keywords, axis, keepdims)
+
+
 del _primal, _derivative

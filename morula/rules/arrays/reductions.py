@@ -132,7 +132,7 @@ def _(
 
     def std_pullback(ȳ):
         n = count(shape, axis, keepdims, where) - ddof
-        share = quotient(np.true_divide(ȳ, n), y)
+        share = np.true_divide(ȳ, n) * quotient(1.0, y)
         share = restore(share, shape, axis, keepdims)
         ā = asked_for(share * deviations(a, axis, where, mean), where)
         return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
@@ -286,7 +286,9 @@ def _cumulative(primal, running, start):
         y = running(x, 0 if axis is None else axis, dtype)
         if not include_initial:
             return y
-        first = np.full_like(np.take(y, [0], axis or 0), start)
+        shape = list(y.shape)
+        shape[axis or 0] = 1
+        first = np.full(shape, start, y.dtype)
         return np.concatenate((first, y), axis or 0)
 
 

@@ -72,7 +72,7 @@ type_stable(np.convolve, np.correlate)
 @derivative_of(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None):
     """The piece of a polygon that each x is in, or what is given beyond its ends."""
-    x, xp, fp = np.asarray(x), np.asarray(xp), np.asarray(fp)
+    x, xp, fp = np.asarray(x) + 0.0, np.asarray(xp) + 0.0, np.asarray(fp) + 0.0
     if period is not None:
         x, xp = x % period, xp % period
         order = np.argsort(xp)
@@ -108,7 +108,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 @derivative_of(np.gradient)
 def gradient(f, *varargs, axis=None, edge_order=1):
     """Central differences inside, one-sided ones of the given order at the ends."""
-    f = np.asanyarray(f)
+    f = np.asanyarray(f) + 0.0
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = [i % f.ndim for i in axes]
     steps = varargs or (1.0,)
@@ -121,7 +121,8 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 def slope_along(f, step, axis, edge_order):
     """The derivative along one axis; `step` is a number, or the coordinates of the samples."""
     f = np.moveaxis(f, axis, -1)
-    h = np.full(f.shape[-1] - 1, step) if np.ndim(step) == 0 else np.diff(step)
+    step = np.asanyarray(step) + 0.0
+    h = np.full(f.shape[-1] - 1, step) if step.ndim == 0 else np.diff(step)
     rise = (f[..., 1:] - f[..., :-1]) / h
     before, after = h[:-1], h[1:]
     inside = (after * rise[..., :-1] + before * rise[..., 1:]) / (before + after)

@@ -23,6 +23,8 @@ def cov(
     x = rows_of(np.asarray(m), rowvar)
     if y is not None:
         x = np.concatenate((x, rows_of(np.asarray(y), rowvar)), axis=0)
+    if not x.shape[0]:
+        return np.zeros((0, 0))
     ddof = (0 if bias else 1) if ddof is None else ddof
     w = np.ones(x.shape[1]) if fweights is None else np.asarray(fweights)
     if aweights is not None:

@@ -48,6 +48,7 @@ _RUNNING = {np.add: np.cumsum, np.multiply: np.cumprod}
 @resolves(np.ufunc)
 def ufunc_call(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that no rule of the ufunc itself serves: keywords, or types that it does not know."""
+    back: Any
     out, n_out = kwargs.get("out"), 0
     if len(args) > ufunc.nin:
         args, out = args[: ufunc.nin], args[ufunc.nin :]
@@ -57,13 +58,19 @@ def ufunc_call(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     elif out is not None and not isinstance(out, tuple):
         out = (out,)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
-    if out is None or all(x is None for x in out):
+    if out is None:
         return without_out(ufunc, args, rest)
+    if all(x is None for x in out):
+        y, back = without_out(ufunc, args, rest)
+        return y, partial(with_out, list(kwargs), len(args), n_out, back)
+    if len(out) == 1 and out[0] is Ellipsis:  # the result as an array, also where it has no axes
+        y, back = ufunc(*args, out=..., **rest), call(ufunc, *args, **rest)[1]
+        return y, partial(with_out, list(kwargs), len(args), n_out, back)
     if ufunc.signature is None and not all(fits(x, *args) for x in out if x is not None):
         ufunc(*args, out=out, **rest)  # raises
     if rest.get("where", True) is not True and ufunc.nout == 1:
         y, inner = call(np.ufunc.__call__, ufunc, *args, **rest, elsewhere=out[0])
-        back: Any = partial(without_elsewhere, inner)
+        back = partial(without_elsewhere, inner)
     else:
         y, back = call(ufunc, *args, **rest)
     outs = out if ufunc.nout > 1 else out[0]
@@ -275,11 +282,10 @@ def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
 
 def running_extreme_cotangent(ȳ, x, y, axis):
     """x̄ of a running maximum or minimum: ȳ to the first entry that attained it."""
-    steps = np.arange(x.shape[axis]).reshape(
-        [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
-    )
+    n = x.shape[axis]
+    steps = np.arange(n).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
     before = np.concatenate(
-        (np.take(y, [0], axis), np.take(y, np.arange(x.shape[axis] - 1), axis)), axis
+        (np.take(y, range(min(1, n)), axis), np.take(y, np.arange(max(n - 1, 0)), axis)), axis
     )
     new = (y != before) | (steps == 0)
     source = np.maximum.accumulate(np.where(new, steps, 0), axis)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import gradient, jvp
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
@@ -62,3 +62,10 @@ def test_masked_arrays_are_right_or_refused(f, path):
         return
     steps = [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
     np.testing.assert_allclose(found, steps, atol=1e-6)
+
+
+def test_items_and_sums_in_forward_mode():
+    a = np.arange(4.0).reshape(2, 2)
+    assert jvp(lambda a: np.matrix(a).sum(), (a,), (a,)) == (6.0, 6.0)
+    assert jvp(lambda a: np.matrix(a)[1, 0] * 2.0, (a,), (a,)) == (4.0, 4.0)
+    assert gradient(lambda a: np.matrix(a).sum(), a)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]

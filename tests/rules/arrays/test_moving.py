@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import gradient, jvp, pullback
 from morula.testing import check_rrule
 
 X = np.arange(12.0).reshape(3, 4) / 7
@@ -76,3 +76,25 @@ def test_conversions_to_whole_numbers_have_derivative_zero(f, dtype, path):
     assert found.tolist() == [0, 0]
     whole = gradient(lambda x: (f(x, dtype) * 2.5).sum(), np.array([1, 3]))[0]
     assert whole.dtype == float
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda m: np.delete(m, [0, 2], axis=1),
+        lambda m: np.insert(m, 0, 0.7, axis=1),
+        lambda m: np.resize(m, (2, 2)),
+        np.unique,
+        lambda m: np.maximum.accumulate(m, axis=0),
+        lambda m: np.cumulative_sum(m, axis=0, include_initial=True),
+        np.cov,
+    ],
+)
+def test_arrays_without_entries(f):
+    m = np.zeros((0, 4))
+    y, back = pullback(f, m)
+    assert np.array_equal(y, f(m))
+    (x̄,) = back(np.ones_like(y))
+    assert x̄.shape == m.shape
+    assert x̄.dtype == m.dtype
+    assert jvp(f, (m,), (m,))[1].shape == y.shape

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula import jvp
+from morula import gradient, jvp
 from morula.rules.arrays.pushforwards import DERIVATIVES
 from morula.testing import check_frule
 
@@ -74,3 +74,31 @@ def test_an_infinite_slope_by_what_is_constant_does_no_harm():
     np.testing.assert_array_equal(ẏ, [np.inf, 1.0])
     _, ẏ = jvp(lambda x: np.array([0.0, 4.0]) ** 0.5 * x, (2.0,), (1.0,))
     np.testing.assert_array_equal(ẏ, [0.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.std,
+        lambda x: np.std(x, ddof=1),
+        lambda x: np.std(x, where=np.array([True, True, False])),
+        lambda x: x.std(None, ddof=1),
+        lambda x: np.std([x[0], x[1]]),
+        lambda x: x[0].std(),
+        lambda x: np.linalg.norm(0 * x, 2),
+        lambda x: np.linalg.norm(np.outer(0 * x, x), "fro", (0, 1)),
+        np.nanstd,
+    ],
+)
+def test_the_slope_at_a_kink_is_that_of_reverse_mode(f):
+    x = np.ones(3)
+    assert jvp(f, (x,), (np.arange(3.0),))[1] == 0.0
+    assert not gradient(f, x)[0].any()
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_standard_deviations(rng, axis, ddof):
+    where = rng.standard_normal((4, 3)) > -1
+    check_frule(np.std, matrix(rng, 4, 3), axis, ddof=ddof, keepdims=True, where=where)
+    check_frule(np.linalg.norm, matrix(rng, 4, 3), 1, axis or 0, True)

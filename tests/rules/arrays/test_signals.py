@@ -1,9 +1,11 @@
 """Lines of samples: lengths in any order, ends and knots, coordinates, vectors of two components."""
 
+import math
+
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import gradient, pullback
 from morula.testing import check_gradient, check_rrule
 
 MODES = ["full", "same", "valid"]
@@ -83,3 +85,32 @@ def test_unwrapping_has_slope_one():
     x = np.array([0.0, 2.5, 5.5, 9.0, 8.5])
     assert gradient(lambda x: np.unwrap(x) @ np.arange(5.0), x)[0].tolist() == [0, 1, 2, 3, 4]
     check_gradient(lambda p: np.sum(np.unwrap(x, period=p) ** 2), 6.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda b, x: np.gradient(x, b[0]),
+        lambda b, x: np.gradient(b, np.cumsum(x * x), edge_order=2),
+        lambda b, x: np.interp(x, b[[1, 0]], x[:2]),
+        lambda b, x: np.arctan2(b, x),
+        lambda b, x: np.copysign(b, x) * x,
+        lambda b, x: np.fabs(b) * x,
+        lambda b, x: np.roots(b) * x[:3].sum(),
+    ],
+)
+def test_truth_values_are_the_numbers_0_and_1(f):
+    b, x = np.array([True, False, True, True]), np.array([0.3, 0.9, 0.4, 1.7])
+    y, back = pullback(f, b, x)
+    found = back(np.cos(np.arange(y.size)).reshape(y.shape))
+    y, back = pullback(f, b.astype(float), x)
+    expected = back(np.cos(np.arange(y.size)).reshape(y.shape))
+    assert found[0] is None
+    np.testing.assert_allclose(found[1], expected[1])
+
+
+def test_truth_values_in_sums_of_the_standard_library():
+    assert gradient(lambda b, s: math.fsum(b) * s, np.array([True, True, False]), 3.0) == (
+        None,
+        2.0,
+    )
