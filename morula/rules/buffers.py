@@ -20,6 +20,7 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from morula.core.extend import (
     NONE,
@@ -153,8 +154,16 @@ class Buffers:
             call.primitive is operator.getitem
             or is_transpose(call)
             or (call.primitive is np.ndarray.transpose and len(call.args) == 1)
+            or self.is_diagonal(call)
         )
         return view and self.is_array(call.args[0]) and self.is_array(call.out)
+
+    def is_diagonal(self, call: Any) -> bool:
+        """Is it the diagonal of a matrix, which is a view?"""
+        if call.primitive not in (np.diag, np.diagonal, np.ndarray.diagonal):
+            return False
+        k = self.kind(call.args[0])
+        return len(call.args) == 1 and not call.keywords and k is not None and k[1] == 2
 
     def kind(self, x: Any) -> Any:
         """The detail of an array of float64 of known type; None: it is something else."""
@@ -495,6 +504,8 @@ class Buffers:
         call = self.definitions[x]
         if call.primitive in IN_PLACE:
             found = self.shadow(call.args[0])
+        elif self.is_diagonal(call):
+            found = self.insert_after(call, diagonal_of, self.shadow(call.args[0]))
         elif self.shares(call):
             if call.primitive is operator.getitem:
                 self.is_entry(call.args[0], call.args[1])
@@ -647,6 +658,11 @@ def unreached_like(x: np.ndarray) -> np.ndarray:
     return np.full(x.shape, -0.0)
 
 
+def diagonal_of(x̂: np.ndarray) -> np.ndarray:
+    """The diagonal of a shadow, to be written to."""
+    return as_strided(x̂, (min(x̂.shape),), (sum(x̂.strides),))
+
+
 def reached(x̂: Any) -> Any:
     """Which entries of a shadow something has reached."""
     return (x̂ != 0) | ~np.signbit(x̂)
@@ -668,7 +684,7 @@ def sum_if_reached(v̄: Any) -> Any:
 written_results(zeros_for, unreached_like)
 fresh_results(zeros_for, unreached_like)
 marks_results(cotangent_in)
-non_differentiable(zeros_for, unreached_like)
+non_differentiable(zeros_for, unreached_like, diagonal_of)
 type_stable(cotangent_in)
 
 

@@ -378,3 +378,40 @@ def test_a_reading_costs_the_same_in_a_long_array():
     text = str(code_adjoint(read_in_a_loop, X))
     assert "zeros_for" in text or "unreached_like" in text
     assert "scatter" not in text
+
+
+def cholesky(a):
+    s, n = a @ a.T + 1.0, 3
+    lower = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            t = s[i, j]
+            for k in range(j):
+                t -= lower[i, k] * lower[j, k]
+            lower[i, j] = math.sqrt(t) if i == j else t / lower[j, j]
+    return lower.sum() + np.prod(np.diag(lower)) + np.diagonal(lower)[1]
+
+
+def diagonal_taken_early(a):
+    m = np.zeros((3, 3))
+    d = np.diag(m)
+    m[:] = a * a
+    m[1, 1] = d[0] * 2.0
+    y = (d * d).sum()
+    m[0, 0] = 1.0
+    return y + (d * m[0]).sum()
+
+
+def filled(x):
+    d = np.full((5, 5), np.inf)
+    d[0, 0] = 0
+    for i in range(1, 5):
+        for j in range(1, 5):
+            d[i, j] = (x[i - 1] - 0.3 * j) ** 2 + min(d[i - 1, j], d[i, j - 1], d[i - 1, j - 1])
+    return d[-1, -1]
+
+
+@pytest.mark.parametrize(("f", "x"), [(cholesky, A), (diagonal_taken_early, A), (filled, X)])
+def test_diagonals_and_filled_arrays(f, x, reasons):
+    check_mutation(f, x.copy())
+    assert not any(reasons)
