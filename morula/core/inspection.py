@@ -73,7 +73,7 @@ def code_adjoint(f: Any, *args: Any) -> AdjointCode:
     )
     try:
         return AdjointCode(_tidy(gradient.build()), "specialised to the types of the arguments")
-    except NotSpecialised as reason:
+    except (NotSpecialised, errors.UnsupportedError) as reason:
         reversal = Reversal(lower(function.__code__, function.__globals__), general_plan)
         reversal.build()
         reversal.resolve()

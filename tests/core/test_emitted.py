@@ -1,5 +1,6 @@
 """What is emitted for programs of known types: nothing that the types make superfluous."""
 
+import contextlib
 import math
 import random
 import tracemalloc
@@ -132,3 +133,16 @@ def test_the_adjoint_of_an_extreme_along_an_axis_is_straight():
     printed = str(code_adjoint(program, np.ones((4, 3))))
     assert "reductions.extreme" not in printed
     assert "attaining" in printed
+
+
+def test_functions_whose_exceptions_matter_have_a_general_form():
+    def f(x):
+        with contextlib.suppress(ZeroDivisionError):
+            x = x * 2
+        return x * x
+
+    printed = str(code_adjoint(f, 2.0))
+    first, *_ = printed.split("\n")
+    assert first.startswith("# general, because: ")
+    assert first.endswith("f handles exceptions")
+    assert grad(f)(2.0) == 16.0
