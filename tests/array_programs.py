@@ -97,17 +97,20 @@ class Array:
 class ArrayWriter(Choices):
     """Writes a program of arrays, one operation per line."""
 
+    LETTERS: tuple[str, ...] = ("d", "f", "D", "dD", "F", "fF")
+    LENGTH = 8
+
     def program(self) -> ArrayProgram:
         n = 1 + self.number(3)
         shapes = tuple(self.pick(SHAPES) for _ in range(n))
-        letters = self.pick(("d", "f", "D", "dD", "F", "fF"))
+        letters = self.pick(self.LETTERS)
         dtypes = "".join(self.pick(letters) for _ in range(n))
         self.arrays = [
             Array(name, shape, letter in "FD")
             for name, shape, letter in zip("abc", shapes, dtypes, strict=False)
         ]
         lines: list[str] = []
-        for _ in range(8):
+        for _ in range(self.LENGTH):
             if self.number(10) == 0:
                 break
             lines += self.operation()
@@ -441,18 +444,28 @@ class InPlaceWriter(ArrayWriter):
 class FreshWriter(InPlaceWriter):
     """Writes programs that change what they have just made, whatever it was made by, and hold it."""
 
+    LETTERS = ("d", "d", "d", "f", "dD")
+    LENGTH = 3  # what one of them does may leave the whole to the general path
+
     def operation(self) -> list[str]:
         form = self.pick(
             (self.change, self.change, self.hand_on, self.take_apart, self.put_together, None)
         )
         lines = None if form is None else form()
-        return super().operation() if lines is None else lines  # type: ignore[no-any-return]
+        return ArrayWriter.operation(self) if lines is None else lines
 
     def scalar(self, x: Array) -> str:
         n = math.prod(x.shape)
         if len(x.shape) > 1 and not x.complex and self.chance(3):
             return f"np.ravel({x.name}, order='K') @ np.arange({n}.0)"
         return super().scalar(x)
+
+    def update(self, t: Array) -> list[str]:
+        if self.chance(6):
+            return super().update(t)
+        e = self.value(t, t.shape)
+        forms = [f"{t.name} {sign} {e}" for sign in ("+=", "*=", "-=")]
+        return [self.pick((*forms, f"{t.name} /= 2.5", f"{t.name} /= 2 + ({e}) ** 2"))]
 
     def fresh_array(self) -> tuple[str, Shape, bool]:
         """An expression that makes an array, its shape, and whether it is complex."""
@@ -533,12 +546,12 @@ class FreshWriter(InPlaceWriter):
         steps += [self.pick(changes) for _ in range(1 + self.number(3))]
         steps.append(self.pick((f"{u} = {v}", f"{u}, {v} = {v}, {u}", f"{u} = {v}.copy()")))
         self.arrays.append(Array(u, x.shape, x.complex))
-        start = self.pick((f"{x.name} * 1.0", f"{x.name}", f"{x.name}.copy()"))
+        start = self.pick((f"{x.name} * 1.0", f"np.exp(0.1 * {x.name})", f"{x.name}.copy()"))
         return [f"{u} = {start}", "for _ in range(3):", *indented(steps)]
 
     def take_apart(self) -> list[str] | None:
         """`a, b = w`, and what is written to w or its parts behind it."""
-        found = [x for x in self.arrays if x.shape and 1 < x.shape[0] < 4]
+        found = [x for x in self.arrays if x.name[0] == "v" and x.shape and 1 < x.shape[0] < 4]
         if not found:
             return None
         x = self.pick(found[::-1])
