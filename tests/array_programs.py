@@ -97,17 +97,20 @@ class Array:
 class ArrayWriter(Choices):
     """Writes a program of arrays, one operation per line."""
 
+    LETTERS: tuple[str, ...] = ("d", "f", "D", "dD", "F", "fF")
+    LENGTH = 8
+
     def program(self) -> ArrayProgram:
         n = 1 + self.number(3)
         shapes = tuple(self.pick(SHAPES) for _ in range(n))
-        letters = self.pick(("d", "f", "D", "dD", "F", "fF"))
+        letters = self.pick(self.LETTERS)
         dtypes = "".join(self.pick(letters) for _ in range(n))
         self.arrays = [
             Array(name, shape, letter in "FD")
             for name, shape, letter in zip("abc", shapes, dtypes, strict=False)
         ]
         lines: list[str] = []
-        for _ in range(8):
+        for _ in range(self.LENGTH):
             if self.number(10) == 0:
                 break
             lines += self.operation()
@@ -438,6 +441,146 @@ class InPlaceWriter(ArrayWriter):
         return "\n".join(lines).split("\n")
 
 
+class FreshWriter(InPlaceWriter):
+    """Writes programs that change what they have just made, whatever it was made by, and hold it."""
+
+    LETTERS = ("d", "d", "d", "f", "dD")
+    LENGTH = 3  # what one of them does may leave the whole to the general path
+
+    def operation(self) -> list[str]:
+        form = self.pick(
+            (self.change, self.change, self.hand_on, self.take_apart, self.put_together, None)
+        )
+        lines = None if form is None else form()
+        return ArrayWriter.operation(self) if lines is None else lines
+
+    def scalar(self, x: Array) -> str:
+        n = math.prod(x.shape)
+        if len(x.shape) > 1 and not x.complex and self.chance(3):
+            return f"np.ravel({x.name}, order='K') @ np.arange({n}.0)"
+        return super().scalar(x)
+
+    def update(self, t: Array) -> list[str]:
+        if self.chance(6):
+            return super().update(t)
+        e = self.value(t, t.shape)
+        forms = [f"{t.name} {sign} {e}" for sign in ("+=", "*=", "-=")]
+        return [self.pick((*forms, f"{t.name} /= 2.5", f"{t.name} /= 2 + ({e}) ** 2"))]
+
+    def fresh_array(self) -> tuple[str, Shape, bool]:
+        """An expression that makes an array, its shape, and whether it is complex."""
+        x = self.pick([x for x in self.arrays if x.shape] or self.arrays)
+        forms = ["np.exp(0.3 * {0})", "{0} * 1.0", "{0} + {0}", "np.array({0})", "{0}.copy()"]
+        forms += ["{0}.T * 1.0", "np.zeros_like({0})", "np.stack([{0}, {0}])", "+{0}", "-{0}.T"]
+        if x.shape:
+            forms += ["{0}[::-1] * 2", "{0}[[0, -1]]", "np.concatenate([{0}, {0}])", "np.flip({0})"]
+            forms += [
+                "np.asfortranarray({0})",
+                "np.sort({0}.real, axis=0)",
+                "np.cumsum({0}, axis=0)",
+            ]
+        if len(x.shape) == 2:
+            forms += ["{0} @ {0}.T", "{0}.T.dot({0})", "np.outer({0}[0], {0}[0])"]
+        form = self.pick(forms)
+        made = eval(form.format("x"), {"np": np, "x": np.zeros(x.shape)})
+        return form.format(x.name), np.shape(made), x.complex and "real" not in form
+
+    def change(self) -> list[str] | None:
+        """A new array, perhaps held by something, and operators in place."""
+        expression, shape, is_complex = self.fresh_array()
+        if not shape or not 0 < math.prod(shape) <= 60:
+            return None
+        name, held = self.fresh("v"), self.fresh("h")
+        t = Array(name, shape, is_complex)
+        lines = [f"{name} = {expression}"]
+        holding = self.pick(
+            ("", "", "", "{0}", "{0}[0]", "{0}.T", "{0}[1:]", "[{0}][0]", "{0} * {0}")
+        )
+        if holding:
+            lines.append(f"{held} = {holding.format(name)}")
+            made = eval(holding.format("x"), {"x": np.zeros(shape)})
+            self.arrays.append(Array(held, np.shape(made), is_complex))
+        changes: list[str] = []
+        for _ in range(1 + self.number(3)):
+            changes += self.pick((self.update, self.write, self.update))(t)
+        around = self.number(4)
+        if around == 0:
+            changes = [f"if {self.arrays[0].name}.real.sum() > 0:", *indented(changes)]
+        elif around == 1:
+            changes = ["for _ in range(2):", *indented(changes)]
+        elif around == 2:
+            changes = [
+                "kept = []",
+                "for _ in range(2):",
+                *indented([*changes, f"kept.append({name})"]),
+            ]
+            changes.append(f"{name} = kept[0] * kept[-1]")
+        self.arrays.append(t)
+        return [*lines, *changes]
+
+    def hand_on(self) -> list[str] | None:
+        """A loop that hands arrays on from step to step, by methods and copies."""
+        found = [x for x in self.arrays if x.shape and 0 < math.prod(x.shape) <= 60]
+        if not found:
+            return None
+        x = self.pick(found[::-1])
+        u, v = self.fresh("v"), self.fresh("v")
+        e = self.value(x, x.shape)
+        copies = [
+            "{0}.copy()",
+            "{0}",
+            "{0} * 0.5",
+            "{0}.reshape({0}.shape)",
+            "{0}[:]",
+            "{0}.T.copy().T",
+        ]
+        changes = [
+            f"{v} += {e}",
+            f"{v} *= 0.5",
+            f"{v} -= {u}",
+            f"{v}[0] = {u}[-1]",
+            f"{v} = {v}.copy()",
+        ]
+        changes += [f"{v} = {v} * {u}", f"{v}[{v}.real > 0.4] = 0.1"]
+        steps = [f"{v} = {self.pick(copies).format(u)}"]
+        steps += [self.pick(changes) for _ in range(1 + self.number(3))]
+        steps.append(self.pick((f"{u} = {v}", f"{u}, {v} = {v}, {u}", f"{u} = {v}.copy()")))
+        self.arrays.append(Array(u, x.shape, x.complex))
+        start = self.pick((f"{x.name} * 1.0", f"np.exp(0.1 * {x.name})", f"{x.name}.copy()"))
+        return [f"{u} = {start}", "for _ in range(3):", *indented(steps)]
+
+    def take_apart(self) -> list[str] | None:
+        """`a, b = w`, and what is written to w or its parts behind it."""
+        found = [x for x in self.arrays if x.name[0] == "v" and x.shape and 1 < x.shape[0] < 4]
+        if not found:
+            return None
+        x = self.pick(found[::-1])
+        names = [self.fresh("v") for _ in range(x.shape[0])]
+        self.arrays += [Array(n, x.shape[1:], x.complex) for n in names]
+        lines = [f"{', '.join(names)} = {x.name}"]
+        if self.chance(2):
+            lines += self.update(x)
+        elif len(x.shape) > 1 and self.chance(2):
+            lines += self.update(Array(names[0], x.shape[1:], x.complex))
+        return lines
+
+    def put_together(self) -> list[str] | None:
+        """Arrays of numbers that a loop computes and takes apart again."""
+        found = [x for x in self.arrays if len(x.shape) == 1 and x.shape[0] == 3]
+        if not found:
+            return None
+        x = self.pick(found[::-1])
+        y = self.fresh("v")
+        steps = ["p, q, r = {0}", "{0} = np.array([p * q, q - r, 0.5 * {1}[0]])"]
+        if self.chance(2):
+            steps = ["{0} = np.array([{0}[1], {0}[0] * {1}[2], 1.0])"]
+        if self.chance(2):
+            steps.append(self.pick(("{0} += {1}", "{0}[1] = {1}[0]", "{0} = {0} * {1}")))
+        self.arrays.append(Array(y, (3,), x.complex))
+        lines = indented([s.format(y, x.name) for s in steps])
+        return [f"{y} = {x.name} * 1.0", "for _ in range(2):", *lines]
+
+
 @st.composite
 def array_programs(draw: Any, writer: type[ArrayWriter] = ArrayWriter) -> ArrayProgram:
     """Programs of arrays."""
@@ -645,11 +788,13 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--in-place", action="store_true", help="programs that write to arrays")
+    parser.add_argument("--fresh", action="store_true", help="that write to what they have made")
     parser.add_argument("--forward", action="store_true", help="forward mode against the gradients")
     options = parser.parse_args()
     failures = 0
     for i in range(options.examples):
         writer = InPlaceWriter if options.in_place else ArrayWriter
+        writer = FreshWriter if options.fresh else writer
         program = writer(random.Random(f"{options.seed} {i}")).program()
         if raises(program):
             continue

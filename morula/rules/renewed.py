@@ -10,6 +10,7 @@ Tests: tests/rules/test_renewed.py
 from __future__ import annotations
 
 import operator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -181,9 +182,12 @@ class Renewal:
             return False
         if call.out in members or is_write(self.s, call) or call.primitive in LOOKS:
             return True
-        fn = call.primitive
-        reads = self.is_new(call) or is_constant(fn)
-        return reads or (self.is_number(call.out) and registry.registry.get(fn) is not None)
+        return self.is_new(call) or (self.gives_other(call.out) and keeps_nothing(call.primitive))
+
+    def gives_other(self, x: Any) -> bool:
+        """Is it something that cannot be in the memory of an array of real numbers?"""
+        detail = self.detail(x)
+        return self.is_number(x) or (detail is not None and detail[0] not in REAL)
 
     def is_renewable(self, group: Any, block: Any, call: Any) -> bool:
         """Is the array, as it was before this write, read no more? And is the new one like it?"""
@@ -206,7 +210,7 @@ class Renewal:
     def detail(self, x: Any) -> Any:
         """What is known of an array: dtype, number of axes, shape."""
         k = known(self.s.value(x))
-        return None if k is None else k.detail
+        return None if k is None or k.type is not np.ndarray else k.detail
 
     def is_real(self, x: Any) -> bool:
         """Is it a real number, or an array of such?"""
@@ -275,6 +279,14 @@ def is_along_one_axis(detail: Any) -> bool:
         return False
     _, ndim, shape = detail
     return ndim < 2 or (shape is not None and sum(n != 1 for n in shape) < 2)
+
+
+def keeps_nothing(fn: Any) -> bool:
+    """Is it sure that what a function is given is not held by anybody when it is done?"""
+    if type(fn) is FunctionType and str(fn.__module__).split(".")[0] != "morula":
+        return False  # a user's, which has been declared to have no derivative
+    entry = registry.registry.get(fn)
+    return is_constant(fn) or (entry is not None and (entry.stable or entry.pure))
 
 
 def rename(branches: Any, x: Any, new: Any) -> None:

@@ -217,11 +217,42 @@ def by_methods(x):
     return (w * x).sum() + y.sum()
 
 
+def appended(x):
+    y, seen = x[0].copy(), []
+    for _ in range(3):
+        y *= x[1]
+        seen.append(y)
+    return sum([a.sum() for a in seen])
+
+
+def in_a_list_of_the_same(x):
+    y = x[0].copy()
+    same = [y for _ in range(2)]
+    y *= x[1]
+    return same[0].sum()
+
+
+KEPT = []
+
+
+@morula.non_differentiable
+def keep(w):
+    KEPT.append(w)
+
+
+def kept_by_a_function(x):
+    KEPT.clear()
+    w = np.exp(x)
+    keep(w)
+    w += x
+    return (w * x).sum() + float(np.allclose(KEPT[0], w))
+
+
 @pytest.mark.parametrize(
     "f",
     [same_array, part_read_later, part_written, held_by_a_list, held_by_a_tuple, held_by_a_function,
      exchanged, kept_over_the_loop, written_on_one_way, joined, an_argument, read_by_out,
-     a_view_as_operand, by_methods],
+     a_view_as_operand, by_methods, appended, in_a_list_of_the_same, kept_by_a_function],
 )  # fmt: skip
 def test_arrays_that_others_hold_are_written_to(f):
     check_mutation(f, X.copy())
