@@ -58,9 +58,9 @@ def ufunc_call(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     elif out is not None and not isinstance(out, tuple):
         out = (out,)
     rest = {k: v for k, v in kwargs.items() if k != "out"}
-    if out is None:
+    if out is None and "out" not in kwargs:
         return without_out(ufunc, args, rest)
-    if all(x is None for x in out):
+    if out is None or all(x is None for x in out):
         y, back = without_out(ufunc, args, rest)
         return y, partial(with_out, list(kwargs), len(args), n_out, back)
     if len(out) == 1 and out[0] is Ellipsis:  # the result as an array, also where it has no axes

@@ -1,9 +1,12 @@
 """What moves entries: orders of memory, first ones of equal entries, sources and margins."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from morula import gradient, jvp, pullback
+from morula.rules.arrays.moving import converted
 from morula.testing import check_rrule
 
 X = np.arange(12.0).reshape(3, 4) / 7
@@ -98,3 +101,12 @@ def test_arrays_without_entries(f):
     assert x̄.shape == m.shape
     assert x̄.dtype == m.dtype
     assert jvp(f, (m,), (m,))[1].shape == y.shape
+
+
+def test_a_real_cotangent_is_the_real_part_of_a_complex_one():
+    x = np.array([0.3, 0.7])
+    _, back = pullback(lambda x: converted(x, np.complex128), x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (x̄,) = back(np.array([1.0 + 2.0j, 3.0j]))
+    assert x̄.tolist() == [1.0, 0.0]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from morula import NoRuleError, gradient, jvp, pullback
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -72,3 +73,28 @@ def test_where_of_ufuncs():
 def test_dtype_of_ufuncs():
     check_rrule(np.ufunc.__call__, np.exp, X.astype("f4"), dtype="f8")
     check_rrule(np.ufunc.__call__, np.add, X, 2.0, dtype="c16")
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.true_divide(x, 2.0, casting="safe", out=None),
+        lambda x: np.true_divide(x, 2.0, None, dtype=float),
+        lambda x: np.true_divide(x, 2.0, out=(None,), casting="safe"),
+        lambda x: np.true_divide(x, 2.0, out=...),
+        lambda x: np.modf(x / 2.0, None, None)[0],
+    ],
+)
+def test_no_array_to_write_to(f):
+    x = np.array([0.3, 0.7])
+    assert gradient(lambda x: f(x).sum(), x)[0].tolist() == [0.5, 0.5]
+    assert pullback(f, x)[1](np.ones(2))[0].tolist() == [0.5, 0.5]
+    assert jvp(f, (x,), (np.ones(2),))[1].tolist() == [0.5, 0.5]
+
+
+def test_the_median_of_a_masked_array_is_refused():
+    def f(x):
+        return np.ma.median(np.ma.masked_array(x, [False, True, False]))
+
+    with pytest.raises(NoRuleError, match="MaskedArray"):
+        gradient(f, np.array([3.0, 1.0, 2.0]))
