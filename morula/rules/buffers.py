@@ -515,6 +515,8 @@ class Buffers:
         elif call.primitive in MAKERS or self.is_filled(call):
             found = self.insert_after(call, unreached_like if self.marked else np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
+            if call.args[0] in self.members:
+                return self.shadow_of_copy(x, call)
             rule = shadow_rule(self.marked)
             found = self.insert_after(call, rule, x)
             self.pairs[found] = Pair(Const(rule), (x,), (), ((0, x),), True)
@@ -528,6 +530,15 @@ class Buffers:
         if call.primitive not in (np.full, np.full_like) or len(call.args) < 2:
             return False
         return not any(x in self.varied for x in call.args[1:])
+
+    def shadow_of_copy(self, x: Any, call: Any) -> Any:
+        """What the shadow of a copy holds in the end goes to that of the buffer it is a copy of."""
+        source, rule = self.shadow(call.args[0]), copy_shadow_rule(self.marked)
+        if x in self.shadows:  # by way of the source, in a loop
+            return self.shadows[x]
+        found = self.shadows[x] = self.insert_after(call, rule, x, source)
+        self.pairs[found] = Pair(Const(rule), (x, source), (), (), True)
+        return found
 
     def shadow_of_parameter(self, x: Any) -> Any:
         """A parameter's shadow is passed beside it."""
@@ -702,6 +713,20 @@ def rule(x):
     def new_shadow_pullback(ȳ):
         return ({"cotangent_in(x̂)" if marked else "x̂"},)
     return x̂, new_shadow_pullback
+"""
+    return made(source)
+
+
+@functools.cache
+def copy_shadow_rule(marked):
+    """The shadow of a copy of a buffer with the shadow x̂."""
+    source = f"""
+def rule(y, x̂):
+    ŷ = {"unreached_like" if marked else "zeros_for"}(y)
+    def copy_shadow_pullback(ȳ):
+        {"add_reaching(x̂, cotangent_in(ŷ))" if marked else "add_to(x̂, ŷ)"}
+        return ()
+    return ŷ, copy_shadow_pullback
 """
     return made(source)
 

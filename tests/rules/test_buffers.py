@@ -415,3 +415,59 @@ def filled(x):
 def test_diagonals_and_filled_arrays(f, x, reasons):
     check_mutation(f, x.copy())
     assert not any(reasons)
+
+
+def a_copy_of_a_buffer(x):
+    u = np.zeros(3)
+    u[0] = x[0]
+    v = u.copy()
+    v[1] = x[1] * u[0]
+    u[0] = 7.0
+    u[1] = x[2]
+    return (v * v * u).sum()
+
+
+def copies_in_a_loop(x):
+    u = np.zeros(3)
+    for k in range(3):
+        u = u.copy()
+        u[k] = x[k] + u[k - 1]
+    return (u * u).sum()
+
+
+def copies_that_change_places(x):
+    u = np.zeros(3)
+    u[0] = x[0]
+    for k in range(3):
+        v = u.copy()
+        for i in range(3):
+            v[i] = u[i] * x[k] + u[i - 1]
+        u = v
+    return (u * u).sum()
+
+
+def copies_with_infinite_slopes(x):
+    u = np.zeros(3)
+    for i in range(3):
+        u[i] = x[i] ** 0.5
+    for k in range(3):
+        v = u.copy()
+        v[0] = u[1] * x[k]
+        u = v
+    return u[1:].sum() + u[0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [a_copy_of_a_buffer, copies_in_a_loop, copies_that_change_places, copies_with_infinite_slopes],
+)
+def test_copies_of_buffers(f):
+    x = np.array([0.7, 0.3, 0.9])
+    assert str(code_adjoint(f, x)).startswith("# specialised")
+    check_mutation(f, x)
+
+
+def test_what_a_copy_of_a_buffer_overwrites_has_a_structural_zero():
+    with np.errstate(divide="ignore"):
+        found = grad(copies_with_infinite_slopes)(np.array([0.0, 0.3, 0.9]))
+    assert np.isfinite(found).all()
