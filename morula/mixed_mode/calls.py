@@ -118,7 +118,7 @@ def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywor
     if told is not None and not nothing_enters(run, fn, ḟ, args, tangents):
         y = split_call(fn, args, keywords)
         _, ẏ = push(run, told, ZERO, args, tangents, keywords)
-        return y, ZERO if is_zero(ẏ) or run.primitive is not None else in_space_of(y, ẏ)
+        return y, ẏ if is_zero(ẏ) or run.primitive is not None else in_space_of(y, ẏ)
     body = body_of(fn)
     lazy = isgeneratorfunction(body)  # what it runs over may have tangents by then
     if body is None or (not lazy and nothing_enters(run, fn, ḟ, args, tangents)):

@@ -114,7 +114,8 @@ class Tracing(Pass):
 
     def attribute(self, x: Any, ẋ: Any, name: str, y: Any) -> Any:
         """What an attribute of an array depends on."""
-        if is_zero(ẋ) or not isinstance(y, NUMERIC):
+        counts = isinstance(x, np.ndarray) and isinstance(y, int)  # ndim, size
+        if is_zero(ẋ) or counts or not isinstance(y, NUMERIC):
             return ZERO
         if name in ("T", "mT"):
             return Dependence(getattr(ẋ.sets, name))

@@ -405,6 +405,8 @@ def test_slices_carry_tangents():
         lambda x: np.sum(a=[x[0], x[1]]),
         lambda x: np.array(object=x, copy=True),
         lambda x: np.broadcast_to(array=x, shape=(2, 3)),
+        lambda x: np.broadcast_to(x, (2, 3), subok=True),
+        lambda x: np.vectorize(np.dot, signature="(n),(n)->()")(np.outer(x, x), x),
         lambda x: np.percentile(a=x, q=30),
         lambda x: np.clip(a=x[1], a_min=0.0, a_max=9.0),
         lambda x: np.convolve(a=x, v=x, mode="same"),

@@ -124,3 +124,18 @@ def test_what_is_refused():
         jacobian(band, X, sparsity="yes")
     with pytest.raises(TypeError, match="a pattern may be given for one argument"):
         jacobian(lambda x, y: x * y, X, X, sparsity=np.eye(6))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.interp(x, [0.0, 1.0], [0.0, 2.0]) * x,
+        lambda x: np.gradient(x * x),
+        lambda x: np.cross(x[:3], x[2:5]),
+        lambda x: np.moveaxis(x, x.ndim - 1, -1) * x,
+    ],
+)
+def test_bodies_that_tell_a_derivative_tell_the_pattern(f):
+    dense = jacobian(f, X)[0]
+    assert np.any(dense)
+    np.testing.assert_allclose(jacobian(f, X, sparsity="auto")[0].toarray(), dense)

@@ -2,6 +2,7 @@
 
 import cmath
 import math
+import statistics
 from decimal import Decimal
 from fractions import Fraction
 
@@ -302,8 +303,13 @@ def test_a_constant_has_no_series():
 
 
 def test_what_has_no_rule_is_refused():
-    with pytest.raises(NoRuleError, match=r"numpy\.interp.*for Taylor series"):
-        taylor(lambda x: np.interp(x, [0.0, 1.0], [0.0, 2.0]), 0.5, 2)
+    with pytest.raises(NoRuleError, match=r"statistics\.fmean.*for Taylor series"):
+        taylor(lambda x: statistics.fmean([x, 2.0]), 0.5, 2)
+
+
+def test_a_body_that_tells_the_derivative_tells_the_series():
+    found = taylor(lambda x: np.interp(x * x, [0.0, 1.0], [0.0, 2.0]), 0.5, 3)
+    assert found.tolist() == [0.5, 2.0, 2.0, 0.0]
 
 
 def test_a_rule_of_which_each_order_asks_for_many_others_is_refused():

@@ -204,13 +204,13 @@ for _primal in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
 
 
 @rrule(np.broadcast_to)
-def _(array: Numeric, shape: Anything):
+def _(array: Numeric, shape: Anything, subok=False):
     old = np.shape(array)
 
     def broadcast_to_pullback(ȳ):
-        return unbroadcast(ȳ, old), NoTangent()
+        return unbroadcast(ȳ, old), NoTangent(), NoTangent()
 
-    return np.broadcast_to(array, shape), broadcast_to_pullback
+    return np.broadcast_to(array, shape, subok), broadcast_to_pullback
 
 
 @rrule(np.broadcast_arrays)

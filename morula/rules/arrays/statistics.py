@@ -82,7 +82,9 @@ def edges_of(column, bins, limits, numbers):
     """The edges of the bins: as given, or even parts of what is between the limits."""
     if np.ndim(bins):
         return np.asarray(bins)
-    low, high = (np.min(column), np.max(column)) if limits is None else limits
+    if limits is None:
+        limits = (np.min(column), np.max(column)) if np.size(column) else (0.0, 1.0)
+    low, high = limits
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, len(numbers))
