@@ -39,7 +39,14 @@ from morula.core.memory import Written, begin_log, end_log, follow, in_memory
 from morula.core.outline import outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
 from morula.core.protected import Raised, caught, passed_by
-from morula.core.registry import Rule, apply_rule, find_rrule, is_constant, non_differentiable
+from morula.core.registry import (
+    Rule,
+    apply_rule,
+    find_rrule,
+    is_constant,
+    is_constant_for,
+    non_differentiable,
+)
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.simplify import is_trusted
 from morula.core.ssa import prune_params, same
@@ -63,7 +70,7 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
             protection.expected = rule.function in PASSING
         y, pullback = apply_rule(rule, args, kwargs)
         return y, partial(_with_callee, pullback)
-    if is_constant(fn, tuple(map(type, args))):
+    if is_constant_for(fn, args):
         protection.expected = False
         return fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
     resolve = resolver_of(fn)
@@ -265,6 +272,24 @@ def pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[A
     return (ZERO,) * n
 
 
+def done_or_missed(
+    kind: type[BaseException], fn: Callable[..., Any], *args: Any
+) -> tuple[Any, Back | None]:
+    """`fn(*args)` for a rule; or None, and the pullback of what ran, if it raises such an exception."""
+    outer = begin_attempt()
+    expect_nothing()
+    strays = strays_here()
+    try:
+        return fn(*args), None
+    except kind:
+        return None, partial(pull_back_strays, strays, 0)
+    except BaseException:
+        outer.extend(strays)
+        raise
+    finally:
+        end_attempt(outer)
+
+
 def how_called() -> tuple[bool, bool]:
     """Is a function to run guarded, and does its caller expect `Raised`?"""
     expected, protection.expected = protection.expected, False
@@ -313,6 +338,7 @@ def note_stray(fn: Any, y: Any, back: Back) -> None:
 non_differentiable(resolver_of)
 
 
+Held = list[tuple[Any, Any]]  # mutable values, with what they hold or where
 RUN_LATER = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
@@ -322,9 +348,22 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
 
     That is its result, and what it has changed.
     """
+    y, back, _ = opaque_with_changes(fn, args, kwargs, reason)
+    return y, back
+
+
+def opaque_with_changes(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
+) -> tuple[Any, Back, Held]:
+    """The same, and what it has changed."""
     expect_nothing()
     before = held_by((fn, *args, *kwargs.values()))
-    y = fn(*args, **kwargs)
+    try:
+        y = fn(*args, **kwargs)
+    except BaseException:
+        if is_protected():
+            strays_here().append((fn, partial(refuse_changes, fn, args, changes(before))))
+        raise
     n = 1 + len(args) + len(kwargs)
     changed = changes(before)
     for x, _ in changed:
@@ -346,10 +385,16 @@ def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str =
             return (ZERO,) * n
         raise errors.no_rule(fn, args, reason=reason)
 
-    return y, opaque_pullback
+    return y, opaque_pullback, changed
 
 
-Held = list[tuple[Any, dict[Any, Any]]]
+def refuse_changes(fn: Any, args: tuple[Any, ...], changed: Held, ȳ: Any) -> tuple[Any, ...]:
+    """The pullback of a callable that raised an exception when it had changed something."""
+    for x, keys in changed:
+        if is_reached_at(x, keys):
+            why = f"which changes a {type(x).__name__} that the gradient runs through"
+            raise errors.no_rule(fn, args, why=why)
+    return ()
 
 
 def held_by(values: tuple[Any, ...]) -> Held:
@@ -365,7 +410,7 @@ def held_by(values: tuple[Any, ...]) -> Held:
     return list(found.values())
 
 
-def changes(before: Held) -> list[tuple[Any, list[Any]]]:
+def changes(before: Held) -> Held:
     """Those that hold something else now, and where."""
     found = []
     for x, old in before:
@@ -501,7 +546,7 @@ _emitted: dict[int, CodeType] = {}
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
     ir = outlined(checked("lower", lower(code, namespace, guarded)), code, namespace)
-    plan = plan_of_rules if is_trusted(namespace) else general_plan
+    plan = plan_of_rules if asks_nothing(namespace) else general_plan
     reversal = Reversal(checked("outline", ir), plan)
     reversal.build()
     reversal.resolve()
@@ -509,6 +554,11 @@ def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) 
     emitted = split(reversal, code, namespace)
     _emitted[id(emitted)] = emitted
     return emitted
+
+
+def asks_nothing(namespace: dict[str, Any]) -> bool:
+    """Are these the globals of a module of rules, none of which deals with objects of users?"""
+    return is_trusted(namespace) and not namespace.get("ASKS_OBJECTS")
 
 
 def _is_plain(c: Call) -> bool:

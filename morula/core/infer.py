@@ -42,7 +42,7 @@ from morula.core.primitives import (
     sum_if_any,
     unpack,
 )
-from morula.core.registry import is_constant, non_differentiable, registry
+from morula.core.registry import asks_inside, is_constant, non_differentiable, registry
 from morula.core.simplify import PURE, is_simple
 from morula.core.traits import (
     Known,
@@ -74,6 +74,7 @@ from morula.core.values import (
     lose,
     possibilities,
     sample_value,
+    types_inside,
 )
 
 
@@ -172,6 +173,8 @@ class Inference:
         for x in call.args:
             value = self.value(x)
             types += [None] if value is None else [k.type for k in possibilities(value)]
+            if asks_inside(call.fn.value):
+                types += types_inside(value)
         return is_constant(
             call.fn.value, tuple([t for t in types if t not in (Plain, IteratorOver)])
         )

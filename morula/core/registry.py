@@ -119,6 +119,7 @@ class Entry:
         "pure",
         "reverse",
         "stable",
+        "types_of",
         "whole",
     )
 
@@ -126,6 +127,7 @@ class Entry:
         self.primal = primal
         self.constant = False
         self.asks: Callable[[tuple[Any, ...]], bool] | None = None
+        self.types_of: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
         self.stable = False
         self.pure = False
         self.whole = False
@@ -332,14 +334,20 @@ def non_differentiable(*primals: Any) -> Any:
     return primals[0] if len(primals) == 1 else primals
 
 
-def constant_unless(says: Callable[[tuple[Any, ...]], bool], *primals: Any) -> None:
+def constant_unless(
+    says: Callable[[tuple[Any, ...]], bool],
+    *primals: Any,
+    types_of: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None,
+) -> None:
     """Declare callables without derivative, unless the types of the arguments say what they mean.
 
-    `says(types)` tells whether they do; None stands for a type that is not known.
+    `says(types)` tells whether they do; None stands for a type that is not known. The types are
+    those of the arguments, or what `types_of` gives for them: that of all they hold, too.
     """
     for primal in primals:
         non_differentiable(primal)
-        registry.entry(primal).asks = says
+        entry = registry.entry(primal)
+        entry.asks, entry.types_of = says, types_of
 
 
 def called_whole(*primals: Any) -> None:
@@ -453,6 +461,23 @@ def is_constant(fn: Any, types: tuple[Any, ...] | None = None) -> bool:
     if entry is None or not entry.constant:
         return False
     return entry.asks is None or (types is not None and not entry.asks(types))
+
+
+def is_constant_for(fn: Any, args: tuple[Any, ...]) -> bool:
+    """The same for these arguments."""
+    entry = registry.get(fn)
+    if entry is None or not entry.constant:
+        return False
+    if entry.asks is None:
+        return True
+    of = entry.types_of
+    return not entry.asks(tuple(map(type, args)) if of is None else of(args))
+
+
+def asks_inside(fn: Any) -> bool:
+    """Is a callable constant or not by what its arguments hold?"""
+    entry = registry.get(fn)
+    return entry is not None and entry.types_of is not None
 
 
 def _as_it_is(x̄: Any) -> Any:

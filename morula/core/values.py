@@ -98,6 +98,20 @@ def lose(value: Value) -> None:
         lose(value.detail)
 
 
+def types_inside(value: Value) -> list[Any]:
+    """The types of all that a container or a tuple holds; None for what is not known."""
+    k = None if value is None or type(value) is OneOf else known(value)
+    if k is None or not (k.type is tuple or k.type in contents):
+        return []
+    if k.detail is None:
+        return [None]
+    inside = k.detail if k.type is tuple else (contents[k.type].item(k.detail),)
+    found: list[Any] = []
+    for v in inside:
+        found += [None] if v is None else [of.type for of in possibilities(v)] + types_inside(v)
+    return found
+
+
 def without_contents(value: Value) -> Value:
     """The same but for what containers hold."""
     if type(value) is Known and value.type in contents:

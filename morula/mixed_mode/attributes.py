@@ -52,6 +52,7 @@ from morula.rules.calls import (
     part,
 )
 from morula.rules.objects import has_table, is_by_identity
+from morula.rules.questions import is_contained
 
 # -- reading ---------------------------------------------------------------------------------------
 
@@ -443,7 +444,9 @@ def answered_by(op: Any, names: tuple[str, ...]) -> Callable[..., Any]:
         method = lookup(cls, name)
         if not objects.is_python(method):
             return NotImplemented
-        answer, _ = push(run, method, ZERO, args, tangents)
+        asked = objects.asked_with(name, args)
+        dots = (*tangents, ZERO)[: len(asked)]
+        answer, _ = push(run, method, ZERO, asked, dots)
         return op(objects.in_place_of(cls, name, answer), *args[1:]), ZERO
 
     return meaning
@@ -451,14 +454,21 @@ def answered_by(op: Any, names: tuple[str, ...]) -> Callable[..., Any]:
 
 def by_code(function: Any) -> Callable[..., Any]:
     """What a function in Python says."""
-    return lambda run, args, tangents, keywords: push(run, function, ZERO, args, tangents)
+    return lambda run, args, tangents, keywords: push(run, function, ZERO, args, tangents, keywords)
 
 
 for _op, _names in objects.ANSWERED_BY.items():
     pushes(_op)(answered_by(_op, _names))
-for _op, _function in objects.ITERATED_BY.items():
+for _op, (_function, _) in objects.IN_PYTHON.items():
     pushes(_op)(by_code(_function))
 pushes(operator.contains)(answered_by(operator.contains, ("__contains__",)))
+
+
+@pushes(operator.contains)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if objects.is_searched(type(args[0])):
+        return push(run, is_contained, ZERO, args, tangents)
+    return NotImplemented
 
 
 @pushes(hasattr)

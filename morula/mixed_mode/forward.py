@@ -14,11 +14,10 @@ from typing import Any
 from morula.core.bytecode.lower import as_written, lower
 from morula.core.cotangents import ZERO
 from morula.core.emit import emit
-from morula.core.general import _is_plain
+from morula.core.general import _is_plain, asks_nothing
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, count_of_parameters
 from morula.core.primitives import build_tuple, unpack
 from morula.core.registry import is_constant
-from morula.core.simplify import is_trusted
 from morula.core.verify import checked
 
 _codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
@@ -63,7 +62,7 @@ def binder(code: CodeType) -> CodeType:
 
 def transform(code: CodeType, namespace: dict[str, Any], push: Any, attempt: Any) -> CodeType:
     """Code -> code of (run, *parameters, *tangents) that returns the value and its tangent."""
-    forward = Forward(lower(code, namespace), push, attempt, is_trusted(namespace))
+    forward = Forward(lower(code, namespace), push, attempt, asks_nothing(namespace))
     ir = checked("forward", forward.run())
     n = 1 + 2 * count_of_parameters(code)
     like = code.replace(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import errors, primitives
+from morula.core import errors, patterns, primitives
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names
@@ -32,7 +32,7 @@ from morula.mixed_mode.push import (
     python_function,
     split_call,
 )
-from morula.mixed_mode.structures import drain, order_of
+from morula.mixed_mode.structures import Compared, drain, order_of
 from morula.mixed_mode.tangents import (
     Pass,
     item_of,
@@ -43,10 +43,12 @@ from morula.mixed_mode.tangents import (
     together,
     value_of,
 )
-from morula.rules import functional
+from morula.rules import functional, iterators
 from morula.rules import iteration as reverse
 from morula.rules.arrays import callbacks
 from morula.rules.calls import MISSING, entry, lookup, own_method
+from morula.rules.containers import answers
+from morula.rules.questions import is_true
 
 REMEMBERED = 4096  # of the latest values of a function that map or filter calls
 
@@ -137,9 +139,13 @@ class Pushing(reverse.Recorder):
         origins = reverse.origins_of(self.iterators, items)
         tangents = tuple([tangent_at(self.run, origin) for origin in origins])
         tangents += (ZERO,) * (len(items) - len(tangents))
-        y, ẏ = push(self.run, self.fn, self.tangent, items, tangents)
+        y, ẏ = self.pushed(items, tangents)
         self.keep(y, ẏ, origins)
         return y
+
+    def pushed(self, items: Any, tangents: Any) -> Any:
+        """The value and its tangent."""
+        return push(self.run, self.fn, self.tangent, items, tangents)
 
     def keep(self, y: Any, ẏ: Any, origins: Any) -> None:
         """Remember the tangent of the value."""
@@ -150,6 +156,10 @@ class Choosing(Pushing):
     """A function as filter calls it: the items that it accepts come from where they came from."""
 
     __slots__ = ()
+
+    def pushed(self, items: Any, tangents: Any) -> Any:
+        """Is the item accepted?"""
+        return push(self.run, is_true, ZERO, (self.fn, *items), (self.tangent, *tangents))
 
     def keep(self, y: Any, ẏ: Any, origins: Any) -> None:
         """Remember where an accepted item came from."""
@@ -323,6 +333,12 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     ), ZERO
 
 
+@pushes(isinstance)
+@pushes(patterns.is_instance)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return iterators.is_instance_seen(*args), ZERO
+
+
 # -- functions of iterables ------------------------------------------------------------------------
 
 
@@ -359,10 +375,14 @@ def extreme(fn: Any) -> Any:
             return named["default"]
         if not items or (n > 1 and "default" in named):
             return split_call(fn, (*([items] if n == 1 else args[:n]), *args[n:]), keywords), ZERO
-        keys = items
+        keys: list[Any] = list(items)
+        of_keys = dots
         key, k̇ey = named.get("key", (None, ZERO))
         if key is not None:
-            keys = [push(run, key, k̇ey, (x,), (ẋ,))[0] for x, ẋ in zip(items, dots, strict=True)]
+            pairs = [push(run, key, k̇ey, (x,), (ẋ,)) for x, ẋ in zip(items, dots, strict=True)]
+            keys, of_keys = [k for k, _ in pairs], [k̇ for _, k̇ in pairs]
+        if answers(keys):
+            keys = [Compared(run, x, ẋ) for x, ẋ in zip(keys, of_keys, strict=True)]
         place = fn(range(len(items)), key=keys.__getitem__)
         return items[place], dots[place]
 

@@ -20,7 +20,7 @@ from morula.core import errors, general, memory
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
 from morula.core.ir import count_of_parameters
 from morula.core.protected import caught
-from morula.core.registry import Entry, Rule, is_constant, non_differentiable, registry
+from morula.core.registry import Entry, Rule, is_constant_for, non_differentiable, registry
 from morula.core.traits import changes_in_place, deals_in_place, has_tangent, makes_container
 from morula.mixed_mode.forward import binder_of, forward_of
 from morula.mixed_mode.memory import is_followed, item_of
@@ -95,7 +95,7 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     entry: Entry | None = registry.get(fn)
     if entry is None:
         return None, False
-    if entry.constant and is_constant(fn, tuple(map(type, args))):
+    if entry.constant and is_constant_for(fn, args):
         return entry, False
     positional = args[: len(args) - len(keywords)]
     forward = None if entry.forward is None else entry.find("forward", positional)

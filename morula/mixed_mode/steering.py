@@ -18,6 +18,7 @@ from morula.mixed_mode.tangents import Pass, all_zero, reached, set_value, value
 from morula.rules import classes, objects, steering
 from morula.rules.boxes import missing_arguments, remember
 from morula.rules.checkpoints import checkpoint
+from morula.rules.iterators import type_seen
 from morula.rules.source_texts import refuse_names, run_text
 
 instead(builtins.__build_class__, classes.build_class)
@@ -55,7 +56,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(type)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if len(args) == 1:
-        return type(args[0]), ZERO
+        return type_seen(args[0]), ZERO
     return push(run, classes.make_class, ZERO, args, tangents, keywords)
 
 

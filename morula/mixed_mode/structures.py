@@ -35,6 +35,7 @@ from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key
 from morula.rules.objects import own_class_getitem
+from morula.rules.questions import is_greater, is_less
 
 Args = tuple[Any, ...]
 Names = tuple[str, ...]
@@ -546,8 +547,31 @@ def order_of(
     keys = items
     if key is not None:
         ḟ = named_dots["key"]
-        keys = [push(run, key, ḟ, (x,), (ẋ,))[0] for x, ẋ in zip(items, dots, strict=True)]
+        pairs = [push(run, key, ḟ, (x,), (ẋ,)) for x, ẋ in zip(items, dots, strict=True)]
+        keys, dots = [k for k, _ in pairs], [k̇ for _, k̇ in pairs]
+    if containers.answers(keys):
+        compared = [Compared(run, x, ẋ) for x, ẋ in zip(keys, dots, strict=True)]
+        return sorted(
+            range(len(keys)), key=compared.__getitem__, reverse=named.get("reverse", False)
+        )
     return containers.stable_order(keys, named.get("reverse", False))
+
+
+class Compared:
+    """An object that says by code of its own which of two comes first, with its tangent."""
+
+    __slots__ = ("run", "x", "ẋ")
+
+    def __init__(self, run: Pass, x: Any, ẋ: Any) -> None:
+        self.run = run
+        self.x = x
+        self.ẋ = ẋ
+
+    def __lt__(self, other: Any) -> bool:
+        return push(self.run, is_less, ZERO, (self.x, other.x), (self.ẋ, other.ẋ))[0]
+
+    def __gt__(self, other: Any) -> bool:
+        return push(self.run, is_greater, ZERO, (self.x, other.x), (self.ẋ, other.ẋ))[0]
 
 
 @pushes(operator.concat)

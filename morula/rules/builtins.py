@@ -204,28 +204,6 @@ def _(a: Real, b: Real, c: Real):
     return min(a, b, c), min_pullback
 
 
-def chosen(y: Any, args: tuple[Any, ...]) -> Any:
-    """A pullback to that one of the arguments which is the result itself."""
-    place = next(i for i, a in enumerate(args) if a is y)
-
-    def chosen_pullback(ȳ):
-        return tuple([ȳ if i == place else ZeroTangent() for i in range(len(args))])
-
-    return chosen_pullback
-
-
-@rrule(max)
-def _(a: Anything, b: Anything, *others: Anything):
-    y = max(a, b, *others)
-    return y, chosen(y, (a, b, *others))
-
-
-@rrule(min)
-def _(a: Anything, b: Anything, *others: Anything):
-    y = min(a, b, *others)
-    return y, chosen(y, (a, b, *others))
-
-
 def chosen_forward(choose: Any) -> Rule:
     """The forward rule of max or min."""
 

@@ -54,7 +54,6 @@ from morula.core.extend import (
     multiply,
     no_rule,
     non_differentiable,
-    opaque,
     projector,
     python_function,
     registry,
@@ -231,14 +230,20 @@ def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
     What only moves the items of a list, as heapq does, is followed by their identity.
     """
     before = copies(args)
-    y, back = opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
+    y, back, all_changed = general.opaque_with_changes(fn, args, kwargs, reason)
     changed = changes(before) if before else []
     if not changed:
         return y, back
     moved = None if kwargs else moves(before, changed, args, y)
-    if moved is not None:
-        return y, partial(put_back_items, *moved, len(args))  # type: ignore[call-arg]
-    return y, back
+    if moved is None:
+        return y, back
+    others = [(x, keys) for x, keys in all_changed if x is not changed[0]]
+
+    def moves_pullback(ȳ: Any) -> tuple[Any, ...]:
+        general.refuse_changes(fn, args, others, ȳ)
+        return put_back_items(*moved, len(args), ȳ)  # type: ignore[call-arg]
+
+    return y, moves_pullback
 
 
 def moves(before: Any, changed: list[Any], args: tuple[Any, ...], y: Any) -> Any:

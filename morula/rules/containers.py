@@ -25,6 +25,7 @@ from morula.core.extend import (
     adjoint_of,
     as_passing,
     call,
+    constant_unless,
     hands_on,
     hands_over,
     is_zero,
@@ -37,7 +38,8 @@ from morula.core.extend import (
 )
 from morula.rules.calls import MISSING, entry, lookup, own_method, served, serves, together
 from morula.rules.numbers import Anything
-from morula.rules.objects import give
+from morula.rules.objects import asks, give, types_within
+from morula.rules.questions import is_greater, is_less, is_same_or_equal
 
 # -- adjoint lists ---------------------------------------------------------------------------------
 
@@ -502,23 +504,58 @@ def _(xs: list, i: int = -1):
 
 @rrule(list.remove, by_identity=True)
 def _(xs: list, value: Anything):
-    before = xs[:]
-    list.remove(xs, value)
-    k = first_difference(before, xs)
+    k, asked = place_of(xs, value)
+    list.pop(xs, k)
 
     def remove_pullback(ȳ):
         put_back(xs, k, ZERO)
-        return NoTangent(), NoTangent()
+        return NoTangent(), asked()
 
     return None, remove_pullback
 
 
-def first_difference(a: list[Any], b: list[Any]) -> int:
-    """Where the longer list `a` has an item that `b` lacks."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x is not y), len(b))
+def place_of(xs: list[Any], value: Any) -> Any:
+    """Where the item is that `remove` takes away; the cotangent that the value has from the asking."""
+    if not compares(xs, value):
+        return index_of(xs, value), lambda: ZERO
+    items, item_backs = drain(xs)
+    asked: list[Any] = []
+    k = -1
+    for i, y in enumerate(items):
+        equal, back = call(is_same_or_equal, y, value)
+        asked.append(back)
+        if equal:
+            k = i
+            break
+    if k < 0:
+        raise ValueError("list.remove(x): x not in list")
+
+    def place_pullback() -> Any:
+        c: Any = ZERO
+        bars: list[Any] = [ZERO] * len(items)
+        for i in reversed(range(len(asked))):
+            _, bars[i], of_value = asked[i](ZERO)
+            c = accumulate(c, of_value)
+        item_backs(bars)
+        return c
+
+    return k, place_pullback
 
 
-non_differentiable(first_difference)
+def index_of(xs: list[Any], value: Any) -> int:
+    """The place of a value in a list."""
+    if value not in xs:
+        list.remove(xs, value)  # raises
+    return xs.index(value)
+
+
+def compares(xs: list[Any], value: Any) -> bool:
+    """Does one of these say by code of its own what it is equal to?"""
+    return ASKS_EQUAL(types_within((xs, value)))
+
+
+ASKS_EQUAL = asks("__eq__")
+non_differentiable(index_of, compares)
 
 
 @rrule(list.reverse, by_identity=True)
@@ -785,7 +822,7 @@ rrule(list.__iadd__, by_identity=True)(list_iadd)
 
 @rrule(list.sort, by_identity=True)
 def _(xs: list, *, key=None, reverse=False):
-    order, backs = order_of(xs[:], key, reverse)
+    order, asked = order_of(xs[:], key, reverse)
     xs[:] = [xs[i] for i in order]
 
     def sort_pullback(ȳ):
@@ -793,19 +830,71 @@ def _(xs: list, *, key=None, reverse=False):
         parts = drop_from(bars, 0, len(order))
         for j, i in enumerate(order):
             give_at(bars, i, parts[j])
-        for i in reversed(range(len(backs))):
-            backs[i](ZERO)
+        for i, c in enumerate(asked()):
+            give_at(bars, i, c)
         return (NoTangent(),)
 
     return None, sort_pullback
 
 
 def order_of(items: list[Any], key: Any, reverse: bool) -> Any:
-    """The places of the items in their order, and the pullbacks of the calls of the key."""
-    if key is None:
-        return stable_order(items, reverse), []
-    pairs = [call(key, item) for item in items]
-    return stable_order([k for k, _ in pairs], reverse), [back for _, back in pairs]
+    """The places of the items in their order; the cotangents that asking gives them."""
+    pairs = [] if key is None else [call(key, item) for item in items]
+    keys = items if key is None else [k for k, _ in pairs]
+    asked: list[Any] = []
+    if answers(keys):
+        compared = [Compared(x, i, asked) for i, x in enumerate(keys)]
+        order = sorted(range(len(keys)), key=compared.__getitem__, reverse=reverse)
+    else:
+        order = stable_order(keys, reverse)
+
+    def asking_pullback() -> list[Any]:
+        bars = cotangents_of(asked, len(keys))
+        for i in reversed(range(len(pairs))):
+            bars[i] = pairs[i][1](bars[i])[1]
+        return bars
+
+    return order, asking_pullback
+
+
+class Compared:
+    """An object that says by code of its own which of two comes first: what it does is recorded."""
+
+    __slots__ = ("asked", "i", "x")
+
+    def __init__(self, x: Any, i: int, asked: list[Any]) -> None:
+        self.x = x
+        self.i = i
+        self.asked = asked
+
+    def __lt__(self, other: Any) -> bool:
+        y, back = call(is_less, self.x, other.x)
+        self.asked.append((self.i, other.i, back))
+        return y
+
+    def __gt__(self, other: Any) -> bool:
+        y, back = call(is_greater, self.x, other.x)
+        self.asked.append((self.i, other.i, back))
+        return y
+
+
+def cotangents_of(asked: list[Any], n: int) -> list[Any]:
+    """The cotangents of n objects from their comparisons."""
+    bars: list[Any] = [ZERO] * n
+    for i, j, back in reversed(asked):
+        _, left, right = back(ZERO)
+        bars[i] = accumulate(bars[i], left)
+        bars[j] = accumulate(bars[j], right)
+    return bars
+
+
+def answers(keys: Any) -> bool:
+    """Does one of these say by code of its own which of two comes first?"""
+    return asks_order(tuple(map(type, keys)))
+
+
+asks_order = asks("__lt__", "__gt__")
+non_differentiable(answers)
 
 
 def stable_order(keys: list[Any], reverse: bool) -> list[int]:
@@ -862,12 +951,21 @@ non_differentiable(
         getattr(cls, name)
         for cls in (list, tuple, dict, set, frozenset)
         for name in (
-            "__len__", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
-            "__repr__", "index", "count", "isdisjoint", "issubset", "issuperset", "__hash__",
+            "__len__", "isdisjoint", "issubset", "issuperset",
         )
         if callable(getattr(cls, name, None))
     ],
 )  # fmt: skip
+ASKED = asks(
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__repr__", "__hash__", "__str__"
+)
+for _cls in (list, tuple, dict, set, frozenset):
+    for _name in (
+        "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+        "__repr__", "index", "count", "__hash__",
+    ):  # fmt: skip
+        if callable(getattr(_cls, _name, None)):
+            constant_unless(ASKED, getattr(_cls, _name), types_of=types_within)
 no_tangent(type(primitives.DONE))
 
 

@@ -109,7 +109,7 @@ def served_by(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     if rule is not None:
         code = rule.function.__code__
         return f"the rule at {short_path(code.co_filename)}:{code.co_firstlineno}"
-    if registry.is_constant(fn, tuple(map(type, args))):
+    if registry.is_constant_for(fn, args):
         return "it has no derivative"
     return "its own code"
 
@@ -549,7 +549,7 @@ WRITING = (operator.setitem, np.copyto, np.ndarray.fill)
 
 def is_constant_call(record: Record) -> bool:
     """Has what was called no derivative?"""
-    return registry.is_constant(record.fn, tuple(map(type, record.args)))
+    return registry.is_constant_for(record.fn, record.args)
 
 
 def is_end(record: Record, hit: list[int]) -> bool:

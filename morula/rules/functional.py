@@ -16,14 +16,27 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    ZeroTangent,
     accumulate,
     adjoint_of,
     call,
     non_differentiable,
     project_to,
+    rrule,
 )
+from morula.rules.arrays.bodies import instead_of
 from morula.rules.calls import MISSING, compiled, entry, serves
-from morula.rules.containers import drain, drop_from, order_of, visit
+from morula.rules.containers import (
+    Compared,
+    answers,
+    cotangents_of,
+    drain,
+    drop_from,
+    order_of,
+    visit,
+)
+from morula.rules.numbers import Anything
+from morula.rules.questions import Key
 
 NUMBERS = (int, float, bool)
 
@@ -95,12 +108,16 @@ def extreme(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if "default" not in kwargs:
             return fn(items), None  # raises
         return kwargs["default"], lambda ȳ: (NONE, back(None), *by_name(kwargs, "default", ȳ))
-    place = fn(range(len(items)), key=keys.__getitem__)
+    asked: list[Any] = []
+    compared = [Compared(x, i, asked) for i, x in enumerate(keys)] if answers(keys) else keys
+    place = fn(range(len(items)), key=compared.__getitem__)
 
     def extreme_pullback(ȳ: Any) -> tuple[Any, ...]:
+        of_keys = cotangents_of(asked, len(keys))
+
         def cotangent_of(i: int) -> Any:
             c = ȳ if i == place else ZERO
-            return c if key is None else accumulate(key_backs[i](ZERO)[1], c)
+            return accumulate(of_keys[i] if key is None else key_backs[i](of_keys[i])[1], c)
 
         x̄ = back(cotangent_of)
         bars = [x̄] if single else [entry(x̄, i) for i in range(len(args))]
@@ -117,19 +134,53 @@ def by_name(kwargs: dict[str, Any], name: str, c: Any) -> list[Any]:
 serves(max, min)(extreme)
 
 
+@instead_of(functools.cmp_to_key)
+def cmp_to_key(mycmp):
+    """A class of keys that are compared by a function."""
+    return functools.partial(Key, mycmp)
+
+
+def chosen(y: Any, args: tuple[Any, ...]) -> Any:
+    """A pullback to that one of the arguments which is the result itself."""
+    place = next(i for i, a in enumerate(args) if a is y)
+
+    def chosen_pullback(ȳ):
+        c = projected(y, ȳ)
+        return tuple([c if i == place else ZeroTangent() for i in range(len(args))])
+
+    return chosen_pullback
+
+
+def chosen_of(choose: Any) -> Any:
+    """The rule of `max` or `min` of several arguments."""
+
+    def rule(a: Anything, b: Anything, *others: Anything):
+        args = (a, b, *others)
+        if answers(args):
+            y, back = extreme(choose, args, {})
+            return y, lambda ȳ: back(ȳ)[1:]
+        y = choose(*args)
+        return y, chosen(y, args)
+
+    return rule
+
+
+for _choose in (max, min):
+    rrule(_choose, by_identity=True)(chosen_of(_choose))
+del _choose
+
+
 @serves(sorted)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     items, back = drain(args[0])
-    order, key_backs = order_of(items, kwargs.get("key"), kwargs.get("reverse", False))
+    order, asked = order_of(items, kwargs.get("key"), kwargs.get("reverse", False))
     y = [items[i] for i in order]
 
     def sorted_pullback(ȳ: Any) -> tuple[Any, ...]:
         parts = drop_from(adjoint_of(y), 0, len(y))
-        bars: list[Any] = [ZERO] * len(items)
+        bars = asked()
         for j, i in enumerate(order):
-            bars[i] = parts[j]
-        for i in reversed(range(len(key_backs))):
-            key_backs[i](ZERO)
+            bars[i] = accumulate(parts[j], bars[i])
         return (NONE, back(bars), *[NONE] * len(kwargs))
 
     return y, sorted_pullback

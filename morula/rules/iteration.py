@@ -13,6 +13,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -25,8 +26,10 @@ from morula.core.extend import (
     Tangent,
     adjoint_object,
     adjoint_of,
+    attempted,
     call,
     collector,
+    is_protected,
     is_zero,
     materialise,
     no_rule,
@@ -34,7 +37,9 @@ from morula.core.extend import (
     on_entry,
     primitives,
     projector,
+    protected,
     rrule,
+    strays_here,
     unthunk,
 )
 from morula.rules.arrays.flat import give_place
@@ -47,6 +52,7 @@ from morula.rules.dicts import Key
 from morula.rules.generators import next_of, record_of, steps_of
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, take
+from morula.rules.questions import is_true
 
 # -- where an item came from -----------------------------------------------------------------------
 
@@ -270,12 +276,18 @@ class Recorder:
         now = pause(self.fn)
         if now is None:
             return self.fn(*items)
-        y, back = call(self.fn, *items)
+        y, back = self.ask(items)
         go_on(now)
         step = Step(back, origins_of(self.iterators, items), self)
         now[0].append(step)
+        if type(y) is protected.Raised:
+            raise y.exception
         self.keep(y, items, step)
         return y
+
+    def ask(self, items: tuple[Any, ...]) -> tuple[Any, Back]:
+        """The value, or what the function raised, and the pullback."""
+        return attempted(self.fn, *items)
 
     def keep(self, y: Any, items: tuple[Any, ...], step: Step) -> None:
         """Remember where the value came from."""
@@ -291,6 +303,11 @@ class Predicate(Recorder):
     """A function as filter calls it: the items that it accepts come from where they came from."""
 
     __slots__ = ()
+
+    def ask(self, items: tuple[Any, ...]) -> tuple[Any, Back]:
+        """Is the item accepted?"""
+        y, back = attempted(is_true, self.fn, *items)
+        return y, lambda ȳ: back(ȳ)[1:]
 
     def keep(self, y: Any, items: tuple[Any, ...], step: Step) -> None:
         """Remember where an accepted item came from."""
@@ -339,8 +356,8 @@ class Indexed:
 
 
 def get_item(xs: Any) -> Any:
-    """The bound `__getitem__` of a sequence."""
-    return xs.__getitem__
+    """What gives the items of a sequence: its `__getitem__`, bound."""
+    return xs.recorder if isinstance(xs, Indexed) else xs.__getitem__
 
 
 non_differentiable(get_item)
@@ -598,8 +615,7 @@ def _(iterator: Anything):
 
     def advance_pullback(ȳ):
         source.deliver(ȳ)
-        for i in reversed(range(len(steps))):
-            steps[i].pull_back()
+        pull_back_all(steps, ZERO)
         return (NoTangent(),)
 
     return item, advance_pullback
@@ -620,26 +636,32 @@ def fetch(iterator: Any) -> tuple[Any, list[Any]]:
     """The next item or DONE, and the calls that were made to get it."""
     steps: list[Any] = []
     before = record(steps)
-    item = next(iterator, primitives.DONE)
-    go_on(before)
+    if is_protected():
+        strays_here().append((iterator, partial(pull_back_all, steps)))
+    try:
+        item = next(iterator, primitives.DONE)
+    finally:
+        go_on(before)
     return item, steps
+
+
+def pull_back_all(steps: list[Any], ȳ: Any) -> tuple[Any, ...]:
+    """From the cotangents of the values of some calls to those of what they were made from."""
+    for i in reversed(range(len(steps))):
+        steps[i].pull_back()
+    return ()
 
 
 def advance_by_method(method: Any, iterator: Any) -> Any:
     """The next item of an iterator of a user's class."""
-    found = next_or_none(method, iterator)
-    if found is None:
-        return primitives.DONE, lambda ȳ: (NoTangent(),)
-    y, back = found
-    return y, lambda ȳ: back(ȳ)[1:]
-
-
-def next_or_none(method: Any, iterator: Any) -> Any:
-    """The value and the pullback of `__next__`, or None at the end."""
-    try:
-        return call(method, iterator)
-    except StopIteration:
-        return None
+    y, back = attempted(method, iterator)
+    if is_protected():
+        strays_here().append((method, back))
+    if type(y) is not protected.Raised:
+        return y, lambda ȳ: back(ȳ)[1:]
+    if isinstance(y.exception, StopIteration):
+        return primitives.DONE, lambda ȳ: back(ZERO)[1:]
+    raise y.exception
 
 
 @serves(next)

@@ -10,14 +10,60 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable
+from types import GeneratorType
 from typing import Any
 
-from morula.core.extend import NONE, call, non_differentiable
+from morula.core.extend import NONE, call, constant_unless, non_differentiable, patterns
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.calls import runs_body, serves
+from morula.rules.generators import any_record_of
 
+ASKS_OBJECTS = True
 END: Any = object()
 CONSTANT = (range, str, bytes, int, type(None))
+
+
+def type_seen(x: Any) -> Any:
+    """The class of an object as differentiated code sees it: that for which a generator stands."""
+    record = any_record_of(x) if type(x) is GeneratorType else None
+    if record is None or record.step.__globals__ is not globals():
+        return type(x)
+    name = record.step.__name__
+    return OF_BODIES.get(name) or getattr(itertools, name)
+
+
+OF_BODIES: dict[str, Any] = {
+    "chain_from_iterable": itertools.chain,
+    "group_of": itertools._grouper,  # type: ignore[attr-defined]
+    "branch": itertools._tee,  # type: ignore[attr-defined]
+}
+
+
+def may_stand_for_another(types: tuple[Any, ...]) -> bool:
+    """Is the first one the type of what may be asked for its class?"""
+    return len(types) < 3 and types[:1] in ((GeneratorType,), (None,))
+
+
+non_differentiable(type_seen)
+constant_unless(may_stand_for_another, isinstance, patterns.is_instance, type)
+
+
+def is_instance_seen(x: Any, classes: Any) -> bool:
+    """`isinstance(x, classes)`."""
+    return issubclass(type_seen(x), classes)
+
+
+non_differentiable(is_instance_seen)
+
+
+@serves(type)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return type_seen(*args), lambda ȳ: (NONE, NONE)
+
+
+@serves(isinstance, patterns.is_instance)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return is_instance_seen(*args), lambda ȳ: (NONE, NONE, NONE)
 
 
 def as_generator(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -193,12 +239,14 @@ non_differentiable(bounds, places, places_in)
 
 
 def _choosing(choose):
-    @as_generator(choose)
     def chosen(iterable, r):
         """Tuples of r items."""
         pool = tuple(iterable)
         for found in places(choose, len(pool), r):
             yield tuple([pool[i] for i in found])
+
+    chosen.__code__ = chosen.__code__.replace(co_name=choose.__name__)
+    as_generator(choose)(chosen)
 
 
 _choosing(itertools.combinations)

@@ -72,6 +72,7 @@ non_differentiable(
     general._binding,
     registry.find_rrule,
     registry.is_constant,
+    registry.is_constant_for,
     registry.Rule.position_of,
     *[p.func for p in vars(registry.Rule).values() if isinstance(p, cached_property)],
     traits.has_tangent,
@@ -148,7 +149,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y, back = apply(rule, tuple(rest), kwargs, True)
         return y, lambda ȳ: (NONE, NONE, *back(ȳ))
     n = 2 + len(rest) + len(kwargs)
-    if claim is None and registry.is_constant(inner, tuple(map(type, rest))):
+    if claim is None and registry.is_constant_for(inner, tuple(rest)):
         expect_nothing()
         y = inner(*rest, **kwargs)
         return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n

@@ -23,6 +23,7 @@ from types import (
     BuiltinFunctionType,
     CellType,
     FunctionType,
+    GeneratorType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodType,
@@ -61,6 +62,7 @@ from morula.core.extend import (
     no_tangent,
     non_differentiable,
     on_entry,
+    primitives,
     project_to,
     projector,
     reaching,
@@ -84,6 +86,15 @@ from morula.rules.calls import (
     lookup,
     own_method,
     serves,
+)
+from morula.rules.questions import (
+    are_all,
+    formatted,
+    is_any,
+    is_contained,
+    joined,
+    print_each,
+    range_of,
 )
 
 # -- which objects have attributes that carry cotangents -------------------------------------------
@@ -274,9 +285,9 @@ non_differentiable(holds)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name, *default = args
     if default:
-        found = attribute_or_missing(x, name)
-        if found is None:
-            return default[0], lambda ȳ: (NONE, ZERO, NONE, ȳ)
+        found, missed = attribute_or_missing(x, name)
+        if missed is not None:
+            return default[0], lambda ȳ: (NONE, *missed(ZERO), ZERO, NONE, ȳ)
         y, back = found
         return y, lambda ȳ: (NONE, back(ȳ), NONE, ZERO)
     y, back = attribute(x, name)
@@ -287,12 +298,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, getattr_pullback
 
 
-def attribute_or_missing(x: Any, name: str) -> Attribute | None:
-    """`x.name`, or None."""
-    try:
-        return attribute(x, name)
-    except AttributeError:
-        return None
+def attribute_or_missing(x: Any, name: str) -> Any:
+    """`x.name`, or None; and the pullback of what was done to find nothing."""
+    return general.done_or_missed(AttributeError, attribute, x, name)
 
 
 def attribute(x: Any, name: str) -> Attribute:
@@ -316,11 +324,19 @@ def attribute(x: Any, name: str) -> Attribute:
     hook = lookup(cls, "__getattr__")
     if hook is MISSING:
         return through(custom, x, name)
-    found = found_or_missing(custom, x, name)
-    if found is not None:
+    found, missed = general.done_or_missed(AttributeError, through, custom, x, name)
+    if missed is None:
         return found
+    if general.is_protected():
+        general.strays_here().append((custom, missed))
     y, back = call(hook, x, name)
-    return y, lambda ȳ: back(ȳ)[1]
+
+    def hook_pullback(ȳ: Any) -> Any:
+        x̄ = back(ȳ)[1]
+        missed(ZERO)
+        return x̄
+
+    return y, hook_pullback
 
 
 def through(custom: Any, x: Any, name: str) -> Attribute:
@@ -335,14 +351,6 @@ def through(custom: Any, x: Any, name: str) -> Attribute:
     if isinstance(x, local):
         return getattr(x, name), unknown(x, name)
     return plain_attribute(x, name)
-
-
-def found_or_missing(custom: Any, x: Any, name: str) -> Attribute | None:
-    """The same, or None: then `__getattr__` is asked."""
-    try:
-        return through(custom, x, name)
-    except AttributeError:
-        return None
 
 
 @serves(object.__getattribute__)
@@ -854,11 +862,15 @@ SAID_BY_CLASS = {
     math.floor: "__floor__",
     math.ceil: "__ceil__",
 }
+BY_STEPS = (GeneratorType, map, filter, zip, enumerate, type(iter(int, 1)))
 CONSTANT_KINDS = (numbers.Number, np.ndarray, np.generic)
 
 
-def asks(*names: str) -> Callable[[tuple[Any, ...]], bool]:
-    """May one of some types say in Python what it is, by a method of one of these names?"""
+def asks(*names: str, steps: bool = False) -> Callable[[tuple[Any, ...]], bool]:
+    """May one of some types say in Python what it is, by a method of one of these names?
+
+    With `steps`, what runs Python code to give its items does as well.
+    """
     known: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
     def says(types: tuple[Any, ...]) -> bool:
@@ -866,8 +878,9 @@ def asks(*names: str) -> Callable[[tuple[Any, ...]], bool]:
             if t is None:
                 return True
             if t not in known:
-                known[t] = not issubclass(t, CONSTANT_KINDS) and any(
-                    [is_python(lookup(t, name)) for name in names]
+                known[t] = (steps and t in BY_STEPS) or (
+                    not issubclass(t, CONSTANT_KINDS)
+                    and any([is_python(lookup(t, name)) for name in names])
                 )
             if known[t]:
                 return True
@@ -876,9 +889,26 @@ def asks(*names: str) -> Callable[[tuple[Any, ...]], bool]:
     return says
 
 
+def types_within(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types of values and of all that these hold, if they are containers."""
+    types: set[Any] = set()
+    seen: set[int] = set()
+    waiting = list(args)
+    while waiting:
+        x = waiting.pop()
+        types.add(type(x))
+        if isinstance(x, HOLDING) and id(x) not in seen:
+            seen.add(id(x))
+            waiting += [*x, *x.values()] if isinstance(x, dict) else x
+    return tuple(types)
+
+
+HOLDING = (*CONTAINERS, tuple, frozenset)
+
 for _op in COMPARISONS:
     _first, _second, _ = operators.METHODS[_op]
-    constant_unless(asks(_first, _second or _first), _op)
+    _more = ("__eq__",) if _op is operator.ne else ()
+    constant_unless(asks(_first, _second or _first, *_more), _op, types_of=types_within)
 for _op, _name in SAID_BY_CLASS.items():
     constant_unless(asks(_name), _op)
     serves(_op)(by_method(_name))
@@ -893,16 +923,34 @@ def by_answer(*names: str) -> Any:
         method = lookup(cls, name)
         if not is_python(method):
             return compiled(fn, args, kwargs)
-        answer, back = call(method, *args)
+        answer, back = call(method, *asked_with(name, args))
         y = fn(in_place_of(cls, name, answer), *args[1:], **kwargs)
-        return y, lambda ȳ: (NONE, *back(ZERO)[1:])
+
+        def answer_pullback(ȳ: Any) -> tuple[Any, ...]:
+            n = len(args) + len(kwargs)
+            bars = [*back(ZERO)[1:], *[ZERO] * n]
+            return (NONE, *bars[:n])
+
+        return y, answer_pullback
 
     return resolver
 
 
 def first_of(cls: type, names: tuple[str, ...]) -> str:
     """That of some methods which a class has and Python asks first."""
-    return next((n for n in names if lookup(cls, n) not in (MISSING, None)), names[0])
+    of_all = (
+        MISSING,
+        None,
+        *[vars(object).get(n) for n in names],
+    )  # what all objects have asks others
+    return next((n for n in names if lookup(cls, n) not in of_all), names[0])
+
+
+def asked_with(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a method is called with: the object, an element to look for, how to format it."""
+    if name == "__contains__":
+        return args
+    return (args[0], *args[1:2], *[""] * (2 - len(args))) if name == "__format__" else args[:1]
 
 
 def in_place_of(cls: type, name: str, answer: Any) -> Any:
@@ -910,7 +958,7 @@ def in_place_of(cls: type, name: str, answer: Any) -> Any:
     return type(cls.__name__, (), {name: lambda self, *args: answer})()
 
 
-non_differentiable(first_of, in_place_of)
+non_differentiable(first_of, asked_with, in_place_of)
 
 ANSWERED_BY = {
     operator.truth: ("__bool__", "__len__"),
@@ -919,47 +967,62 @@ ANSWERED_BY = {
     len: ("__len__",),
     int: ("__int__", "__index__", "__trunc__"),
     operator.index: ("__index__",),
+    str: ("__str__", "__repr__"),
+    repr: ("__repr__",),
+    ascii: ("__repr__",),
+    format: ("__format__", "__str__", "__repr__"),
+    hash: ("__hash__",),
+    bytes: ("__bytes__",),
+    hex: ("__index__",),
+    oct: ("__index__",),
+    bin: ("__index__",),
+    chr: ("__index__",),
 }
+TEXTS = (str, repr, ascii, format, hash)
 for _op, _names in ANSWERED_BY.items():
-    constant_unless(asks(*_names), _op)
+    constant_unless(asks(*_names), _op, types_of=types_within if _op in TEXTS else None)
     serves(_op)(by_answer(*_names))
 
 
-def is_contained(xs: Any, x: Any) -> bool:
-    """`x in xs` where the class of xs has no `__contains__`."""
-    return any(y is x or bool(operator.eq(y, x)) for y in xs)
-
-
-def is_any(xs: Any) -> bool:
-    """`any(xs)`."""
-    return any(bool(x) for x in xs)
-
-
-def are_all(xs: Any) -> bool:
-    """`all(xs)`."""
-    return all(bool(x) for x in xs)
-
-
 ITERATION = ("__iter__", "__getitem__")
-constant_unless(asks("__contains__", *ITERATION), operator.contains)
+constant_unless(
+    asks("__contains__", "__eq__", *ITERATION, steps=True), operator.contains, types_of=types_within
+)
 answer_contained = by_answer("__contains__")
+
+
+def is_searched(cls: type) -> bool:
+    """Is what is looked for compared with the items one by one?"""
+    found = lookup(cls, "__contains__")
+    return found is MISSING or found in (list.__contains__, tuple.__contains__)
+
+
+non_differentiable(is_searched)
 
 
 @serves(operator.contains)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if lookup(type(args[0]), "__contains__") is MISSING:
+    if is_searched(type(args[0])):
         return call(is_contained, *args)
     return answer_contained(fn, args, kwargs)
 
 
-ITERATED_BY = {operator.contains: is_contained, any: is_any, all: are_all}
-for _op in (any, all):
-    constant_unless(asks(*ITERATION), _op)
+# What asks objects one by one: the same in Python.
+IN_PYTHON = {
+    any: (is_any, asks("__bool__", "__len__", *ITERATION, steps=True)),
+    all: (are_all, asks("__bool__", "__len__", *ITERATION, steps=True)),
+    primitives.format_value: (formatted, asks("__format__", "__str__", "__repr__")),
+    print: (print_each, asks("__str__", "__repr__")),
+    range: (range_of, asks("__index__")),
+    str.join: (joined, asks(*ITERATION, steps=True)),
+}
+for _op, (_, _asks) in IN_PYTHON.items():
+    constant_unless(_asks, _op, types_of=None if _op is range else types_within)
 
 
-@serves(any, all)
+@serves(*IN_PYTHON)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return call(ITERATED_BY[fn], *args)
+    return call(IN_PYTHON[fn][0], *args, **kwargs)
 
 
 constant_unless(asks("__getattr__", "__getattribute__"), hasattr)
@@ -967,9 +1030,9 @@ constant_unless(asks("__getattr__", "__getattribute__"), hasattr)
 
 @serves(hasattr)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    found = attribute_or_missing(*args)
-    if found is None:
-        return False, lambda ȳ: (NONE, ZERO, NONE)
+    found, missed = attribute_or_missing(*args)
+    if missed is not None:
+        return False, lambda ȳ: (NONE, *missed(ZERO), ZERO, NONE)
     return True, lambda ȳ: (NONE, found[1](ZERO), NONE)
 
 

@@ -1,0 +1,107 @@
+"""Questions that compiled functions ask of objects: in, any, all, the text of an object, its order.
+
+What stands here in Python is what they mean where an object, or what gives the objects, is of a
+class that answers by code of its own.
+Tests: tests/rules/test_special_methods.py
+"""
+
+import operator
+from typing import Any
+
+ASKS_OBJECTS = True  # as all modules do whose functions deal with objects of users
+
+
+def is_contained(xs: Any, x: Any) -> bool:
+    """`x in xs`, item by item."""
+    for y in xs:  # noqa: SIM110
+        if y is x or y == x:
+            return True
+    return False
+
+
+def is_any(xs: Any) -> bool:
+    """`any(xs)`."""
+    for x in xs:  # noqa: SIM110
+        if x:
+            return True
+    return False
+
+
+def are_all(xs: Any) -> bool:
+    """`all(xs)`."""
+    for x in xs:  # noqa: SIM110
+        if not x:
+            return False
+    return True
+
+
+def is_true(fn: Any, item: Any) -> bool:
+    """Does a function accept an item?"""
+    return bool(fn(item))
+
+
+def is_same_or_equal(y: Any, x: Any) -> bool:
+    """Does a container that holds `y` find `x` by it?"""
+    return y is x or bool(y == x)
+
+
+def is_less(x: Any, y: Any) -> bool:
+    """`x < y`, as sorting asks for it."""
+    return bool(x < y)
+
+
+def is_greater(x: Any, y: Any) -> bool:
+    """`x > y`, as max asks for it."""
+    return bool(x > y)
+
+
+def formatted(value: Any, conversion: str, spec: Any) -> str:
+    """One `{value!conversion:spec}` of an f-string."""
+    if conversion == "s":
+        value = str(value)
+    elif conversion == "r":
+        value = repr(value)
+    elif conversion == "a":
+        value = ascii(value)
+    return format(value, spec)
+
+
+def print_each(*values: Any, **options: Any) -> None:
+    """`print(…)`."""
+    print(*[str(value) for value in values], **options)
+
+
+def range_of(*limits: Any) -> range:
+    """`range(…)` of what counts as an integer."""
+    return range(*[operator.index(limit) for limit in limits])
+
+
+def joined(separator: str, texts: Any) -> str:
+    """`separator.join(texts)`."""
+    return str.join(separator, list(texts))
+
+
+class Key:
+    """What `functools.cmp_to_key` makes of an object."""
+
+    __slots__ = ("compare", "obj")
+    __hash__ = None
+
+    def __init__(self, compare: Any, obj: Any) -> None:
+        self.compare = compare
+        self.obj = obj
+
+    def __lt__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) < 0
+
+    def __gt__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) > 0
+
+    def __eq__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) == 0
+
+    def __le__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) <= 0
+
+    def __ge__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) >= 0
