@@ -146,6 +146,7 @@ def test_derivatives_of_what_a_sequence_does_before_it_ends():
         table = Table(x)
         return in_a_loop(table, x) * table.c + sum(reversed(table)) + sum(table.log)
 
+    check_gradient(f, 0.7)
     assert_second(f, 0.7)
 
 

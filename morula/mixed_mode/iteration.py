@@ -172,8 +172,9 @@ class Indexed(reverse.Indexed):
 
     __slots__ = ()
 
-    def __init__(self, run: Pass, xs: Any, ẋs: Any) -> None:
+    def __init__(self, run: Pass, xs: Any, ẋs: Any, size: int | None = None) -> None:
         self.xs = xs
+        self.size = size
         self.recorder = Pushing(run, reverse.get_item(xs), ẋs, ())
 
 
@@ -219,7 +220,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if type(xs) in reverse.NOTED:
         return reverse.noted(xs, reversed), ZERO
     if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
-        return reversed(Indexed(run, xs, ẋs)), ZERO
+        n, _ = push(run, len, ZERO, args, tangents)
+        return reversed(Indexed(run, xs, ẋs, n)), ZERO
     return reversed(xs), ZERO
 
 

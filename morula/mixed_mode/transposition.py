@@ -61,8 +61,10 @@ def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) ->
     if any([type(x̄) is Thunk for x̄ in bars]):
         _, back_of_thunks = general.call(forced, bars)
         (_, tangents) = back_of_thunks(tangents)
+    else:
+        tangents = handed_in(bars, tangents)
     memory.follow(memory.end_log(log))
-    ẏ = back(handed_in(bars, tangents))[-1]
+    ẏ = back(tangents)[-1]
     context.leave(outer)
     return ẏ
 

@@ -24,6 +24,7 @@ from morula.core.extend import (
     ZERO,
     NoTangent,
     Tangent,
+    accumulate,
     adjoint_object,
     adjoint_of,
     attempted,
@@ -342,17 +343,19 @@ class Noted:
 class Indexed:
     """A sequence of a user's class as iter and reversed see it: what they call is recorded."""
 
-    __slots__ = ("recorder", "xs")
+    __slots__ = ("recorder", "size", "xs")
 
-    def __init__(self, xs: Any) -> None:
+    def __init__(self, xs: Any, size: int | None = None) -> None:
         self.xs = xs
+        self.size = size  # that reversed asks for, if it has been asked for already
         self.recorder = Recorder(get_item(xs), ())
 
     def __getitem__(self, i: int) -> Any:
         return self.recorder(i)
 
     def __len__(self) -> int:
-        return len(self.xs)
+        size, self.size = self.size, None
+        return len(self.xs) if size is None else size
 
 
 def get_item(xs: Any) -> Any:
@@ -792,9 +795,15 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if type(xs) in NOTED:
         return noted(xs, reversed), lambda ȳ: (NONE, ZERO)
     if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
-        indexed = Indexed(xs)
+        n, len_back = call(len, xs)
+        indexed = Indexed(xs, n)
         y = reversed(indexed)
-        return y, lambda ȳ: (NONE, take(adjoint_of(indexed.recorder), FUNCTION))
+
+        def reversed_pullback(ȳ: Any) -> Any:
+            of_items = take(adjoint_of(indexed.recorder), FUNCTION)
+            return NONE, accumulate(of_items, len_back(ZERO)[1])
+
+        return y, reversed_pullback
     return reversed(xs), lambda ȳ: (NONE, ZERO)
 
 

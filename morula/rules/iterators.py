@@ -40,8 +40,8 @@ OF_BODIES: dict[str, Any] = {
 
 
 def may_stand_for_another(types: tuple[Any, ...]) -> bool:
-    """Is the first one the type of what may be asked for its class?"""
-    return len(types) < 3 and types[:1] in ((GeneratorType,), (None,))
+    """Is the first one the type of what may be asked for its class? Three arguments make a class."""
+    return len(types) == 3 or types[:1] in ((GeneratorType,), (None,))
 
 
 non_differentiable(type_seen)

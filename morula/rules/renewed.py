@@ -59,12 +59,13 @@ def renew(s: Any) -> bool:
 
 def is_write(s: Any, call: Any) -> bool:
     """Is it a write to what is known as a real array?"""
-    if call.primitive not in IN_PLACE and call.primitive is not operator.setitem:
+    if id(call.primitive) not in WRITING:
         return False
     k = known(s.value(call.args[0]))
     return k is not None and k.type is np.ndarray and k.detail is not None and k.detail[0] in REAL
 
 
+WRITING = {id(f) for f in (*IN_PLACE, operator.setitem)}
 REAL = ("<f8", "<f4")
 
 
@@ -123,14 +124,16 @@ class Renewal:
         if any(b in reachable_from_ends(b) for b, _ in entries):
             return True
         made = [self.made[x].primitive for x in self.members(group) if x in self.made]
-        whole = [fn for fn in made if fn not in VIEWS and fn not in IN_PLACE and fn is not getattr]
+        whole = [
+            fn for fn in made if fn not in VIEWS and id(fn) not in WRITING and fn is not getattr
+        ]
         return bool(entries) and all(fn in (*MAKERS, *COPIES) for fn in whole)
 
     def shares(self, call: Any) -> bool:
         """May the result be an operand, or in its memory, or hold it?"""
         if self.is_number(call.out) or self.picks(call):
             return False
-        return call.primitive in VIEWS or call.primitive in IN_PLACE or call.primitive is getattr
+        return call.primitive in VIEWS or id(call.primitive) in WRITING or call.primitive is getattr
 
     def picks(self, call: Any) -> bool:
         """Is it `x[k]` where k has arrays in it, which makes a new array?"""

@@ -121,7 +121,7 @@ def spell_out(s: Any) -> bool:
 def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -> Any:
     """The function in the place of a callable."""
     f, n = call.primitive, len(call.args)
-    if f in OF_ARRAYS and not call.keywords and n <= (2 if f is sum else 1):
+    if f in (sum, min, max) and not call.keywords and 0 < n <= (2 if f is sum else 1):
         return OF_ARRAYS[f] if is_array(known(s.value(call.args[0]))) else None
     if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
         return None

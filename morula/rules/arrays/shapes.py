@@ -63,7 +63,7 @@ def _(a: np.ndarray, shape: Anything, order="C", *, copy=None):
     back = order if order == "C" else order_of(a, order)
 
     def reshape_pullback(ȳ):
-        return ȳ.reshape(old, order=back), NoTangent(), NoTangent()
+        return np.reshape(ȳ, old, back), NoTangent(), NoTangent()
 
     return np.reshape(a, shape, order, copy=copy), reshape_pullback
 
