@@ -497,7 +497,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 def _(plan: Shadows, block: Any, call: Any) -> None:
     xs, *axis = call.args
     if plan.is_active(xs):
-        if call.keywords or plan.s.types.get(call.out) is None:
+        if call.keywords not in ((), ("axis",)) or plan.s.types.get(call.out) is None:
             raise UnknownUseError
         plan.results.add(call.out)
         plan.pair(call, JOINED[call.primitive], (xs, plan.shadow(xs), *axis), ())

@@ -167,7 +167,8 @@ def stacked(a):
     hs = []
     for i in range(3):
         hs.append(a[i] * a[i - 1])
-    return (np.stack(hs, 1) @ a).sum() + np.concatenate(hs)[4] * 2 + np.stack(hs)[-1, 0]
+    last = np.stack(hs, axis=-1)[0, 1] * np.concatenate(hs, axis=0)[2]
+    return (np.stack(hs, 1) @ a).sum() + np.concatenate(hs)[4] * 2 + np.stack(hs)[-1, 0] + last
 
 
 def rows_and_columns(a):
