@@ -67,9 +67,10 @@ def test_what_is_spelled_out_is_the_same(f, x):
     if x is not PROGRAMS[9][1]:
         check_gradient(f, x)
     program = str(morula.code_adjoint(f, x))
+    of_array = isinstance(x, np.ndarray)
     assert not any(
         f"call_from_program({name}" in program
-        for name in ("map", "filter", "functools", "min", "max")
+        for name in ("map", "filter", "functools", *(("min", "max") if of_array else ()))
     )
 
 
