@@ -75,7 +75,6 @@ class Renewal:
     def __init__(self, s: Any) -> None:
         self.s = s
         self.ir = s.ir
-        self.home = {c.out: b for b in self.ir.blocks for c in b.calls}
         self.made = {c.out: c for c in self.ir.calls()}
         self.group: dict[Any, Any] = {}  # of variables that may be the same array: one of them
 

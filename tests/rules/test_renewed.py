@@ -201,6 +201,13 @@ def read_by_out(x):
     return (w * x).sum()
 
 
+def no_difference(x):
+    w = x * 1.0
+    d = np.diff(w, n=0)  # the array itself
+    d += 1.0
+    return (w * x).sum()
+
+
 def a_view_as_operand(x):
     w = np.exp(x)
     w += w.T
@@ -251,7 +258,7 @@ def kept_by_a_function(x):
 @pytest.mark.parametrize(
     "f",
     [same_array, part_read_later, part_written, held_by_a_list, held_by_a_tuple, held_by_a_function,
-     exchanged, kept_over_the_loop, written_on_one_way, joined, an_argument, read_by_out,
+     exchanged, kept_over_the_loop, no_difference, written_on_one_way, joined, an_argument, read_by_out,
      a_view_as_operand, by_methods, appended, in_a_list_of_the_same, kept_by_a_function],
 )  # fmt: skip
 def test_arrays_that_others_hold_are_written_to(f):

@@ -45,7 +45,7 @@ FRESH = (
     np.hstack, np.vstack, np.copy, np.ndarray.copy, np.ndarray.flatten, np.sum, np.ndarray.sum,
     np.mean, np.ndarray.mean, np.max, np.ndarray.max, np.min, np.ndarray.min, np.var, np.ndarray.var,
     np.std, np.ndarray.std, np.prod, np.ndarray.prod, np.dot, np.outer, np.tensordot, np.kron,
-    np.eye, np.arange, np.linspace, np.tile, np.repeat, np.roll, np.diff, np.sort, np.triu, np.tril,
+    np.eye, np.arange, np.linspace, np.tile, np.repeat, np.roll, np.sort, np.triu, np.tril,
     np.empty, np.empty_like, np.identity,
 )  # fmt: skip
 
