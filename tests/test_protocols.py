@@ -97,13 +97,20 @@ CONSUMERS = [
 ]
 
 
-@pytest.mark.parametrize("consume", CONSUMERS)
-def test_what_an_iterator_does_before_it_ends(consume):
+def consuming(consume):
+    """A function of what an iterator gives and of what it leaves behind."""
+
     def f(x):
         it = Ending(x, 3)
         y = consume(it, x)
         return y * it.total + sum(it.log)
 
+    return f
+
+
+@pytest.mark.parametrize("consume", CONSUMERS)
+def test_what_an_iterator_does_before_it_ends(consume):
+    f = consuming(consume)
     check_gradient(f, 0.7)
     assert withgradient(f, 0.7)[0] == f(0.7)
 
@@ -111,12 +118,7 @@ def test_what_an_iterator_does_before_it_ends(consume):
 @pytest.mark.parametrize("path", ["general"], indirect=True)
 @pytest.mark.parametrize("consume", [in_a_loop, zipped, CONSUMERS[6], CONSUMERS[9]])
 def test_derivatives_of_what_an_iterator_does_before_it_ends(consume):
-    def f(x):
-        it = Ending(x, 3)
-        y = consume(it, x)
-        return y * it.total + sum(it.log)
-
-    assert_second(f, 0.7)
+    assert_second(consuming(consume), 0.7)
 
 
 def assert_second(f, x):

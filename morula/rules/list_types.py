@@ -287,8 +287,7 @@ def is_stacked(s: Any, call: Any, row: Any) -> bool:
 
 def is_array(value: Any) -> bool:
     """Is it known to be an array?"""
-    k = known(value)
-    return k is not None and k.type is np.ndarray and k.detail is not None
+    return type(value) is Known and value.type is np.ndarray and value.detail is not None
 
 
 def is_constant(value: Any) -> bool:

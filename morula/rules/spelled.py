@@ -27,6 +27,7 @@ from morula.core.extend import (
     rewrites,
     traits,
 )
+from morula.rules.list_types import is_array
 
 
 def mapped(f: Any, xs: Any) -> Any:
@@ -122,7 +123,7 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     """The function in the place of a callable."""
     f, n = call.primitive, len(call.args)
     if f in (sum, min, max) and not call.keywords and 0 < n <= (2 if f is sum else 1):
-        return OF_ARRAYS[f] if is_array(known(s.value(call.args[0]))) else None
+        return OF_ARRAYS[f] if has_rows(s.value(call.args[0])) else None
     if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
         return None
     if not is_function(call.args[0], made):
@@ -185,7 +186,7 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     xs: Any
     n: Any
     xs, n = call.args
-    if not is_array(known(s.value(xs))):
+    if not has_rows(s.value(xs)):
         return False
     assert type(n) is Const
     calls = [Call(s.ir.var(), Const(require_length), (xs, n), (), call.position)]
@@ -197,9 +198,9 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     return True
 
 
-def is_array(k: Any) -> bool:
+def has_rows(value: Any) -> bool:
     """Is it known to be an array that has a length?"""
-    return k is not None and k.type is np.ndarray and k.detail is not None and k.detail[1] > 0
+    return is_array(value) and value.detail[1] > 0
 
 
 def require_length(xs: Any, n: int) -> None:
