@@ -43,7 +43,7 @@ from morula.core.registry import (
     Rule,
     apply_rule,
     find_rrule,
-    is_constant,
+    is_constant_call,
     is_constant_for,
     non_differentiable,
 )
@@ -70,7 +70,7 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
             protection.expected = rule.function in PASSING
         y, pullback = apply_rule(rule, args, kwargs)
         return y, partial(_with_callee, pullback)
-    if is_constant_for(fn, args):
+    if is_constant_for(fn, (*args, *kwargs.values()) if kwargs else args, kwargs):
         protection.expected = False
         return fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
     resolve = resolver_of(fn)
@@ -581,7 +581,7 @@ def is_shown(c: Call) -> bool:
 def plan_of_rules(c: Call) -> Pair | None:
     """The same in rules, which ask no objects of users' for what is constant for numbers."""
     written = as_written(c)
-    if type(written.fn) is Const and is_constant(written.fn.value, ()) and not is_shown(written):
+    if is_constant_call(written, ()) and not is_shown(written):
         return None
     return general_plan(c)
 
@@ -589,9 +589,7 @@ def plan_of_rules(c: Call) -> Pair | None:
 def general_plan(c: Call) -> Pair | None:
     """Every call whose callee is not known to be constant is looked up when it happens."""
     written = as_written(c)
-    if _is_plain(written) or (
-        type(written.fn) is Const and is_constant(written.fn.value) and not is_shown(written)
-    ):
+    if _is_plain(written) or (is_constant_call(written) and not is_shown(written)):
         return None
     operands = written.operands()
     how = call if written is c else attempted

@@ -42,7 +42,7 @@ from morula.core.primitives import (
     sum_if_any,
     unpack,
 )
-from morula.core.registry import asks_inside, is_constant, non_differentiable, registry
+from morula.core.registry import asks_inside, is_constant_call, non_differentiable, registry
 from morula.core.simplify import PURE, is_simple
 from morula.core.traits import (
     Known,
@@ -167,7 +167,7 @@ class Inference:
         """Has a call no derivative, by what is known of the types of its arguments?"""
         if type(call.fn) is not Const:
             return False
-        if is_constant(call.fn.value):
+        if is_constant_call(call):
             return True
         types: list[Any] = []
         for x in call.args:
@@ -175,9 +175,7 @@ class Inference:
             types += [None] if value is None else [k.type for k in possibilities(value)]
             if asks_inside(call.fn.value):
                 types += types_inside(value)
-        return is_constant(
-            call.fn.value, tuple([t for t in types if t not in (Plain, IteratorOver)])
-        )
+        return is_constant_call(call, tuple([t for t in types if t not in (Plain, IteratorOver)]))
 
     def result(self, call: Call) -> Value:
         """What is known of the result of a call; what it does to containers is noted."""

@@ -8,15 +8,16 @@ primal, and is told when a rule for it is added.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, get_args
 
 import plum
 
 from morula.core import debug, errors
 from morula.core.cotangents import NONE, ZERO, NotKnown, accumulate, is_zero, project_to, unthunk
+from morula.core.ir import Call, Const
 from morula.core.memory import in_memory
 from morula.core.shipped import meet
 from morula.core.traits import (
@@ -121,6 +122,7 @@ class Entry:
         "stable",
         "types_of",
         "whole",
+        "writes",
     )
 
     def __init__(self, primal: Any) -> None:
@@ -128,6 +130,7 @@ class Entry:
         self.constant = False
         self.asks: Callable[[tuple[Any, ...]], bool] | None = None
         self.types_of: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+        self.writes: Callable[[int, Iterable[str]], bool] | None = None
         self.stable = False
         self.pure = False
         self.whole = False
@@ -350,6 +353,15 @@ def constant_unless(
         entry.asks, entry.types_of = says, types_of
 
 
+def constant_unless_written(says: Callable[[Any, int, Iterable[str]], bool], *primals: Any) -> None:
+    """Say which calls of callables without derivative write to an argument: they are not constant.
+
+    `says(primal, n, keywords)` is asked of calls with n arguments by position.
+    """
+    for primal in primals:
+        registry.entry(primal).writes = partial(says, primal)
+
+
 def called_whole(*primals: Any) -> None:
     """Declare Python functions whose own code does not say what they mean: it is never looked into."""
     for primal in primals:
@@ -455,18 +467,34 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
 non_differentiable(find_rrule)
 
 
-def is_constant(fn: Any, types: tuple[Any, ...] | None = None) -> bool:
-    """Was this callable declared non-differentiable, for arguments of these types or of any?"""
+def is_constant(
+    fn: Any, types: tuple[Any, ...] | None = None, n: int = 0, keywords: Iterable[str] = ()
+) -> bool:
+    """Was this callable declared non-differentiable, for arguments of these types or of any?
+
+    A call has n arguments by position, and these keywords.
+    """
     entry = registry.get(fn)
     if entry is None or not entry.constant:
+        return False
+    if entry.writes is not None and entry.writes(n, keywords):
         return False
     return entry.asks is None or (types is not None and not entry.asks(types))
 
 
-def is_constant_for(fn: Any, args: tuple[Any, ...]) -> bool:
-    """The same for these arguments."""
+def is_constant_call(call: Call, types: tuple[Any, ...] | None = None) -> bool:
+    """Is the callee of a statement known, and such a call of it constant?"""
+    if type(call.fn) is not Const:
+        return False
+    return is_constant(call.fn.value, types, len(call.args) - len(call.keywords), call.keywords)
+
+
+def is_constant_for(fn: Any, args: tuple[Any, ...], keywords: Collection[str] = ()) -> bool:
+    """The same for these arguments, of which the last ones go by keywords."""
     entry = registry.get(fn)
     if entry is None or not entry.constant:
+        return False
+    if entry.writes is not None and entry.writes(len(args) - len(keywords), keywords):
         return False
     if entry.asks is None:
         return True

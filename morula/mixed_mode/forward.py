@@ -17,7 +17,7 @@ from morula.core.emit import emit
 from morula.core.general import _is_plain, asks_nothing
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, count_of_parameters
 from morula.core.primitives import build_tuple, unpack
-from morula.core.registry import is_constant
+from morula.core.registry import is_constant_call
 from morula.core.verify import checked
 
 _codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
@@ -108,7 +108,7 @@ class Forward:
         """Can the call have no tangent and no effect on one?"""
         call = as_written(call)
         types = () if self.trusted else None
-        return type(call.fn) is Const and (is_constant(call.fn.value, types) or _is_plain(call))
+        return type(call.fn) is Const and (is_constant_call(call, types) or _is_plain(call))
 
     def dot(self, x: Operand) -> Operand:
         """The tangent of an operand."""

@@ -33,7 +33,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     general.expect_from(resolve if rule is None else rule.function)
     if rule is not None and claim is None:
         return pair_of_rule(run, rule, args[1:], tangents[1:], keywords, True)
-    if claim is None and registry.is_constant_for(inner, tuple(rest)):
+    if claim is None and registry.is_constant_for(inner, tuple(rest), keywords):
         y = inner(*rest[:n], **named)
         return (y, partial(general._constant_back, 1 + len(rest))), ZERO
     for name, ẋ in zip(keywords, tangents[1 + n :], strict=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,6 +38,7 @@ from morula.mixed_mode.tangents import (
     zeros_like,
 )
 from morula.mixed_mode.transposition import transposed_call, transposed_rule
+from morula.rules.arrays.outs import has_out
 from morula.rules.boxes import missing_arguments
 from morula.rules.objects import is_by_identity
 
@@ -95,7 +96,7 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     entry: Entry | None = registry.get(fn)
     if entry is None:
         return None, False
-    if entry.constant and is_constant_for(fn, args):
+    if entry.constant and is_constant_for(fn, args, keywords):
         return entry, False
     positional = args[: len(args) - len(keywords)]
     forward = None if entry.forward is None else entry.find("forward", positional)
@@ -192,19 +193,18 @@ def attempted(
 
 def writes(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:
     """Does a call change a value whose tangent goes by value?"""
-    if not keywords and (not args or isinstance(args[0], NEVER_WRITTEN)):
-        return False
-    of_first = not (keywords or isinstance(fn, np.ufunc) or fn is np.ufunc.at)
-    if of_first and not isinstance(args[0], np.ndarray):
-        return False
-    if "out" in keywords and not any([test(fn) for test in deals_in_place]):
+    if type(fn) is MethodType:
+        return False  # its function is asked
+    n = len(args) - len(keywords)
+    if has_out(fn, n, keywords):
+        return any([test(fn) for test in deals_in_place])
+    first = args[fn is np.ufunc.at] if args else None
+    if not keywords and not isinstance(first, np.ndarray):
         return False
     types = [type(x) for x in args]
-    n = len(args) - len(keywords)
     return any([test(fn, types, n, keywords) for test in changes_in_place])
 
 
-NEVER_WRITTEN = (int, float, complex, str, tuple, list, dict, type(None))
 non_differentiable(writes)
 
 

@@ -19,7 +19,9 @@ from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, all_zero, by_value
 from morula.rules.arrays import inplace
+from morula.rules.arrays.draws import FILLING
 from morula.rules.arrays.memory import overlaps, owner_of
+from morula.rules.arrays.outs import has_out, outs_of, parted, where_of
 from morula.rules.calls import spelling_for
 
 Args = tuple[Any, ...]
@@ -86,7 +88,9 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
     """A call that writes to an array, and what that does to tangents."""
     if nothing_enters(run, args, tangents):
         return split_call(fn, args, keywords), ZERO
-    if "out" in keywords or isinstance(fn, np.ufunc):
+    if id(fn) in DRAWS:
+        return drawn(run, fn, args, tangents, keywords)
+    if has_out(fn, len(args) - len(keywords), keywords):
         return into_out(run, fn, args, tangents, keywords)
     in_place = OPERATORS.get(id(fn))
     if in_place is not None:
@@ -124,24 +128,15 @@ non_differentiable(nothing_enters, spelling_of)
 
 def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
     """A call with out=: the call without, and its results written where they go."""
-    n = len(args) - len(keywords)
-    given = n
-    outs: Any = None
-    if isinstance(fn, np.ufunc) and n > fn.nin:
-        given, outs = fn.nin, args[fn.nin : n]
-    rest = [i for i in range(n, len(args)) if keywords[i - n] != "out"]
-    for i in range(n, len(args)):
-        if keywords[i - n] == "out":
-            outs = args[i] if isinstance(args[i], tuple) else (args[i],)
-    if outs is None or all(x is None for x in outs):
-        values, dots = [[xs[i] for i in (*range(given), *rest)] for xs in (args, tangents)]
-        names = tuple([keywords[i - n] for i in rest])
-        return push(run, fn, ZERO, tuple(values), tuple(dots), names)
-    mask = next((args[i] for i in rest if keywords[i - n] == "where"), True)
-    if isinstance(fn, np.ufunc):
-        rest = [i for i in rest if keywords[i - n] != "where"]
-    values, dots = [[xs[i] for i in (*range(given), *rest)] for xs in (args, tangents)]
-    names = tuple([keywords[i - n] for i in rest])
+    parts = parted(fn, len(args) - len(keywords), keywords)
+    assert parts is not None
+    outs = outs_of(parts, args)
+    mask = where_of(fn, {k: args[i] for k, i in parts.names})
+    rest = [(k, i) for k, i in parts.names if k != "where" or not isinstance(fn, np.ufunc)]
+    values, dots = [
+        [xs[i] for i in (*parts.positions, *[i for _, i in rest])] for xs in (args, tangents)
+    ]
+    names = tuple([k for k, _ in rest])
     with np.errstate(all="ignore"):  # the user's own call warns, of what the mask selects
         y, ẏ = push(run, fn, ZERO, tuple(values), tuple(dots), names)
     before = [ZERO if x is Ellipsis else current(run, x, ZERO) for x in outs]
@@ -156,6 +151,21 @@ def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) ->
     if len(outs) == 1 and outs[0] is Ellipsis:  # the result as an array, also where it has no axes
         return result, ẏ if is_zero(ẏ) else push(run, np.asarray, ZERO, (y,), (ẏ,))[1]
     return result, current(run, result, ẏ) if not several else ẏ
+
+
+def drawn(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
+    """A draw that fills an array: it happens once, and has no tangent."""
+    if fn is np.random.Generator.permuted:
+        raise inplace.refuse("rng.permuted with out=, in forward mode,")
+    parts = parted(fn, len(args) - len(keywords), keywords)
+    result = split_call(fn, args, keywords)
+    x = None if parts is None else outs_of(parts, args)[0]
+    if x is not None:
+        put_all(run, x, out_tangent(args, tangents, x, ZERO), ZERO)
+    return result, ZERO
+
+
+DRAWS = {id(fn) for fn in (*FILLING, np.random.Generator.permuted)}
 
 
 def out_tangent(args: Args, tangents: Args, x: Any, default: Any) -> Any:

@@ -34,7 +34,7 @@ from morula.core.extend import (
     effects,
     fresh_results,
     gives_new,
-    is_constant,
+    is_constant_call,
     is_zero,
     known,
     marks_results,
@@ -355,7 +355,7 @@ class Buffers:
             return False
         if is_write(call) and call.args[0] in self.members:
             return False
-        constant = type(call.fn) is Const and is_constant(call.fn.value)
+        constant = is_constant_call(call)
         if constant or call.primitive is getattr:
             if self.is_array(call.out) and not (constant and gives_new(call.fn.value)):
                 raise UnknownUseError

@@ -62,7 +62,7 @@ from morula.core.extend import (
     scale,
     unthunk,
 )
-from morula.rules.arrays.inplace import call_with_out
+from morula.rules.arrays.outs import call_with_out, signature_of
 from morula.rules.boxes import default_value, missing_arguments
 
 _T = TypeVar("_T")
@@ -406,19 +406,6 @@ def spelling_for(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             where = [names.index(k) if k in given else None for k in asked_for]
             return numbers[:n], list(zip(names[n:], numbers[n:], strict=True)), where
     return None
-
-
-def signature_of(fn: Any) -> inspect.Signature | None:
-    """The signature of a compiled callable, if it tells one."""
-    try:
-        signature = inspect.signature(fn)
-    except (ValueError, TypeError):
-        signature = None
-    of_array = getattr(fn, "__objclass__", None) is np.ndarray and hasattr(np, fn.__name__)
-    kinds = [] if signature is None else [p.kind for p in signature.parameters.values()]
-    if of_array and (signature is None or inspect.Parameter.VAR_KEYWORD in kinds):
-        return inspect.signature(getattr(np, fn.__name__))  # that of the function
-    return signature
 
 
 non_differentiable(spelling_for)

@@ -109,7 +109,7 @@ def served_by(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     if rule is not None:
         code = rule.function.__code__
         return f"the rule at {short_path(code.co_filename)}:{code.co_firstlineno}"
-    if registry.is_constant_for(fn, args):
+    if is_constant_of(fn, args):
         return "it has no derivative"
     return "its own code"
 
@@ -406,8 +406,8 @@ class WhyWatch(Watching):
         self.culprit_event: Event | None = None
 
     def seen(self, record: Record, is_leaf: bool) -> None:
-        """Calls that others explain are not kept."""
-        if is_leaf:
+        """Calls that others explain are not kept, unless an array is written to."""
+        if is_leaf or any([a is record.y for a in record.args if isinstance(a, np.ndarray)]):
             self.records.append(record)
 
     def pulled(self, record: Record, ȳ: Any, cotangents: Any) -> None:
@@ -484,6 +484,7 @@ class Trace:
         self.dependent = {id(x)} if is_followed(x) else set()
         self.touched: list[Record] = []
         self.ends: list[Record] = []
+        self.beside = {id(a) for r in records for a in r.args if writes_to(r, a)}
         self.through = after > 0  # is the dependence of data followed through all calls?
         known = set()
         if not after:
@@ -503,7 +504,8 @@ class Trace:
         if id(y) in known and id(y) not in self.dependent and is_followed(y):
             return  # it was there before: taken out of a container
         self.touched.append(record)
-        if not self.through and is_end(record, hit):
+        seen = [i for i in hit if gives_by_value(record, record.args[i], self.beside)]
+        if not self.through and is_end(record, hit, seen):
             self.ends.append(record)
             return
         if is_followed(y):
@@ -549,19 +551,45 @@ WRITING = (operator.setitem, np.copyto, np.ndarray.fill)
 
 def is_constant_call(record: Record) -> bool:
     """Has what was called no derivative?"""
-    return registry.is_constant_for(record.fn, record.args)
+    return is_constant_of(record.fn, record.args)
 
 
-def is_end(record: Record, hit: list[int]) -> bool:
-    """Does the dependence on these arguments end in a call?"""
+def is_constant_of(fn: Any, args: tuple[Any, ...]) -> bool:
+    """Has a callable no derivative, wherever its result goes?"""
+    return registry.is_constant(fn) or registry.is_constant_for(fn, args)
+
+
+def is_end(record: Record, hit: list[int], seen: list[int]) -> bool:
+    """Does the dependence on these arguments end in a call? Those `seen` have cotangents by value."""
     if is_constant_call(record) or record.fn is ignore_derivatives:
         return True
-    if stores_into_integers(record):
+    if stores_into_integers(record) or (hit == [0] and writes_over_all(record)):
         return True
     if not record.reached:
         return False
-    by_value = [i for i in hit if adjoint_object(record.args[i]) is None]
-    return len(by_value) == len(hit) and all(is_nothing(record.cotangents[i]) for i in hit)
+    return seen == hit and all(is_nothing(record.cotangents[i]) for i in hit)
+
+
+def writes_to(record: Record, x: Any) -> bool:
+    """Is this array what a call writes to?"""
+    if not isinstance(x, np.ndarray):
+        return False
+    return x is (record.args[0] if record.y is None else record.y)
+
+
+def gives_by_value(record: Record, x: Any, beside: set[int]) -> bool:
+    """Does a call give the cotangent of an argument to the caller, not to what holds its memory?"""
+    return adjoint_object(x) is None and (id(x) not in beside or writes_to(record, x))
+
+
+def writes_over_all(record: Record) -> bool:
+    """Does it write over every entry of an array?"""
+    if record.fn not in WRITING or not isinstance(record.args[0], np.ndarray):
+        return False
+    x, *rest = record.args
+    if record.fn is operator.setitem and x.dtype.kind != "V":
+        return np.size(x[rest[0]]) == np.size(x)
+    return record.fn is np.ndarray.fill or (record.fn is np.copyto and len(rest) == 1)
 
 
 def stores_into_integers(record: Record) -> bool:
@@ -584,6 +612,8 @@ def reason_of(record: Record) -> str:
     """Why the dependence ends in a call."""
     if stores_into_integers(record):
         return f"{record.name} ends it: it writes to an array of integers"
+    if writes_over_all(record):
+        return f"{record.name} ends it: it writes over all of the array"
     if record.fn is ignore_derivatives or is_constant_call(record):
         return f"{record.name} ends it: {record.how.removeprefix('ignore_derivatives: ')}"
     if all(is_zero(c) for c in record.cotangents):

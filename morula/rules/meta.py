@@ -149,7 +149,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y, back = apply(rule, tuple(rest), kwargs, True)
         return y, lambda ȳ: (NONE, NONE, *back(ȳ))
     n = 2 + len(rest) + len(kwargs)
-    if claim is None and registry.is_constant_for(inner, tuple(rest)):
+    if claim is None and registry.is_constant_for(inner, (*rest, *kwargs.values()), kwargs):
         expect_nothing()
         y = inner(*rest, **kwargs)
         return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n

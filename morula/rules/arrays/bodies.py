@@ -12,11 +12,10 @@ cotangents are found by their identity, the value is the body's too: `instead_of
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from morula.core.extend import accumulate, call, from_memory, unthunk
-from morula.rules.arrays.inplace import first_of, refuse, with_out, written_out
+from morula.rules.arrays.outs import call_with_out
 from morula.rules.calls import runs_body, serves, tells_derivative
 
 
@@ -24,22 +23,14 @@ def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[...,
     """Let a Python function tell the derivative of callables; the values are theirs."""
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        names = body.__code__.co_varnames[: body.__code__.co_argcount]
-        place = names.index("out") if "out" in names else -1
-
         @serves(*primals)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if len(args) > place >= 0 and args[place] is not None:
-                raise refuse(f"np.{fn.__name__} with an array to write to by position")
-            rest = {k: v for k, v in kwargs.items() if k != "out"}
-            y = fn(*args, **rest)
-            back = taking_memory(y, (*args, *rest.values()), call(body, *args, **rest)[1])
-            if "out" not in kwargs:
-                return y, back
-            if kwargs["out"] is not None:
-                write = partial(fn, *args, **kwargs)
-                y, back = written_out(y, back, first_of(kwargs["out"]), write)
-            return y, partial(with_out, list(kwargs), len(args), 0, back)
+            def plain(*args: Any, **kwargs: Any) -> Any:
+                y = fn(*args, **kwargs)
+                given = (*args, *kwargs.values())
+                return y, taking_memory(y, given, call(body, *args, **kwargs)[1])
+
+            return call_with_out(fn, args, kwargs, plain) or plain(*args, **kwargs)
 
         tells_derivative(body, *primals)
         return body

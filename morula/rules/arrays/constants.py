@@ -12,11 +12,13 @@ import numpy as np
 
 from morula.core.extend import (
     NotSpecialised,
+    constant_unless_written,
     have_constants,
     non_differentiable,
     rewrites,
     type_stable,
 )
+from morula.rules.arrays.outs import has_out
 from morula.rules.arrays.traits import tangent_dtype
 
 CONSTANT = """
@@ -49,15 +51,15 @@ STABLE = """
     count_nonzero identity
 """
 
-non_differentiable(*[getattr(np, name) for name in CONSTANT.split() if hasattr(np, name)])
-non_differentiable(
-    *[
-        getattr(t, name)
-        for t in (np.ndarray, np.generic)
-        for name in METHODS.split()
-        if hasattr(t, name)
-    ]
-)
+_FUNCTIONS = [getattr(np, name) for name in CONSTANT.split() if hasattr(np, name)]
+_METHODS = [
+    getattr(t, name)
+    for t in (np.ndarray, np.generic)
+    for name in METHODS.split()
+    if hasattr(t, name)
+]
+non_differentiable(*_FUNCTIONS, *_METHODS)
+constant_unless_written(has_out, *_FUNCTIONS, *_METHODS)
 non_differentiable(
     np.int8, np.int16, np.int32, np.int64, np.longlong, np.uint8, np.uint16, np.uint32, np.uint64,
     np.ulonglong, np.bool_, np.str_, tangent_dtype,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     Const,
     Known,
     NoTangent,
@@ -22,6 +23,7 @@ from morula.core.extend import (
     UnsupportedError,
     ZeroTangent,
     coarsened,
+    constant_unless_written,
     known_value,
     non_differentiable,
     rrule,
@@ -29,8 +31,11 @@ from morula.core.extend import (
     transfers,
 )
 from morula.rules.arrays.broadcasting import unbroadcast
+from morula.rules.arrays.inplace import overwrite, refuse, seed
 from morula.rules.arrays.moving import moved_back, numbered
+from morula.rules.arrays.outs import has_out, outs_of, parted
 from morula.rules.arrays.structural import masked
+from morula.rules.calls import serves
 from morula.rules.numbers import Anything
 
 SOURCES: tuple[Any, ...] = (np.random.Generator, np.random.RandomState)
@@ -42,6 +47,7 @@ for _source in (*SOURCES, np.random):
     for _name in CONSTANT.split():
         if hasattr(_source, _name):
             non_differentiable(getattr(_source, _name))
+            constant_unless_written(has_out, getattr(_source, _name))
 non_differentiable(np.random.ranf, np.random.sample)
 
 
@@ -197,6 +203,32 @@ for _source in SOURCES:
     _of_shape(_source.pareto, pareto_slope)
     _triangular(_source.triangular)
 
+# -- draws that fill an array ----------------------------------------------------------------------
+
+FILLING = [
+    getattr(np.random.Generator, _name)
+    for _name in ("random", "standard_normal", "standard_exponential", "standard_gamma")
+]
+
+
+@serves(*FILLING)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    parts = parted(fn, len(args), kwargs)
+    given = (*args, *kwargs.values())
+    zeros = (ZERO,) * (1 + len(given))
+    x = None if parts is None else outs_of(parts, given)[0]
+    if x is None:
+        return fn(*args, **kwargs), lambda ȳ: zeros
+    taken = overwrite(x, lambda: fn(*args, **kwargs))
+
+    def filling_pullback(ȳ):
+        seed(x, ȳ)
+        taken()
+        return zeros
+
+    return x, filling_pullback
+
+
 # -- entries at random places ----------------------------------------------------------------------
 
 
@@ -211,6 +243,8 @@ non_differentiable(places_like)
 def _taking(primal):
     @rrule(primal)
     def _(source: Anything, x: np.ndarray, *args: Anything, **kwargs):
+        if kwargs.get("out") is not None:
+            raise refuse("rng.permuted with out=")
         places = primal(source, places_like(x), *args, **kwargs)
         places = np.asarray(places).astype(int)
         shape = x.shape

@@ -16,7 +16,6 @@ import operator
 import sys
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from morula.core.extend import (
     call,
     changes_in_place,
     deals_in_place,
-    find_rrule,
     is_zero,
     memory,
     non_differentiable,
@@ -253,7 +251,7 @@ def last_writes(shape: tuple[int, ...], index: Any) -> np.ndarray | None:
 non_differentiable(last_writes)
 
 
-# -- in-place operators and functions with out= ----------------------------------------------------
+# -- in-place operators ----------------------------------------------------------------------
 
 
 def fits(x: np.ndarray, *operands: Any) -> bool:
@@ -313,79 +311,6 @@ def by_class(in_place: Any, op: Any, x: Any, v: Any) -> Any:
 
 for _in_place, _op in OPERATORS.items():
     _operator(_in_place, _op)
-
-
-def written_out(y: Any, back: Any, outs: Any, write: Callable[[], Any], where: Any = True) -> Any:
-    """The value and the pullback of a call with out=, from those of the call without.
-
-    With a mask, what is written is written where it holds. `write` makes the user's call.
-    """
-    several = isinstance(y, tuple)
-    values = y if several else (y,)
-    targets = outs if isinstance(outs, tuple) else (outs,)
-    written = [(x, v) for x, v in zip(targets, values, strict=True) if x is not None]
-    before = [(x, x.copy(), written_part(x, v, where)) for x, v in written]
-    result = write()
-    for x, _ in written:
-        note(x)
-
-    def out_pullback(ȳ: Any) -> tuple[Any, ...]:
-        bars = list(ȳ) if several and not is_zero(ȳ) else [ȳ] * len(values)
-        for x, old, _ in before:
-            seed(x, bars[position_of(x, targets)])
-            undo(x, Ellipsis, old)
-        for x, _, taken in before:
-            bars[position_of(x, targets)] = taken()
-        return back(tuple(bars) if several else bars[0])
-
-    return result, out_pullback
-
-
-def with_out(names: list[str], n: int, n_out: int, back: Any, ȳ: Any) -> tuple[Any, ...]:
-    """The cotangents of a call with out=, from those of the call without."""
-    bars = back(ȳ)
-    if "out" not in names:
-        return (*bars[: 1 + n], *[ZERO] * n_out, *bars[1 + n :])
-    k = 1 + n + names.index("out")
-    return (*bars[:k], NONE, *bars[k:])
-
-
-def call_with_out(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The value and the pullback of a call with out=, if there is a rule for the call without."""
-    if "out" not in kwargs:
-        return None
-    rest = {k: v for k, v in kwargs.items() if k != "out"}
-    if find_rrule(fn, args, rest) is None:
-        return None
-    out = kwargs["out"]
-    y, back = call(fn, *args, **rest)
-    if out is not None:
-        write = partial(fn, *args, **kwargs)
-        y, back = written_out(y, back, out if isinstance(y, tuple) else first_of(out), write)
-    return y, partial(with_out, list(kwargs), len(args), 0, back)
-
-
-def first_of(out: Any) -> Any:
-    """The one array that is written to."""
-    return out[0] if isinstance(out, tuple) else out
-
-
-def position_of(x: Any, xs: Any) -> int:
-    """The place of an object among others."""
-    return next(i for i, other in enumerate(xs) if other is x)
-
-
-non_differentiable(position_of)
-
-
-def written_part(x: np.ndarray, y: Any, where: Any) -> Callable[[], Any]:
-    """What takes the cotangent of y that is written to x where a mask holds."""
-    project = project_to(y)
-    if where is True and np.shape(y) == x.shape:
-        return lambda: project(take(x))
-    mask = np.array(np.broadcast_to(where, x.shape))
-    back = to_masked(y, where, x.shape)
-    return lambda: back(take_at(x, mask))
 
 
 @rrule(np.copyto, by_identity=True)
@@ -599,10 +524,8 @@ HOLDERS = (np.ndarray, np.flatiter, np.nditer, memoryview)
 
 def writes_to_arrays(fn, types, n_args, keywords):
     """May such a call write to an array? Then the compiled path leaves it to these rules."""
-    if "out" in keywords or fn is np.ufunc.at or fn is np.nditer:
+    if fn is np.ufunc.at or fn is np.nditer:
         return True  # the items of np.nditer are views
-    if isinstance(fn, np.ufunc):
-        return n_args > fn.nin
     if fn is setattr:
         return any(issubclass(t, np.ndarray) for t in types)
     return id(fn) in _WRITING and (not types or any(issubclass(t, HOLDERS) for t in types))

@@ -238,7 +238,7 @@ def joined_block(arrays, depth, ndim):
 non_differentiable(nesting, most_axes)
 
 
-@derivative_of(np.choose, np.ndarray.choose)
+@derivative_of(np.choose)
 def choose(a, choices, out=None, mode="raise"):
     """Entry of choices[a]."""
     n = len(choices)
@@ -248,6 +248,13 @@ def choose(a, choices, out=None, mode="raise"):
     for i in range(1, n):
         y = np.where(np.equal(a, i), choices[i], y)
     return y
+
+
+@instead_of(np.ndarray.choose)
+def method_choose(a, *choices, out=None, mode="raise"):
+    """The same; the choices may be given one by one."""
+    several = choices if len(choices) != 1 else choices[0]
+    return np.choose(a, several, out=out, mode=mode)
 
 
 @derivative_of(np.select)

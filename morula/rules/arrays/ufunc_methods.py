@@ -20,6 +20,7 @@ from morula.core.extend import (
     ZeroTangent,
     call,
     find_rrule,
+    is_constant,
     non_differentiable,
     opaque,
     project_to,
@@ -28,16 +29,11 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import part, restore, spread, unbroadcast
 from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.inplace import fits, refuse, with_out, written_out
+from morula.rules.arrays.inplace import fits
+from morula.rules.arrays.outs import call_with_out, outs_of, parted
 from morula.rules.arrays.reductions import asked_for, attaining, attains, running_back
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.types import NO_VALUE, Anything
-
-CONSTANT = {
-    np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
-    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.gcd, np.lcm,
-    np.left_shift, np.right_shift, np.floor_divide,
-}  # fmt: skip
 
 _REDUCTIONS = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
@@ -48,36 +44,24 @@ _RUNNING = {np.add: np.cumsum, np.multiply: np.cumprod}
 @resolves(np.ufunc)
 def ufunc_call(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call that no rule of the ufunc itself serves: keywords, or types that it does not know."""
-    back: Any
-    out, n_out = kwargs.get("out"), 0
-    if len(args) > ufunc.nin:
-        args, out = args[: ufunc.nin], args[ufunc.nin :]
-        n_out = len(out)
-        if len(out) < ufunc.nout:
-            out = (*out, *[None] * (ufunc.nout - len(out)))
-    elif out is not None and not isinstance(out, tuple):
-        out = (out,)
-    rest = {k: v for k, v in kwargs.items() if k != "out"}
-    if out is None and "out" not in kwargs:
-        return without_out(ufunc, args, rest)
-    if out is None or all(x is None for x in out):
-        y, back = without_out(ufunc, args, rest)
-        return y, partial(with_out, list(kwargs), len(args), n_out, back)
-    if len(out) == 1 and out[0] is Ellipsis:  # the result as an array, also where it has no axes
-        y, back = ufunc(*args, out=..., **rest), call(ufunc, *args, **rest)[1]
-        return y, partial(with_out, list(kwargs), len(args), n_out, back)
-    if ufunc.signature is None and not all(fits(x, *args) for x in out if x is not None):
-        ufunc(*args, out=out, **rest)  # raises
-    if rest.get("where", True) is not True and ufunc.nout == 1:
-        y, inner = call(np.ufunc.__call__, ufunc, *args, **rest, elsewhere=out[0])
-        back = partial(without_elsewhere, inner)
-    else:
-        y, back = call(ufunc, *args, **rest)
-    outs = out if ufunc.nout > 1 else out[0]
-    y, back = written_out(
-        y, back, outs, lambda: ufunc(*args, out=out, **rest), rest.get("where", True)
-    )
-    return y, partial(with_out, list(kwargs), len(args), n_out, back)
+    parts = parted(ufunc, len(args), kwargs)
+    if parts is None:
+        return without_out(ufunc, args, kwargs)
+    plain = partial(before_it_is_written, ufunc, outs_of(parts, (*args, *kwargs.values())))
+    return call_with_out(ufunc, args, kwargs, plain)
+
+
+def before_it_is_written(
+    ufunc: Any, outs: tuple[Any, ...], *args: Any, **kwargs: Any
+) -> tuple[Any, Any]:
+    """The value and the pullback of what is to be written to arrays."""
+    targets = [x for x in outs if x is not None and x is not Ellipsis]
+    if ufunc.signature is None and not all([fits(x, *args) for x in targets]):
+        ufunc(*args, out=outs, **kwargs)  # raises
+    if targets and kwargs.get("where", True) is not True and ufunc.nout == 1:
+        y, inner = call(np.ufunc.__call__, ufunc, *args, **kwargs, elsewhere=targets[0])
+        return y, partial(without_elsewhere, inner)
+    return call(ufunc, *args, **kwargs)
 
 
 def without_elsewhere(back: Any, ȳ: Any) -> tuple[Any, ...]:
@@ -170,7 +154,7 @@ def _(
     y = ufunc(*args, **keywords)
 
     def ufunc_pullback(ȳ):
-        if ufunc in CONSTANT:
+        if is_constant(ufunc):
             return (ZeroTangent(),) * (len(args) + 1)
         rule = find_rrule(ufunc, args)
         if rule is None:
@@ -197,11 +181,9 @@ def _selected_argument(x, where, shape):
 
 @rrule(np.ufunc.reduce)
 def _(
-    ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None, out=None, keepdims=False,
-    initial=NO_VALUE, where=True,
+    ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None, *, keepdims=False, initial=NO_VALUE,
+    where=True,
 ):  # fmt: skip
-    if out is not None:
-        raise refuse(f"np.{ufunc.__name__}.reduce with out=")
     keywords: dict[str, Any] = {"keepdims": keepdims}
     if initial is not NO_VALUE:
         keywords["initial"] = initial
@@ -217,16 +199,16 @@ def _(
         def reduce_pullback(ȳ):
             ā, *rest = back(ȳ)
             last = rest[n - 1] if len(rest) >= n else NoTangent()
-            return NoTangent(), ā, *_N2, *_N2, last, NoTangent()
+            return NoTangent(), ā, *_N2, NONE, last, NoTangent()
 
         return y, reduce_pullback
     y = ufunc.reduce(array, axis, dtype, **keywords)
 
     def other_reduce_pullback(ȳ):
-        if ufunc in CONSTANT:
-            return (ZeroTangent(),) * 8
+        if is_constant(ufunc):
+            return (ZeroTangent(),) * 7
         if ufunc is np.subtract and not isinstance(axis, tuple):
-            return NoTangent(), first_less_others(ȳ, array.shape, axis, keepdims), *_N2, *_N2, *_N2
+            return NoTangent(), first_less_others(ȳ, array.shape, axis, keepdims), *_N2, *_N2, NONE
         if ufunc not in (np.logaddexp, np.logaddexp2, np.hypot, np.fmax, np.fmin):
             raise _no_rule(ufunc, "reduce")
         wide_y = restore(y, array.shape, axis, keepdims)
@@ -241,7 +223,7 @@ def _(
             mask = attains(array, y, axis, keepdims, where)
             n = attaining(mask, axis, keepdims, initial, y)
             ā = selected(restore(ȳ / n, array.shape, axis, keepdims), mask)
-        return NoTangent(), asked_for(ā, where), *_N2, *_N2, *_N2
+        return NoTangent(), asked_for(ā, where), *_N2, *_N2, NONE
 
     return y, other_reduce_pullback
 
@@ -268,7 +250,7 @@ def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
     y = ufunc.accumulate(array, axis, dtype)
 
     def extreme_pullback(ȳ):
-        if ufunc in CONSTANT:
+        if is_constant(ufunc):
             return (ZeroTangent(),) * 4
         if ufunc is np.subtract:
             sums = np.moveaxis(running_back(ȳ, axis), axis, 0)
@@ -302,7 +284,7 @@ def _(ufunc: np.ufunc, a: Anything, b: Anything):
     y = ufunc.outer(a, b)
 
     def outer_pullback(ȳ):
-        if ufunc in CONSTANT:
+        if is_constant(ufunc):
             return (ZeroTangent(),) * 3
         wide = np.reshape(a, (*a_shape, *[1] * len(b_shape)))
         rule = find_rrule(ufunc, (wide, np.asarray(b)))
@@ -319,7 +301,7 @@ def _(ufunc: np.ufunc, array: np.ndarray, indices: Anything, axis=0, dtype=None)
     y = ufunc.reduceat(array, indices, axis, dtype)
 
     def reduceat_pullback(ȳ):
-        if ufunc in CONSTANT:
+        if is_constant(ufunc):
             return (ZeroTangent(),) * 5
         if ufunc is not np.add:
             parts = segments_of(np.asarray(indices), array.shape[axis])

@@ -10,8 +10,9 @@ import math
 import numpy as np
 from scipy import special as sp
 
-from morula.core.extend import non_differentiable
+from morula.core.extend import constant_unless_written, non_differentiable
 from morula.rules.arrays.broadcasting import quotient
+from morula.rules.arrays.outs import has_out
 from morula.rules.scipy.special.families import CONSTANT, elementwise, partials
 
 LOG10 = math.log(10)
@@ -165,3 +166,4 @@ def slope_of_dirichlet(y, x, n):
 
 
 non_differentiable(sp.round)
+constant_unless_written(has_out, sp.round)
