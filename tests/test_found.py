@@ -180,3 +180,23 @@ def a_method_where_exceptions_are_handled(x):
 def test_methods_of_captured_objects_that_are_not_only_called(path):
     assert gradient(a_method_under_a_name, 1.5) == (16.0,)
     assert gradient(a_method_where_exceptions_are_handled, 1.5) == (6.0,)
+
+
+NOTES: list[float] = []
+
+
+def test_a_program_that_begins_anew_has_noted_nothing(path):
+    """The cotangent of an item that does not matter is no number: that was taken for granted."""
+
+    def f(x, y):
+        y *= math.cos([0.5, y][0])
+        NOTES.append(0.5)
+        a = y * (y if -1.0 < x < 2.0 else 1)
+        return a + y + x
+
+    for _ in range(2):
+        NOTES.clear()
+        check_gradient(f, 0.7, 0.7)
+        NOTES.clear()
+        gradient(f, 0.7, 0.7)
+        assert NOTES == [0.5]

@@ -75,7 +75,7 @@ from morula.core.general import (
     resolves,
     strays_here,
 )
-from morula.core.infer import result_on_samples, stands_in, transfers
+from morula.core.infer import answers, result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
@@ -118,6 +118,7 @@ from morula.core.traits import (
     directly,
     effects,
     field_of,
+    follows_changes,
     fresh_results,
     from_memory,
     gives_new,
@@ -200,6 +201,7 @@ __all__ = [
     "adjoint_if_any",
     "adjoint_object",
     "adjoint_of",
+    "answers",
     "as_passing",
     "attempted",
     "below",
@@ -233,6 +235,7 @@ __all__ = [
     "field_of",
     "find_rrule",
     "folds",
+    "follows_changes",
     "fresh_results",
     "from_memory",
     "frule",

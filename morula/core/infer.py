@@ -52,9 +52,9 @@ from morula.core.traits import (
     detail_matches,
     effects,
     has_constants,
+    leaves_types,
     only_reads,
     part_of,
-    reads_only,
 )
 from morula.core.values import (
     MOST_MEMBERS,
@@ -186,7 +186,7 @@ class Inference:
         value = self.result_for(call, fn, args)
         if value is None and type(fn) is Const and fn.value in ARITHMETIC and Known(Plain) in args:
             return Known(Plain)
-        if value is None or type(fn) is not Const or not reads_only(fn.value):
+        if value is None or type(fn) is not Const or not leaves_types(fn.value):
             for a in args:
                 lose(a)
             if not is_pure(fn):
@@ -260,7 +260,10 @@ class Inference:
             kept = []
             for call in block.calls:
                 value = self.types.get(call.out)
-                resolvable = call.primitive in (load_global, getattr, isinstance, type, len)
+                resolvable = (
+                    call.primitive in (load_global, getattr, isinstance, type, len)
+                    or id(call.primitive) in ANSWERS
+                )
                 captured = call.primitive is get_cell and type(call.args[0]) is Const
                 if type(value) is Const and (resolvable or captured):
                     mapping[call.out] = value
@@ -299,7 +302,7 @@ def is_pure(fn: Value) -> bool:
     if type(fn) is not Const:
         return False
     entry = registry.get(fn.value)
-    if id(fn.value) in PURE or reads_only(fn.value):
+    if id(fn.value) in PURE or leaves_types(fn.value):
         return True
     return entry is not None and (entry.stable or entry.constant or entry.pure)
 
@@ -324,6 +327,14 @@ def transfers(*fns: Any) -> Callable[[Transfer], Transfer]:
         return transfer
 
     return register
+
+
+ANSWERS: set[int] = set()
+
+
+def answers(*fns: Any) -> None:
+    """Register functions that do nothing but answer, and whose transfers may tell the answer."""
+    ANSWERS.update(map(id, fns))
 
 
 # Arguments that stand for those of a function in its samples, and what the result says of theirs.

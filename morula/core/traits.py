@@ -464,6 +464,19 @@ def reads_only(fn: Any) -> bool:
     return id(fn) in _only_reads
 
 
+_follow_changes: set[int] = set()
+
+
+def follows_changes(*fns: Any) -> None:
+    """Declare callables that change a container, of whose change the types are known, and no other."""
+    _follow_changes.update(map(id, fns))
+
+
+def leaves_types(fn: Any) -> bool:
+    """Does what is known of containers hold behind a call?"""
+    return id(fn) in _only_reads or id(fn) in _follow_changes
+
+
 # Tests of calls, `test(fn, types of the first operand, how many arguments, keywords)`: is a value
 # changed in place whose type counts as immutable? Such programs are not specialised.
 changes_in_place: list[Callable[[Any, list[type], int, tuple[str, ...]], bool]] = []

@@ -30,6 +30,7 @@ from morula.core.extend import (
     type_stable,
     written_results,
 )
+from morula.rules.arrays.arithmetic import real_slope
 from morula.rules.arrays.broadcasting import collapse, match, restore, spread, total, unbroadcast
 from morula.rules.arrays.construction import parts_like
 from morula.rules.arrays.elementwise import array_part, infinite_less, marked_part, share_of
@@ -619,6 +620,12 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return y if getattr(y, "type", None) is np.ndarray else None
 
 
+@transfers(real_slope)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """What is like x ** p."""
+    return args[0] if getattr(args[0], "type", None) in (np.ndarray, float) else None
+
+
 _unmarked_forms(scatter, scattered)
 _unmarked_forms(marked_part, array_part)
 _unmarked_forms(marked_shared, shared)
@@ -678,6 +685,8 @@ def _(s: Any, call: Any, args: Any) -> Any:
     if type(exponent) is int and exponent >= 0:
         return result_on_samples(operator.pow, args)
     if type_of_a is float and (type(exponent) is int or getattr(n, "type", None) is int):
+        return a
+    if type_of_a is float and type(exponent) is float and exponent.is_integer():
         return a
     if type_of_a is np.ndarray and (
         type(exponent) in (int, float) or getattr(n, "type", None) in (int, float, np.ndarray)

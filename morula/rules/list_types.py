@@ -24,6 +24,7 @@ from morula.core.extend import (
     coarsened,
     contents,
     equal,
+    follows_changes,
     join,
     known,
     known_value,
@@ -166,10 +167,8 @@ only_reads(
     np.sum,
     np.mean,
     primitives.build_list,
-    primitives.list_append,
-    list.append,
-    operator.setitem,
 )
+follows_changes(primitives.list_append, list.append, operator.setitem)
 
 
 def items_of(value: Any) -> Items | None:

@@ -110,6 +110,8 @@ def spell_out(s: Any) -> bool:
                 changed = True
                 if behind is not None and behind.primitive is list and spelled in LISTED:
                     behind.fn = Const(primitives.alias)  # it is a list, which nobody else has
+            elif call.primitive in (operator.pow, operator.ipow):
+                changed |= whole_power(s, call)
             elif call.primitive is primitives.unpack:
                 changed |= unpack_array(s, block, call)
             elif call.primitive is primitives.unpack_rest:
@@ -148,6 +150,22 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     if f is filter:
         return filtered if n == 2 else None
     return {2: mapped, 3: mapped_two}.get(n)
+
+
+def whole_power(s: Any, call: Call) -> bool:
+    """`x ** 2.0` of a float is `x ** 2`, whose rule knows more: no base has an edge."""
+    n = call.args[1]
+    whole = type(n) is Const and type(n.value) is float and n.value.is_integer()
+    if not whole or abs(n.value) > LARGEST_POWER:
+        return False
+    k = known(s.value(call.args[0]))
+    if k is None or k.type not in (float, np.float64):
+        return False
+    call.args = (call.args[0], Const(int(n.value)))
+    return True
+
+
+LARGEST_POWER = 1024.0
 
 
 def is_function(x: Any, made: dict[Any, Any]) -> bool:

@@ -6,16 +6,23 @@ Tests: tests/rules/arrays/test_constants.py
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from morula.core.extend import (
+    Call,
+    Const,
+    Known,
     NotSpecialised,
+    answers,
     constant_unless_written,
     have_constants,
     non_differentiable,
     rewrites,
+    sample_value,
+    transfers,
     type_stable,
 )
 from morula.rules.arrays.outs import has_out
@@ -69,6 +76,28 @@ type_stable(
     np.ndarray.argmax, np.ndarray.argmin, np.ndarray.argsort, np.ndarray.all, np.ndarray.any
 )
 have_constants(np)
+
+PLAIN = (np.ndarray, float, int, complex, bool, np.float64)
+
+
+def decided_by_types(*primals: Any) -> None:
+    """Declare callables whose answers are the same for all arrays and numbers of the same types."""
+    non_differentiable(*primals)
+    answers(*primals)
+    for primal in primals:
+        transfers(primal)(partial(answer, primal))
+
+
+def answer(primal: Any, s: Any, call: Call, args: Any) -> Any:
+    """What it gives for all arguments of these types."""
+    if not all(type(a) is Const or (type(a) is Known and a.type in PLAIN) for a in args):
+        return None
+    samples = [sample_value(a) for a in args]
+    n = len(samples) - len(call.keywords)
+    return Const(primal(*samples[:n], **dict(zip(call.keywords, samples[n:], strict=True))))
+
+
+decided_by_types(np.result_type, np.common_type, np.iscomplexobj, np.isrealobj)
 
 
 @rewrites

@@ -18,13 +18,13 @@ from morula.core.extend import (
     NoTangent,
     UnsupportedError,
     ZeroTangent,
-    non_differentiable,
     project_to,
     rrule,
     type_stable,
 )
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part, total, unbroadcast
+from morula.rules.arrays.constants import decided_by_types
 from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
@@ -57,7 +57,7 @@ def rounds(dtype, x):
     return dtype.kind in "iub" and np.asarray(x).dtype.kind in "fc"
 
 
-non_differentiable(rounds)
+decided_by_types(rounds)
 
 
 @rrule(np.array)
@@ -66,6 +66,7 @@ def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=Fals
     rounded = dtype is not None and rounds(y.dtype, a)
 
     def array_pullback(ȳ):
+        ȳ = np.reshape(ȳ, np.shape(a)) if ndmin else ȳ
         return ZeroTangent() if rounded else back_to_argument(ȳ, a), NoTangent()
 
     return y, array_pullback

@@ -4,6 +4,7 @@ fft          scipy.fft
 fftpack      scipy.fftpack
 integrate    scipy.integrate
 linalg       scipy.linalg
+namespaces   what SciPy's functions ask about the library of their arguments
 optimize     scipy.optimize
 sparse       scipy.sparse and scipy.sparse.linalg
 special      scipy.special
@@ -22,3 +23,5 @@ waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
 waits("scipy.optimize", "morula.rules.scipy.optimize")
 waits("scipy.integrate", "morula.rules.scipy.integrate")
+for _module in ("_array_api", "_array_api_override", "array_api_compat"):
+    waits(f"scipy._lib.{_module}", "morula.rules.scipy.namespaces")
