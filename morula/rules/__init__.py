@@ -3,6 +3,7 @@
 from morula.core.extend import waits
 from morula.rules import (
     arrays,
+    bar_types,
     boxes,
     buffers,
     builtins,
@@ -52,6 +53,7 @@ from morula.rules import (
 
 __all__ = [
     "arrays",
+    "bar_types",
     "boxes",
     "buffers",
     "builtins",

@@ -537,10 +537,10 @@ def unmarked_sum(f: Any, call: Any, a: Any, b: Any) -> Any:
 
 def reduction(f: Any, call: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A sum over an axis as the cheapest call there is."""
-    args = [f.const(np.add), x, f.const(axis)]
+    found = f.same_call(call, np.ufunc.reduce, f.const(np.add), x, f.const(axis))
     if keepdims:
-        args += [f.const(None), f.const(None), f.const(True)]
-    return f.same_call(call, np.ufunc.reduce, *args)
+        found.args, found.keywords = (*found.args, f.const(True)), ("keepdims",)
+    return found
 
 
 @folds(operator.matmul)
@@ -688,6 +688,8 @@ def _(s: Any, call: Any, args: Any) -> Any:
         return a
     if type_of_a is float and type(exponent) is float and exponent.is_integer():
         return a
+    if type_of_a in (np.float64, np.float32) and type(exponent) in (int, float):
+        return result_on_samples(operator.pow, args)
     if type_of_a is np.ndarray and (
         type(exponent) in (int, float) or getattr(n, "type", None) in (int, float, np.ndarray)
     ):
@@ -714,21 +716,26 @@ fresh_results(
 
 cheap(operator.add, operator.sub, operator.mul, operator.neg)
 
-DEFAULTS = (0, None, None, False, np._NoValue, True)  # of ufunc.reduce: axis, dtype, out, ...
+DEFAULTS = {  # of ufunc.reduce
+    "axis": 0, "dtype": None, "out": None, "keepdims": False, "initial": np._NoValue, "where": True,
+}  # fmt: skip
 
 
 @folds(np.ufunc.reduce)
 def _(f: Any, call: Any) -> Any:
     """Arguments that say what is so anyway only cost time; in an adjoint, Σ -x is -Σ x."""
-    args = list(call.args)
+    args, n = list(call.args), 3 if len(call.args) > 2 else 2
     if f.in_adjoint and value_of(args[0]) is np.add and (x := negated(f, args[1])) is not None:
         inner = f.new_call(call, np.ufunc.reduce, args[0], x, *args[2:])
+        inner.keywords = call.keywords
         return [inner, f.same_call(call, operator.neg, inner.out)]
-    while len(args) > 3 and getattr(args[-1], "value", f) is DEFAULTS[len(args) - 3]:
-        del args[-1]
-    if len(args) == len(call.args):
+    if call.keywords or len(args) <= 3:
         return None
-    return [f.same_call(call, np.ufunc.reduce, *args)]
+    named = dict(zip(list(DEFAULTS)[1:], args[n:], strict=False))
+    named = {k: v for k, v in named.items() if getattr(v, "value", f) is not DEFAULTS[k]}
+    found = f.same_call(call, np.ufunc.reduce, *args[:n], *named.values())
+    found.keywords = tuple(named)
+    return [found]
 
 
 partial_functions(

@@ -112,6 +112,10 @@ def spell_out(s: Any) -> bool:
                     behind.fn = Const(primitives.alias)  # it is a list, which nobody else has
             elif call.primitive in (operator.pow, operator.ipow):
                 changed |= whole_power(s, call)
+            elif call.primitive in (np.ndarray.reshape, np.ndarray.transpose):
+                changed |= axes_together(s, block, call)
+            elif call.primitive is primitives.as_tuple:
+                changed |= spread_array(s, block, call)
             elif call.primitive is primitives.unpack:
                 changed |= unpack_array(s, block, call)
             elif call.primitive is primitives.unpack_rest:
@@ -154,7 +158,7 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
 
 def whole_power(s: Any, call: Call) -> bool:
     """`x ** 2.0` of a float is `x ** 2`, whose rule knows more: no base has an edge."""
-    n = call.args[1]
+    n: Any = call.args[1]
     whole = type(n) is Const and type(n.value) is float and n.value.is_integer()
     if not whole or abs(n.value) > LARGEST_POWER:
         return False
@@ -213,6 +217,37 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     at = block.calls.index(call)
     block.calls[at:at] = calls
     call.fn, call.args = Const(primitives.build_tuple), tuple(c.out for c in calls[1:])
+    return True
+
+
+MOST_ARGUMENTS = 32
+
+
+def spread_array(s: Any, block: Any, call: Call) -> bool:
+    """`f(*xs)` of an array whose length is known."""
+    xs, *_ = call.args
+    value: Any = s.value(xs)
+    length = value.detail[2][0] if has_rows(value) and value.detail[2] else None
+    if length is None or length > MOST_ARGUMENTS:
+        return False
+    calls = [
+        Call(s.ir.var(), Const(operator.getitem), (xs, Const(i)), (), call.position)
+        for i in range(length)
+    ]
+    at = block.calls.index(call)
+    block.calls[at:at] = calls
+    call.fn, call.args = Const(primitives.build_tuple), tuple(c.out for c in calls)
+    return True
+
+
+def axes_together(s: Any, block: Any, call: Call) -> bool:
+    """`x.reshape(a, b)` is `x.reshape((a, b))`, whose rule is simpler; `x.transpose(0, 1)` too."""
+    n = len(call.args) - len(call.keywords)
+    if n < 3:
+        return False
+    axes = Call(s.ir.var(), Const(primitives.build_tuple), call.args[1:n], (), call.position)
+    block.calls.insert(block.calls.index(call), axes)
+    call.args = (call.args[0], axes.out, *call.args[n:])
     return True
 
 

@@ -87,7 +87,7 @@ def _(a: np.ndarray, *shape: Anything, order="C", copy=None):
     def reshape_pullback(ȳ):
         return (ȳ.reshape(old, order=back), *[NONE for _ in shape])
 
-    return a.reshape(*shape, order=order, copy=copy), reshape_pullback
+    return a.reshape(shape, order=order, copy=copy), reshape_pullback
 
 
 @rrule(np.ravel)
@@ -253,11 +253,17 @@ def _(a: np.ndarray):
 
 
 @rrule(np.ndarray.transpose)
-def _(a: np.ndarray, *axes: Anything):
-    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-
+def _(a: np.ndarray, axes: tuple | list | None):
     def transpose_pullback(ȳ):
-        return (np.transpose(ȳ, inverse(order)), *[NONE for _ in axes])
+        return np.transpose(ȳ, inverse(axes)), NoTangent()
+
+    return a.transpose(axes), transpose_pullback
+
+
+@rrule(np.ndarray.transpose)
+def _(a: np.ndarray, *axes: Anything):
+    def transpose_pullback(ȳ):
+        return (np.transpose(ȳ, inverse(axes)), *[NONE for _ in axes])
 
     return a.transpose(*axes), transpose_pullback
 

@@ -1,0 +1,85 @@
+"""Of what type the cotangents are that helpers of rules compute: like the operand they belong to.
+
+So gradients are programs of values of known types, which can be differentiated once more.
+Tests: tests/rules/test_bar_types.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import Const, Known, transfers
+from morula.rules.arrays.arithmetic import log_or_zero
+from morula.rules.arrays.products import (
+    einsum_cotangent,
+    inner_left,
+    inner_right,
+    left_of_stacks,
+    right_of_stacks,
+)
+from morula.rules.arrays.reductions import cumprod_cotangent, product_slopes
+from morula.rules.linalg.factors import cholesky_cotangent
+from morula.rules.linalg.matrices import adjugate
+from morula.rules.linalg.norms import norm_cotangent
+
+
+def real_array(value: Any) -> bool:
+    """Is it known to be an array of real numbers with axes?"""
+    return (
+        type(value) is Known
+        and value.type is np.ndarray
+        and value.detail is not None
+        and value.detail[0][1] == "f"
+        and value.detail[1] > 0
+    )
+
+
+def same_kind(values: Any) -> bool:
+    """Are all arrays and numbers among them real, of one dtype?"""
+    found = set()
+    for value in values:
+        if type(value) is Known and value.type is np.ndarray:
+            if value.detail is None or value.detail[0][1] != "f":
+                return False
+            found.add(value.detail[0])
+        elif type(value) is Known and value.type is np.float64:
+            found.add("<f8")
+        elif type(value) is not Const and not (
+            type(value) is Known and value.type in (float, int, bool)
+        ):
+            return False
+    return len(found) == 1
+
+
+def like(k: int, *helpers: Callable[..., Any]) -> None:
+    """Helpers that give an array like their argument k, if all are real."""
+
+    def transfer(s: Any, call: Any, args: Any) -> Any:
+        return args[k] if real_array(args[k]) and same_kind(args) else None
+
+    transfers(*helpers)(transfer)
+
+
+like(0, log_or_zero, product_slopes, adjugate)
+like(1, left_of_stacks, inner_left, cholesky_cotangent)
+like(2, right_of_stacks, inner_right, cumprod_cotangent)
+
+
+@transfers(norm_cotangent)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Of the Euclidean norm; others choose entries, and say so by marks."""
+    ȳ, y, x, ord, *_ = args
+    euclidean = type(ord) is Const and ord.value in (None, 2)
+    return x if euclidean and real_array(x) and same_kind([ȳ, y, x]) else None
+
+
+@transfers(einsum_cotangent)
+def _(s: Any, call: Any, args: Any) -> Any:
+    ȳ, i, _, _, operands, _ = args
+    if type(i) is not Const or getattr(operands, "type", None) is not tuple or not operands.detail:
+        return None
+    known = same_kind([ȳ, *operands.detail]) and real_array(operands.detail[i.value])
+    return operands.detail[i.value] if known else None

@@ -1,0 +1,47 @@
+"""Hessians times vectors by programs: cotangents that helpers of rules compute have known types."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from morula import hvp
+from morula.mixed_mode.jacobians import general_hvp, product_for
+from tests.core.test_orders import reasons
+
+X = np.array([0.31, 0.52, 0.73])
+V = np.array([1.0, -0.4, 0.6])
+A = np.array([[2.0, 0.3, 0.1], [0.2, 1.5, 0.4], [0.1, 0.6, 1.8]])
+
+FUNCTIONS = {
+    "a power": lambda x: np.sum(x**2.0),
+    "a root": lambda x: np.sum(x**0.5),
+    "the power of an entry": lambda x: x[0] ** 3.0 * x[1] ** -1.0,
+    "powers of powers": lambda x: np.sum(x**x),
+    "an array of floats": lambda x: np.sum(np.asarray(x, float) ** 3),
+    "a quadratic form": lambda x: x @ A @ x,
+    "a matrix from outside": lambda x: np.sum(np.sin(A @ x) ** 2),
+    "the inner product": lambda x: np.inner(x, x * x),
+    "the Euclidean norm": lambda x: np.linalg.norm(x),
+    "a product": lambda x: np.prod(x),
+    "running products": lambda x: np.sum(np.cumprod(x)),
+    "a factor": lambda x: np.sum(np.linalg.cholesky(A @ A.T + np.diag(x))),
+    "a shape by arguments": lambda x: np.sum(x.reshape(3, 1) ** 2 * x),
+    "differences of all": lambda x: np.sum((x[:, None] - x[None, :]) ** 4),
+    "sums that keep their axis": lambda x: np.sum(np.sum(np.outer(x, x), 1, keepdims=True) ** 2),
+    "entries as arguments": lambda x: (lambda a, b, c: a * b + c**2)(*x),
+    "the Rosenbrock function of SciPy": optimize.rosen,
+}
+
+
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_products_have_programs(f):
+    np.testing.assert_allclose(hvp(f, X, V), general_hvp(f, X, V), rtol=1e-9, atol=1e-12)
+    assert not reasons(product_for(f, X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_keep_their_dtype(dtype):
+    x, v = X.astype(dtype), V.astype(dtype)
+    found = hvp(lambda x: np.sum((A.astype(dtype) @ x) ** 2.0), x, v)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, 2 * A.T @ A @ V, rtol=1e-5)
