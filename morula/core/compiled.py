@@ -137,7 +137,12 @@ class Family:
             self.first = None
 
     def compile(
-        self, f: FunctionType, key: tuple[Any, ...], tries: int, args: tuple[Any, ...]
+        self,
+        f: FunctionType,
+        key: tuple[Any, ...],
+        tries: int,
+        args: tuple[Any, ...],
+        by_bodies: bool = True,
     ) -> Program:
         program = Program(tries)
         if not specialising or tries > Program.most_tries:
@@ -155,10 +160,13 @@ class Family:
             optimistic=not tries,
             source=self.source,
             no_exceptions=True,
+            by_bodies=by_bodies,
         )
         try:
             program.code = gradient.compile(slow_path, program, general_path, protected_path)
         except (NotSpecialised, errors.UnsupportedError) as reason:
+            if gradient.has_bodies and by_bodies:
+                return self.compile(f, key, tries, args, False)
             program.reason = str(reason)
             return program
         if self.first is None:

@@ -75,7 +75,7 @@ from morula.core.general import (
     resolves,
     strays_here,
 )
-from morula.core.infer import answers, result_on_samples, stands_in, transfers
+from morula.core.infer import answers, fixed_types, result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
@@ -234,6 +234,7 @@ __all__ = [
     "expect_nothing",
     "field_of",
     "find_rrule",
+    "fixed_types",
     "folds",
     "follows_changes",
     "fresh_results",

@@ -307,11 +307,14 @@ def is_pure(fn: Value) -> bool:
     return entry is not None and (entry.stable or entry.constant or entry.pure)
 
 
+fixed_types: set[type] = set()  # of callables that are what they are
+
+
 def is_fixed(x: Any) -> bool:
     """Is it known by identity: a module, a function, a class, a callable?"""
-    return isinstance(x, ModuleType | FunctionType | BuiltinFunctionType | type) or (
-        registry.get(x) is not None
-    )
+    if isinstance(x, ModuleType | FunctionType | BuiltinFunctionType | type):
+        return True
+    return type(x) in fixed_types or registry.get(x) is not None
 
 
 Transfer = Callable[[Any, Call, list[Value]], Value]

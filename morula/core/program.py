@@ -73,8 +73,11 @@ class Gradient(Adjoint):
         optimistic: bool = False,
         source: Source | None = None,
         no_exceptions: bool = False,
+        by_bodies: bool = True,
     ) -> None:
         self.no_exceptions = no_exceptions
+        self.by_bodies = by_bodies
+        self.has_bodies = False
         self.fn = fn
         self.source = source
         self.knowns = knowns
@@ -148,7 +151,11 @@ class Gradient(Adjoint):
         )
         if guards is not None:
             s.guards.take_over(guards)
-        s.run()
+        s.by_bodies = self.by_bodies
+        try:
+            s.run()
+        finally:
+            self.has_bodies = s.has_bodies
         return s
 
     def build(self) -> IR:

@@ -122,6 +122,8 @@ class Specialiser(Inference):
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
         self.own_objects = own_objects  # are objects that it makes taken for its own?
+        self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
+        self.has_bodies = False  # does one?
         self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
 

@@ -47,6 +47,7 @@ from morula.core.extend import (
     collector,
     expect_nothing,
     find_rrule,
+    fixed_types,
     general,
     is_reached,
     is_reached_at,
@@ -409,6 +410,9 @@ def spelling_for(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 non_differentiable(spelling_for)
+
+
+fixed_types.add(type(np.sum))
 
 
 @resolves(type(np.sum))

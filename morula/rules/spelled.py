@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    NONE,
     Call,
     Const,
     count_uses,
@@ -24,9 +25,15 @@ from morula.core.extend import (
     non_differentiable,
     only_reads,
     primitives,
+    registry,
     rewrites,
+    rrule,
     traits,
+    transfers,
+    type_stable,
 )
+from morula.rules.arrays.types import Anything
+from morula.rules.calls import body_of, derivative_body_of
 from morula.rules.list_types import is_array
 
 
@@ -105,7 +112,10 @@ def spell_out(s: Any) -> bool:
         for i, call in enumerate(list(block.calls)):
             behind = block.calls[i + 1] if i + 1 < len(block.calls) else None
             spelled = spelling(s, call, behind, made, uses)
-            if spelled is not None:
+            if s.by_bodies and (body_of(call.primitive) or derivative_body_of(call.primitive)):
+                changed = s.has_bodies = True
+                put_body(s, block, call)
+            elif spelled is not None:
                 call.fn = Const(spelled)
                 changed = True
                 if behind is not None and behind.primitive is list and spelled in LISTED:
@@ -154,6 +164,53 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     if f is filter:
         return filtered if n == 2 else None
     return {2: mapped, 3: mapped_two}.get(n)
+
+
+def put_body(s: Any, block: Any, call: Call) -> None:
+    """A function that runs in the place of another, or that tells the derivative of its values."""
+    body = body_of(call.primitive)
+    if body is not None:
+        call.fn = Const(body)
+        return
+    told = call.copy()
+    told.out, told.fn = s.ir.var(), Const(derivative_body_of(call.primitive))
+    plain = call.copy()
+    plain.out, plain.fn = s.ir.var(), Const(without_derivative(call.primitive))
+    block.calls[block.calls.index(call) : block.calls.index(call)] = [plain, told]
+    call.fn, call.args, call.keywords = Const(with_derivative_of), (plain.out, told.out), ()
+
+
+@functools.cache
+def without_derivative(fn: Any) -> Any:
+    """A function that gives the values of fn, and no derivatives."""
+
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    functools.update_wrapper(plain, fn, ("__name__", "__qualname__"), ())
+    non_differentiable(plain)
+    entry = registry.registry.get(fn)
+    if entry is not None and entry.stable:
+        type_stable(plain)
+    return plain
+
+
+def with_derivative_of(y: Any, told: Any) -> Any:
+    """y, whose derivatives are those of `told`."""
+    return y
+
+
+@rrule(with_derivative_of)
+def _(y: Anything, told: Anything):
+    def with_derivative_of_pullback(ȳ):
+        return NONE, ȳ
+
+    return y, with_derivative_of_pullback
+
+
+@transfers(with_derivative_of)
+def _(s: Any, call: Call, args: Any) -> Any:
+    return args[1] if args[0] is None else args[0]
 
 
 def whole_power(s: Any, call: Call) -> bool:

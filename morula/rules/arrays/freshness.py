@@ -206,7 +206,8 @@ type_stable(
     np.ndarray.round, np.ndim, np.shape, np.size, np.searchsorted, np.ndarray.searchsorted, np.tri,
     np.argpartition, np.arange, np.isreal, np.iscomplex, np.isneginf, np.isposinf, np.nanargmax,
     np.nanargmin, np.gcd, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn, np.fft.rfft2,
-    np.fft.rfftn,
+    np.fft.rfftn, np.interp, np.trapezoid, np.vander, np.average, np.cov, np.corrcoef, np.polyval,
+    np.gradient,
 )  # fmt: skip
 
 SQUARE = (
