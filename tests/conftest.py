@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from morula.core import compiled, verify
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 verify.enabled = True  # the SSA form, between all passes
+
+
+def pytest_collection_finish():
+    """The collector need not look at the tests and the libraries, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

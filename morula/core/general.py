@@ -547,7 +547,7 @@ _emitted: dict[int, CodeType] = {}
 @collecting_seldom
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
-    ir = outlined(checked("lower", lower(code, namespace, guarded)), code, namespace)
+    ir = outlined(checked("lower", lower(code, namespace, guarded, keep=False)), code, namespace)
     plan = plan_of_rules if asks_nothing(namespace) else general_plan
     reversal = Reversal(checked("outline", ir), plan)
     reversal.build()

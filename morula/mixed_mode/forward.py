@@ -64,7 +64,7 @@ def binder(code: CodeType) -> CodeType:
 @collecting_seldom
 def transform(code: CodeType, namespace: dict[str, Any], push: Any, attempt: Any) -> CodeType:
     """Code -> code of (run, *parameters, *tangents) that returns the value and its tangent."""
-    forward = Forward(lower(code, namespace), push, attempt, asks_nothing(namespace))
+    forward = Forward(lower(code, namespace, keep=False), push, attempt, asks_nothing(namespace))
     ir = checked("forward", forward.run())
     n = 1 + 2 * count_of_parameters(code)
     like = code.replace(
