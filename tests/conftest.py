@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -12,6 +13,13 @@ from morula.core import compiled, verify
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 verify.enabled = True  # the SSA form, between all passes
+gc.set_threshold(50_000, 10, 10)  # what is collected late does no harm here
+
+
+def pytest_collection_finish():
+    """The collector need not look at the tests and the libraries, again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -89,12 +89,12 @@ def test_fresh_lambdas_cost_no_memory(use):
         run(100)
         gc.collect()
         before, _ = tracemalloc.get_traced_memory()
-        run(2000)
+        run(400)
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert after - before < 20_000
+    assert after - before < 4_000
 
 
 def test_a_large_captured_array_is_not_kept_alive():
@@ -157,7 +157,7 @@ def test_more_captured_functions_than_programs_are_kept():
 
 
 def test_code_of_many_functions_with_the_same_source():
-    for i in range(50):
+    for i in range(25):
         namespace = {"k": i}
         exec("def f(x):\n    return x * k", namespace)
         assert gradient(namespace["f"], 2.0) == (float(i),)
@@ -912,11 +912,18 @@ def test_builtin_exceptions_are_those_of_the_plain_call(f, x, error):
         assert caught.value.args == plain.value.args
 
 
-def test_a_failed_assertion():
-    def f(x):
-        assert x > 0, f"{x} is not positive"
-        return x
+# A text, for pytest writes the assertions in its modules anew, with all that it says of what fails.
+POSITIVE = """
+def f(x):
+    assert x > 0, f"{x} is not positive"
+    return x
+"""
 
+
+def test_a_failed_assertion():
+    namespace = {}
+    exec(POSITIVE, namespace)
+    f = namespace["f"]
     assert gradient(f, 1.0) == (1.0,)
     with pytest.raises(AssertionError, match=r"-1\.0 is not positive"):
         gradient(f, -1.0)

@@ -151,10 +151,16 @@ def formatting_and_text(x, y):
     return x * len(name) + y * len(text.split("."))
 
 
+# A text, for pytest writes the assertions in its modules anew, with all that it says of what fails.
+WITH_ASSERTIONS = """
 def assertions(x, y):
     assert x > 0, f"not positive: {x}"
     assert y
     return math.log(x) * y
+"""
+written = {"math": math}
+exec(WITH_ASSERTIONS, written)
+assertions = written["assertions"]
 
 
 def imports_inside(x, y):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from itertools import islice
 from types import CodeType
 from typing import Any
 
@@ -86,6 +87,32 @@ def _is_literal(x: Any) -> bool:
     return x is None or x is ... or type(x) in (bool, int, float, complex, str, bytes, CodeType)
 
 
+def stack_size(code: list[Any]) -> int:
+    """The most that the instructions have on the stack, along all ways that jumps may take."""
+    begins = {x: i for i, x in enumerate(code) if type(x) is Label}
+    depths: dict[Label, int] = {}
+    waiting = [(0, 0)]
+    most = 0
+    while waiting:
+        i, depth = waiting.pop()
+        for x in islice(code, i, None):
+            if type(x) is Label:
+                if depths.get(x, -1) >= depth:
+                    break
+                depths[x] = depth
+                continue
+            if x.has_jump():
+                after = depth + x.stack_effect(jump=True)
+                most = max(most, after)
+                if depths.get(x.arg, -1) < after:
+                    waiting.append((begins[x.arg], after))
+            depth += x.stack_effect(jump=False)
+            most = max(most, depth)
+            if x.is_final():
+                break
+    return most
+
+
 class Assembler:
     """CPython 3.11; subclasses change what later versions spell differently."""
 
@@ -134,7 +161,8 @@ class Assembler:
         if self.places:
             self.handle_exceptions(places)
         code.extend(self.code)
-        done = code.to_code(check_pre_and_post=False)
+        size = stack_size(self.code)
+        done = code.to_code(stacksize=size, compute_exception_stack_depths=False)
         if self.places:
             done = self.protected(done, places)
         consts = [c.value if type(c) is _Held else c for c in done.co_consts]

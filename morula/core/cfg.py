@@ -60,6 +60,25 @@ def dominates(parent: dict[Block, Block | None], a: Block, b: Block | None) -> b
     return False
 
 
+def dominated(parent: dict[Block, Block | None]) -> dict[Block, tuple[int, int]]:
+    """Numbers of the blocks, and of each the last that it dominates: all between are, and no others."""
+    children: dict[Block | None, list[Block]] = {}
+    for block, above in parent.items():
+        children.setdefault(above, []).append(block)
+    first: dict[Block, int] = {}
+    span: dict[Block, tuple[int, int]] = {}
+    stack: list[tuple[Block, bool]] = [(b, False) for b in children.get(None, ())]
+    while stack:
+        block, done = stack.pop()
+        if done:
+            span[block] = (first[block], len(first) - 1)
+        else:
+            first[block] = len(first)
+            stack.append((block, True))
+            stack += [(b, False) for b in children.get(block, ())]
+    return span
+
+
 def one_exit(ir: IR) -> Block:
     """Make all returns leave by one block, which has the result as its parameter."""
     ir.blocks = reachable(ir)

@@ -19,6 +19,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from morula.core import debug, errors, registry
+from morula.core.garbage import collecting_seldom
 from morula.core.orders import OfGradient, Source
 from morula.core.program import Gradient, Left, stub, with_keywords
 from morula.core.protected import entered, exit_managers
@@ -136,6 +137,7 @@ class Family:
                 return program
             self.first = None
 
+    @collecting_seldom
     def compile(
         self,
         f: FunctionType,

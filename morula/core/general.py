@@ -34,6 +34,7 @@ from morula.core.cotangents import (
     unthunk,
 )
 from morula.core.emit import emit
+from morula.core.garbage import collecting_seldom
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.memory import Written, begin_log, end_log, follow, in_memory
 from morula.core.outline import outlined
@@ -543,9 +544,10 @@ def twin(fn: FunctionType, code: CodeType) -> FunctionType:
 _emitted: dict[int, CodeType] = {}
 
 
+@collecting_seldom
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
-    ir = outlined(checked("lower", lower(code, namespace, guarded)), code, namespace)
+    ir = outlined(checked("lower", lower(code, namespace, guarded, keep=False)), code, namespace)
     plan = plan_of_rules if asks_nothing(namespace) else general_plan
     reversal = Reversal(checked("outline", ir), plan)
     reversal.build()

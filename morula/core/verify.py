@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from morula.core import debug
-from morula.core.cfg import dominates, dominators
+from morula.core.cfg import dominated, dominators
 from morula.core.ir import IR, Block, Const, IRPrinter, Operand, Var, reachable
 
 enabled = debug.ON
@@ -200,7 +200,7 @@ def numbers_are_unique(ir: IR) -> Iterator[Fault]:
 def definitions_dominate_uses(ir: IR) -> Iterator[Fault]:
     """Whichever way control takes, a variable is defined before it is used."""
     defined = {v: (block, i) for v, block, i in _definitions(ir)}
-    parent = dominators(ir)
+    span = dominated(dominators(ir))
     for x, block, i in _uses(ir):
         if type(x) is not Var:
             continue
@@ -208,5 +208,10 @@ def definitions_dominate_uses(ir: IR) -> Iterator[Fault]:
             yield Fault("is not defined", block, i, x)
             continue
         home, at = defined[x]
-        if not (at < i if home is block else dominates(parent, home, block)):
+        if home is block:
+            dominates = at < i
+        else:
+            first, last = span[home]
+            dominates = first < span[block][0] <= last
+        if not dominates:
             yield Fault("may be used before it is defined", block, i, x)

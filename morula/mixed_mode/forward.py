@@ -14,6 +14,7 @@ from typing import Any
 from morula.core.bytecode.lower import as_written, lower
 from morula.core.cotangents import ZERO
 from morula.core.emit import emit
+from morula.core.garbage import collecting_seldom
 from morula.core.general import _is_plain, asks_nothing
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, count_of_parameters
 from morula.core.primitives import build_tuple, unpack
@@ -60,9 +61,10 @@ def binder(code: CodeType) -> CodeType:
     return emit(ir, code.replace(co_freevars=(), co_cellvars=()), {})
 
 
+@collecting_seldom
 def transform(code: CodeType, namespace: dict[str, Any], push: Any, attempt: Any) -> CodeType:
     """Code -> code of (run, *parameters, *tangents) that returns the value and its tangent."""
-    forward = Forward(lower(code, namespace), push, attempt, asks_nothing(namespace))
+    forward = Forward(lower(code, namespace, keep=False), push, attempt, asks_nothing(namespace))
     ir = checked("forward", forward.run())
     n = 1 + 2 * count_of_parameters(code)
     like = code.replace(

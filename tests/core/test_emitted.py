@@ -6,8 +6,42 @@ import random
 import tracemalloc
 
 import numpy as np
+from bytecode import Bytecode
 
-from morula import code_adjoint, grad
+from morula import code_adjoint, grad, hessian
+from morula.core import assemble, compiled
+from morula.core.assemble import stack_size
+
+
+def test_the_stack_is_as_large_as_the_library_that_assembles_would_have_it(monkeypatch):
+    def program(x):
+        total = x
+        for i in range(3):
+            for y in [x, total]:
+                total = (
+                    total * y if y < 5 else max(total, key=abs) if i > 7 else total + f(y, k=[i])
+                )
+        return total
+
+    def f(x, *, k):
+        try:
+            return {"x": x, **{"y": k}}["x"] * x
+        except KeyError:
+            return x
+
+    sizes = []
+
+    def compared(code):
+        sizes.append((stack_size(code), Bytecode(code).compute_stacksize(check_pre_and_post=False)))
+        return sizes[-1][0]
+
+    monkeypatch.setattr(assemble, "stack_size", compared)
+    for specialising in (True, False):
+        monkeypatch.setattr(compiled, "specialising", specialising)
+        compiled.forget_programs()
+        assert hessian(program, 1.1) > 0
+    assert len(sizes) > 9
+    assert all(ours == theirs for ours, theirs in sizes)
 
 
 def test_constants_of_modules_in_rules_are_folded():

@@ -74,6 +74,14 @@ def test_what_is_spelled_out_is_the_same(f, x):
     )
 
 
+@pytest.mark.parametrize("choose", [min, max])
+def test_of_an_array_whose_length_is_not_known(choose):
+    """It was spelled out again and again, until the program was too large."""
+    f = morula.grad(lambda x: choose(x[x > 0]) ** 2)
+    np.testing.assert_allclose(f(np.array([3.0, -2.0])), [6.0, 0.0])
+    assert [program.reason for program in f.__morula__.programs.values()] == [""]
+
+
 def test_effects_of_the_functions_come_in_order():
     log = []
 

@@ -87,10 +87,13 @@ _lowered: dict[tuple[int, int, bool], tuple[CodeType, IR]] = {}
 _lock = threading.RLock()
 
 
-def lower(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> IR:
+def lower(
+    code: CodeType, namespace: dict[str, Any], guarded: bool = False, keep: bool = True
+) -> IR:
     """The SSA form of a function with this code and these globals; not to be changed.
 
-    A guarded one gives `Raised` where an exception would leave the function.
+    A guarded one gives `Raised` where an exception would leave the function. Without `keep` it is made
+    anew the next time: for those who keep what they make of it.
 
     Raises:
         UnsupportedError: the code uses a construct that is not lowered; it is named with its line.
@@ -98,6 +101,8 @@ def lower(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> I
     key = (id(code), id(namespace), guarded)
     found = _lowered.get(key)
     if found is None:
+        if not keep:
+            return _lower(code, namespace, guarded)
         with _lock:
             found = _lowered.setdefault(key, (code, _lower(code, namespace, guarded)))
     return found[1]
