@@ -21,10 +21,13 @@ FEW = 200_000  # new objects between two runs: some tens of megabytes
 
 
 class _Runs:
-    """How many transforms are running, and how often the collector ran before the first of them."""
+    """How many transforms are running, and how often the collector ran before the first of them.
+
+    The lock may be asked for again by what the collector runs while it is held.
+    """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.depth = 0
         self.before = 0
 
@@ -48,7 +51,7 @@ class _Runs:
 
     def forked(self) -> None:
         """In the child, the transforms of other threads are gone."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         if self.depth:
             self.depth = 1
             self.leave()
