@@ -35,7 +35,7 @@ from morula.core.extend import (
     unsupported,
     unthunk,
 )
-from morula.interop.meanings import Args, Forward, Reverse
+from morula.interop.meanings import Args, Forward, Reverse, takes_only_tangents
 from morula.interop.structures import filled, form_of
 from morula.interop.torch.graphs import Graph, Pushed, Transposed
 from morula.interop.torch.tensors import host, is_inexact, is_tensor, like
@@ -290,6 +290,7 @@ def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
     held = [get(store, owner, key) for owner, key in run.held]
     if not all(map(is_zero, [*held, *[dots[i] for i in run.untraced()]])):
         raise run.unknown()
+    takes_only_tangents(pass_, run.fn, args[1], dots)
     of_leaves = together([dots[i] for i in run.traced])
     return (run, leaves, token), together([ZERO, of_leaves, ZERO])
 
