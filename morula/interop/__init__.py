@@ -4,6 +4,9 @@ The rules for the values of a library wait until a program meets one of them.
 """
 
 from morula.core.extend import waits
+from morula.interop import protocols
+
+__all__ = ["protocols"]
 
 for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
     waits(_package, "morula.interop.jax.rules")

@@ -18,6 +18,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from morula.core.errors import ArgumentError
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -45,6 +46,7 @@ from morula.mixed_mode.push import pushes
 from morula.mixed_mode.tangents import together
 from morula.rules.calls import entry, serves
 from morula.rules.numbers import Anything
+from morula.rules.vectors import Foreign, foreign
 
 Array = da.Array
 
@@ -334,6 +336,14 @@ def _(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     if not is_inexact(x):
         return None
     return da.zeros_like(x) if isinstance(x̄, AbstractZero) else da.rechunk(x̄, x.chunks)
+
+
+def not_in_vectors(x: Any) -> bool:
+    """`ravel` makes an array of NumPy's, and nothing is computed by Morula's doing."""
+    raise ArgumentError("ravel computes: give it x.compute() in the place of an array of Dask's")
+
+
+foreign.append(Foreign((Array,), not_in_vectors, np.asarray, as_part, is_inexact))
 
 
 @space_problem.register(Array)

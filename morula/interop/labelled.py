@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from morula.core.errors import ArgumentError
 from morula.core.extend import (
     NONE,
     AbstractZero,
@@ -40,6 +41,7 @@ from morula.core.general import Claim
 from morula.interop.meanings import Args, claim, go_by_value, handed_on, plainly
 from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
+from morula.rules.vectors import Foreign, foreign, tangent_dtype
 
 
 class Library(NamedTuple):
@@ -316,7 +318,28 @@ def follow(name: str, types: tuple[type, ...], like: Callable[[Any, Any], Any]) 
         materialise.register(t, gradient_of)
         space_problem.register(t, lambda x, x̄: None)
         go_by_value(t)
+    foreign.append(Foreign(types, goes_into_vector, values_of, from_vector, handed_as_kind))
     registry.registry.entry(claims).changed()
+
+
+def goes_into_vector(x: Any) -> bool:
+    """Does `ravel` take its numbers?"""
+    dtype = values_of(x).dtype
+    if dtype.kind == "O":
+        raise ArgumentError(
+            f"ravel cannot take a {type(x).__name__} of objects: give it the columns of numbers"
+        )
+    return dtype.kind in "fciu"
+
+
+def from_vector(part: Any, like: Any, shape: Any) -> Any:
+    """A part of a vector with the labels, and in the precision, of an array."""
+    return labelled(np.reshape(part, shape).astype(tangent_dtype(like)), like)
+
+
+def handed_as_kind(x: Any) -> Any:
+    """What `from_vector` needs to know."""
+    return x
 
 
 def project(x: Any) -> Any:

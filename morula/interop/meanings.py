@@ -24,7 +24,9 @@ from morula.core.extend import (
     collector,
     detail_of,
     frule,
+    is_zero,
     memory_of,
+    no_rule,
     non_differentiable,
     on_entry,
     primitives,
@@ -219,6 +221,12 @@ class Forward:
     def get_cell(self, cell: CellType) -> Any:
         """That of what a cell holds."""
         return box_of(self.run, cell)
+
+
+def takes_only_tangents(run: Pass, fn: Any, args: Args, dots: Any) -> None:
+    """An error where what a pass carries into a call of another library is no tangent."""
+    if run.primitive is not None and not all(map(is_zero, dots)):
+        raise no_rule(fn, args, why=run.refusal)
 
 
 non_differentiable(as_it_is)

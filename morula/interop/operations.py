@@ -25,7 +25,10 @@ class OperationError(DifferentiationError, ValueError):
 
 
 class Operation:
-    """`fn(*arguments)` on leaves: `kinds` say the shape and dtype of each leaf that goes in or out."""
+    """`fn(*arguments)` on leaves: `kinds` say the shape and dtype of each leaf that goes in or out.
+
+    A length of None in a shape is one that is not known before there are values.
+    """
 
     def __init__(
         self, fn: Callable[..., Any], inputs: Any, outputs: Any, kinds_in: Any, kinds_out: Any
@@ -59,7 +62,7 @@ class Operation:
     def outgoing(self, y: Any) -> list[Any]:
         """The leaves of the value, of the dtypes that were announced."""
         return [
-            np.zeros(*kind) if leaf is None else fitted(leaf, kind, self.fn)
+            zeros(kind, self.fn) if leaf is None else fitted(leaf, kind, self.fn)
             for leaf, kind in zip(self.outputs.parts(y), self.kinds_out, strict=True)
         ]
 
@@ -79,7 +82,7 @@ class Operation:
         """Some leaves of a tangent or cotangent, zeros where nothing arrived."""
         leaves = form.leaves(x)
         return [
-            np.zeros(*kinds[i]) if leaves[i] is None else fitted(leaves[i], kinds[i], self.fn)
+            zeros(kinds[i], self.fn) if leaves[i] is None else fitted(leaves[i], kinds[i], self.fn)
             for i in which
         ]
 
@@ -254,11 +257,29 @@ def stacked(found: list[list[Any]], kinds: Sequence[Any]) -> list[Any]:
     return [np.stack(leaves) for leaves in zip(*found, strict=True)]
 
 
+def zeros(kind: Any, fn: Any) -> Any:
+    """A leaf to which nothing has come."""
+    shape, dtype = kind
+    if None in shape:
+        raise OperationError(
+            f"{qualified_name(fn)} gave a value without derivatives, such as a truth value, where a "
+            "floating one was announced, whose shape is not known: give it as a float"
+        )
+    return np.zeros(shape, dtype)
+
+
+def is_of_shape(x: Any, shape: Any) -> bool:
+    """Is an array of a shape, as far as that is known?"""
+    return len(shape) == x.ndim and all(
+        n is None or n == m for n, m in zip(shape, x.shape, strict=True)
+    )
+
+
 def fitted(leaf: Any, kind: Any, fn: Any) -> Any:
     """A leaf with the dtype that was announced, if it has the shape."""
     shape, dtype = kind
     x = np.asarray(leaf)
-    if x.shape != tuple(shape):
+    if not is_of_shape(x, shape):
         raise OperationError(
             f"{qualified_name(fn)} gave an array of shape {x.shape} where shape {tuple(shape)} was "
             "announced: say with out= what its value looks like, which has to be the same for all "

@@ -8,6 +8,7 @@ they come from a compiled program, the gradient of a product with the gradient, 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
 from morula.core.general import call, held_by
 from morula.core.interface import grad, gradient_product, pullback
 from morula.core.registry import called_whole, non_differentiable
+from morula.core.shipped import meet
 from morula.core.traits import adjoint_object, from_memory
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
@@ -41,6 +43,7 @@ class Library(NamedTuple):
     types: tuple[type, ...]
     module: Any
     is_inexact: Callable[[Any], bool]
+    is_complex: Callable[[Any], bool]
 
 
 libraries: list[Library] = []  # besides NumPy
@@ -48,6 +51,7 @@ libraries: list[Library] = []  # besides NumPy
 
 def library_of(x: Any) -> Library | None:
     """The library that an array is of; None: NumPy, or it is no array."""
+    meet(type(x))
     return next((library for library in libraries if isinstance(x, library.types)), None)
 
 
@@ -57,13 +61,26 @@ def functions_for(x: Any) -> Any:
     return np if library is None else library.module
 
 
-def space_of(x: Any, what: str) -> np.dtype[Any]:
-    """The dtype of the tangents of a number or an array of numbers."""
+class Space(NamedTuple):
+    """Where the tangents of a number or an array are: its shape, their dtype."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    is_complex: bool
+
+    @property
+    def size(self) -> int:
+        """How many entries."""
+        return math.prod(self.shape)
+
+
+def space_of(x: Any, what: str) -> Space:
+    """The space of the tangents of a number or an array of numbers."""
     library = library_of(x)
     if library is not None:
         if not library.is_inexact(x.dtype):
             raise errors.ArgumentError(f"{what} has the dtype {x.dtype}, which has no derivative")
-        return x.dtype
+        return Space(tuple(x.shape), x.dtype, library.is_complex(x.dtype))
     if isinstance(x, bool) or not isinstance(x, (int, float, complex, np.ndarray, np.generic)):
         raise errors.ArgumentError(
             f"{what} is a {type(x).__name__}, jacobian takes numbers and arrays: use ravel for a "
@@ -72,23 +89,31 @@ def space_of(x: Any, what: str) -> np.dtype[Any]:
     dtype = np.asarray(x).dtype
     if dtype.kind not in "iufc":
         raise errors.ArgumentError(f"{what} has the dtype {dtype}, which has no derivative")
-    return dtype if dtype.kind in "fc" else np.dtype(float)
+    dtype = dtype if dtype.kind in "fc" else np.dtype(float)
+    return Space(np.shape(x), dtype, dtype.kind == "c")
 
 
-def basis(x: Any, dtype: np.dtype[Any], i: int) -> Any:
+def basis(x: Any, space: Space, i: int) -> Any:
     """The tangent of `x` that is one in its i-th entry."""
-    if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+    dtype = space.dtype
+    if not isinstance(dtype, np.dtype):  # a library's own: it takes tangents of NumPy's
+        dtype = np.dtype(complex if space.is_complex else float)
+    if not space.shape and not isinstance(x, np.ndarray):
         return dtype.type(1)
-    e = np.zeros(np.size(x), dtype)
+    e = np.zeros(space.size, dtype)
     e[i] = 1
-    return e.reshape(np.shape(x))
+    return e.reshape(space.shape)
 
 
-def like_argument(x: Any, dtype: Any, table: Any) -> Any:
-    """A Jacobian by a number or an array of NumPy's is one of NumPy's, whatever the result was."""
-    if library_of(table) is None or library_of(x) is not None:
+def like_argument(x: Any, space: Space, table: Any) -> Any:
+    """A Jacobian by a number or an array is of the library that that is of, whatever the result was."""
+    library = library_of(x)
+    if library_of(table) is library:
         return table
-    return np.asarray(table).astype(dtype)
+    if library is not None:
+        return library.module.asarray(table)
+    table = np.asarray(table)
+    return table.astype(np.result_type(space.dtype, 1j) if table.dtype.kind == "c" else space.dtype)
 
 
 non_differentiable(space_of, basis, library_of, functions_for)
@@ -149,73 +174,87 @@ def transform(made: Any, f: Any) -> Any:
 
 def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any, ...]:
     """The Jacobians by all arguments."""
-    dtypes = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
+    spaces = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
     if mode is None:
         y, back = pullback(f, *args)
         of_result = space_of(y, "the result")
-        fewer_rows = np.size(y) <= sum([np.size(x) for x in args])
-        real = all_real([of_result, *dtypes])
+        fewer_rows = of_result.size <= sum([space.size for space in spaces])
+        real = all_real([of_result, *spaces])
         if fewer_rows and real:
-            return by_rows(args, dtypes, y, of_result, back)
+            return by_rows(args, spaces, y, of_result, back)
     if mode == "reverse":
         y, back = pullback(f, *args)
         of_result = space_of(y, "the result")
-        return by_rows(args, dtypes, y, of_result, back)
-    return by_columns(f, args, dtypes)
+        return by_rows(args, spaces, y, of_result, back)
+    return by_columns(f, args, spaces)
 
 
-def all_real(dtypes: Any) -> bool:
+def all_real(spaces: Any) -> bool:
     """Are these all real?"""
-    return all(d.kind != "c" for d in dtypes)
+    return not any(space.is_complex for space in spaces)
 
 
 non_differentiable(all_real)
 
 
-def by_columns(f: Any, args: tuple[Any, ...], dtypes: Any) -> tuple[Any, ...]:
+def by_columns(f: Any, args: tuple[Any, ...], spaces: Any) -> tuple[Any, ...]:
     """A run of `f` for each entry of each argument."""
     found = []
     for k, x in enumerate(args):
+        space = spaces[k]
         xp = functions_for(x)
         columns = []
-        for i in range(np.size(x)):
+        for i in range(space.size):
             tangents = [None] * len(args)
-            tangents[k] = basis(x, dtypes[k], i)
+            tangents[k] = basis(x, space, i)
             _, ẏ = jvp(f, args, tangents)
             space_of(ẏ, "the result")
             columns.append(ẏ)
         if not columns:
             y = f(*args)
-            found.append(xp.zeros(np.shape(y) + np.shape(x), space_of(y, "the result")))
+            of_result = space_of(y, "the result")
+            shape = of_result.shape + space.shape
+            table = functions_for(y).zeros(shape, dtype=of_result.dtype)
+            found.append(like_argument(x, space, table))
             continue
-        columns = [like_argument(x, dtypes[k], column) for column in columns]
-        if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+        columns = [like_argument(x, space, column) for column in columns]
+        if not space.shape and not isinstance(x, np.ndarray):
             found.append(columns[0])
         else:
             table = xp.stack(columns, axis=-1)
-            found.append(xp.reshape(table, np.shape(columns[0]) + np.shape(x)))
+            found.append(xp.reshape(table, tuple(np.shape(columns[0])) + space.shape))
     return tuple(found)
 
 
 def by_rows(
-    args: tuple[Any, ...], dtypes: Any, y: Any, of_result: Any, back: Any
+    args: tuple[Any, ...], spaces: Any, y: Any, of_result: Any, back: Any
 ) -> tuple[Any, ...]:
     """A run of the pullback for each entry of the result.
 
-    Of a complex result, a cotangent of one gives the conjugate of a row of the holomorphic derivative.
+    Of a complex result, a cotangent of one gives the conjugate of a row of the holomorphic derivative,
+    or the real part of a row by a real argument, and one of i the imaginary part.
     """
-    rows = [back(basis(y, of_result, i)) for i in range(np.size(y))]
+    units = [basis(y, of_result, i) for i in range(of_result.size)]
+    rows = [back(e) for e in units]
+    in_parts = of_result.is_complex and not all([space.is_complex for space in spaces])
+    imaginary = [back(1j * e) for e in units] if in_parts else []
     found = []
     for k, x in enumerate(args):
+        space = spaces[k]
         xp = functions_for(x)
         if not rows:
-            found.append(xp.zeros(np.shape(y) + np.shape(x), dtypes[k]))
+            found.append(xp.zeros(of_result.shape + space.shape, dtype=space.dtype))
             continue
-        mine = [xp.conjugate(row[k]) if dtypes[k].kind == "c" else row[k] for row in rows]
-        if np.ndim(y) == 0 and not isinstance(y, np.ndarray):
+        if space.is_complex:
+            mine = [xp.conjugate(row[k]) for row in rows]
+        elif of_result.is_complex:
+            mine = [re[k] + 1j * im[k] for re, im in zip(rows, imaginary, strict=True)]
+        else:
+            mine = [row[k] for row in rows]
+        if not of_result.shape and not isinstance(y, np.ndarray):
             found.append(mine[0])
         else:
-            found.append(xp.reshape(xp.stack(mine), np.shape(y) + np.shape(x)))
+            found.append(xp.reshape(xp.stack(mine), of_result.shape + space.shape))
     return tuple(found)
 
 
@@ -282,11 +321,11 @@ def hessian(f: Callable[..., Any], x: Any = _MISSING, /) -> Any:
 
 def hessian_by_first(f: Any, x: Any, *args: Any) -> Any:
     """The Hessian of `f` by its first argument."""
-    dtype = space_of(x, "argument 0")
+    space = space_of(x, "argument 0")
     product = product_for(f, x)
-    if product is None or np.size(x) == 0:
-        return by_columns(lambda x: grad(f)(x, *args), (x,), [dtype])[0]
-    rows = [product(x, basis(x, dtype, i), *args) for i in range(np.size(x))]
+    if product is None or space.size == 0:
+        return by_columns(lambda x: grad(f)(x, *args), (x,), [space])[0]
+    rows = [product(x, basis(x, space, i), *args) for i in range(space.size)]
     return rows[0] if type(x) is float else np.reshape(np.stack(rows), x.shape + x.shape)
 
 
@@ -306,15 +345,14 @@ def diaghessian(f: Callable[..., Any], x: Any) -> Any:
     >>> diaghessian(lambda x: (x**3).sum(), np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    dtype = space_of(x, "argument 0")
+    space = space_of(x, "argument 0")
     xp = functions_for(x)
-    entries = []
-    for i in range(np.size(x)):
-        e = basis(x, dtype, i)
-        entries.append(xp.sum(hvp(f, x, e) * e))
-    if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
-        return entries[0]
-    return xp.reshape(xp.array(entries, dtype), np.shape(x))
+    if not space.shape and not isinstance(x, np.ndarray):
+        return hvp(f, x, basis(x, space, 0))
+    if not space.size:
+        return xp.zeros(space.shape, dtype=space.dtype)
+    columns = [xp.reshape(hvp(f, x, basis(x, space, i)), (-1,)) for i in range(space.size)]
+    return xp.reshape(xp.stack([column[i] for i, column in enumerate(columns)]), space.shape)
 
 
 # -- forward mode inside reverse mode --------------------------------------------------------------
@@ -359,9 +397,9 @@ def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any
 
 def with_columns(f: Any, x: Any) -> tuple[Any, list[Any]]:
     """The value of `f` and its derivatives along the entries of `x`, the imaginary ones last."""
-    dtype = space_of(x, "the argument of forwarddiff")
-    directions = [basis(x, dtype, i) for i in range(np.size(x))]
-    if dtype.kind == "c":
+    space = space_of(x, "the argument of forwarddiff")
+    directions = [basis(x, space, i) for i in range(space.size)]
+    if space.is_complex:
         directions = directions + [1j * e for e in directions]
     pairs = [jvp(f, (x,), (e,)) for e in directions]
     y = pairs[0][0] if pairs else f(x)
@@ -371,13 +409,17 @@ def with_columns(f: Any, x: Any) -> tuple[Any, list[Any]]:
 
 def contracted(x: Any, columns: list[Any], ȳ: Any) -> Any:
     """The cotangent of `x` from the derivatives of y along its entries."""
-    slopes = [np.sum(np.real(np.conjugate(ẏ) * ȳ)) for ẏ in columns]
-    n = np.size(x)
+    shape = tuple(np.shape(x))
+    n = math.prod(shape)
+    if not n:
+        return ZERO
+    xp = functions_for(columns[0])
+    slopes = [xp.sum(xp.real(xp.conjugate(ẏ) * ȳ)) for ẏ in columns]
     if len(slopes) > n:
         slopes = [re + 1j * im for re, im in zip(slopes[:n], slopes[n:], strict=True)]
-    if np.ndim(x) == 0 and not isinstance(x, np.ndarray):
+    if not shape and not isinstance(x, np.ndarray):
         return slopes[0]
-    return np.reshape(np.array(slopes), np.shape(x))
+    return xp.reshape(xp.array(slopes), shape)
 
 
 def give_to_captured(f: Any, x: Any, ȳ: Any) -> None:

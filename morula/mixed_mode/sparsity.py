@@ -17,7 +17,7 @@ import numpy as np
 from morula.core import errors
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.interface import pullback
-from morula.mixed_mode.jacobians import all_real, space_of
+from morula.mixed_mode.jacobians import all_real, library_of, space_of
 from morula.mixed_mode.push import push, split_call, value_by
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, set_all
@@ -295,7 +295,13 @@ def colours_of(pattern: Any) -> Any:
 
 def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
     """The Jacobians by all arguments as sparse matrices, of shape (y.size, x.size)."""
-    dtypes = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
+    spaces = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
+    for i, x in enumerate(args):
+        if library_of(x) is not None:
+            raise errors.ArgumentError(
+                f"argument {i} is a {type(x).__name__}: sparse Jacobians are by numbers and arrays of "
+                "NumPy's, so leave out sparsity, or call f with arrays of NumPy's"
+            )
     if isinstance(sparsity, str):
         if sparsity != "auto":
             raise ValueError(f"sparsity is 'auto' or a matrix, not {sparsity!r}")
@@ -306,31 +312,34 @@ def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
         from scipy import sparse
 
         patterns = [sparse.csr_array(sparsity)]
-    return tuple([compressed(f, args, k, dtypes[k], patterns[k]) for k in range(len(args))])
+    return tuple([compressed(f, args, k, spaces[k], patterns[k]) for k in range(len(args))])
 
 
-def compressed(f: Any, args: tuple[Any, ...], k: int, dtype: Any, pattern: Any) -> Any:
+def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any) -> Any:
     """The entries of a pattern, by one run for each colour of its columns, or of its rows."""
     from scipy import sparse
 
     entries = pattern.tocoo()
     by_column, by_row = colours_of(pattern), colours_of(pattern.T)
-    x = args[k]
     n, m = (int(np.max(c, initial=-1)) + 1 for c in (by_column, by_row))
     found: Any
-    if n <= m or not all_real([dtype]):
+    if n <= m or not all_real([space]):
         runs = []
         for c in range(n):
             tangents: list[Any] = [None] * len(args)
-            tangents[k] = np.reshape((by_column == c).astype(dtype), np.shape(x))
+            tangents[k] = np.reshape((by_column == c).astype(space.dtype), space.shape)
             runs.append(np.ravel(jvp(f, args, tangents)[1]))
         found = [runs[by_column[j]][i] for i, j in zip(entries.row, entries.col, strict=True)]
     else:
         y, back = pullback(f, *args)
-        kind = space_of(y, "the result")
-        runs = [
-            np.ravel(back(np.reshape((by_row == c).astype(kind), np.shape(y)))[k]) for c in range(m)
+        of_result = space_of(y, "the result")
+        seeds = [
+            np.reshape((by_row == c).astype(of_result.dtype), of_result.shape) for c in range(m)
         ]
+        runs = [np.ravel(back(ȳ)[k]) for ȳ in seeds]
+        if of_result.is_complex:
+            imaginary = [np.ravel(back(1j * ȳ)[k]) for ȳ in seeds]
+            runs = [re + 1j * im for re, im in zip(runs, imaginary, strict=True)]
         found = [runs[by_row[i]][j] for i, j in zip(entries.row, entries.col, strict=True)]
-    values = np.array(found, runs[0].dtype if runs else dtype)
+    values = np.array(found, runs[0].dtype if runs else space.dtype)
     return sparse.csr_array((values, (entries.row, entries.col)), shape=pattern.shape)

@@ -19,6 +19,7 @@ from morula.core.context import Reached
 from morula.core.cotangents import NONE, ZERO, Tangent, is_zero, project_to, unthunk
 from morula.core.extend import adjoint_object, non_differentiable
 from morula.core.general import held_by
+from morula.core.shipped import meet
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, space_problem
 from morula.mixed_mode.memory import current, holds_followed, is_followed
 from morula.rules.boxes import captured_by
@@ -264,6 +265,8 @@ def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
     given = unthunk(given)
     if given is None or is_zero(given):
         return ZERO
+    if not isinstance(x, BY_VALUE):
+        meet(type(x))
     if not has_tangent(type(x)):
         if isinstance(given, (int, float)) and given == 0:
             return ZERO

@@ -278,8 +278,12 @@ rrule(tuple.__add__)(concatenated)
 rrule(tuple.__mul__)(repeated)
 
 
-@rrule(tuple.__new__)
-def _(cls: type, items: Anything = ()):
+# Iterators of any kind may run code that makes lists, whose cotangents go by identity: so their
+# pullbacks run always. Of tuples and lists, the items are there already.
+
+
+def new_tuple(cls: type, items: Any) -> Any:
+    """`tuple.__new__`."""
     values, back = drain(items)
 
     def new_pullback(ȳ):
@@ -288,8 +292,8 @@ def _(cls: type, items: Anything = ()):
     return tuple.__new__(cls, values), new_pullback
 
 
-@rrule(tuple)
-def _(items: Anything):
+def made_tuple(items: Any) -> Any:
+    """`tuple(items)`."""
     if type(items) is tuple:
         return items, lambda ȳ: (ȳ,)
     values, back = drain(items)
@@ -300,22 +304,62 @@ def _(items: Anything):
     return tuple(values), tuple_pullback
 
 
-@rrule(primitives.as_tuple)
-def _(items: Anything, fn: Anything = primitives.NULL):
+def argument_tuple(items: Any, fn: Any) -> Any:
+    """`*items` in a call of `fn`."""
     if fn is not primitives.NULL:
         primitives.check_iterable(items, fn)
     y, back = call(tuple, items)
     return y, lambda ȳ: (*back(ȳ)[1:], NoTangent())
 
 
-@rrule(primitives.unpack)
-def _(items: Anything, n: int):
+def unpacked(items: Any, n: int) -> Any:
+    """`a, b = items`."""
     values, back = first_items(items, n)
 
     def unpack_pullback(ȳ):
         return back(entries(ȳ, n)), NoTangent()
 
     return tuple(values), unpack_pullback
+
+
+@rrule(tuple.__new__)
+def _(cls: type, items: tuple | list = ()):
+    return new_tuple(cls, items)
+
+
+@rrule(tuple.__new__, by_identity=True)
+def _(cls: type, items: Anything):
+    return new_tuple(cls, items)
+
+
+@rrule(tuple)
+def _(items: tuple | list):
+    return made_tuple(items)
+
+
+@rrule(tuple, by_identity=True)
+def _(items: Anything):
+    return made_tuple(items)
+
+
+@rrule(primitives.as_tuple)
+def _(items: tuple | list, fn: Anything = primitives.NULL):
+    return argument_tuple(items, fn)
+
+
+@rrule(primitives.as_tuple, by_identity=True)
+def _(items: Anything, fn: Anything = primitives.NULL):
+    return argument_tuple(items, fn)
+
+
+@rrule(primitives.unpack)
+def _(items: tuple | list, n: int):
+    return unpacked(items, n)
+
+
+@rrule(primitives.unpack, by_identity=True)
+def _(items: Anything, n: int):
+    return unpacked(items, n)
 
 
 def first_items(items: Any, n: int) -> Any:

@@ -6,6 +6,7 @@ Tests: tests/rules/test_vectors.py
 """
 
 import copy
+import math
 import numbers
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from morula.core.extend import Tangent, non_differentiable
+from morula.core.extend import Tangent, meet, non_differentiable
 from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, own_fields
 
 
@@ -85,7 +86,9 @@ def common_dtype(leaves: list[Any]) -> Any:
 
 def tangent_dtype(leaf: Any) -> Any:
     """The dtype of a number's or an array's tangents."""
-    if isinstance(leaf, (np.ndarray, np.generic)) or foreign_of(leaf) is not None:
+    if foreign_of(leaf) is not None:
+        leaf = as_array(leaf)
+    if isinstance(leaf, (np.ndarray, np.generic)):
         return leaf.dtype if leaf.dtype.kind in "fc" else np.dtype(float)
     return np.dtype(complex if isinstance(leaf, complex) else float)
 
@@ -96,7 +99,8 @@ class Foreign(NamedTuple):
     types: tuple[type, ...]
     is_leaf: Callable[[Any], bool]
     to_numpy: Callable[[Any], Any]
-    from_numpy: Callable[[Any, Any, Any], Any]  # array, dtype, shape
+    from_numpy: Callable[[Any, Any, Any], Any]  # array, kind, shape
+    kind: Callable[[Any], Any]  # what makes an array like another one, besides its shape
 
 
 foreign: list[Foreign] = []
@@ -104,6 +108,7 @@ foreign: list[Foreign] = []
 
 def foreign_of(x: Any) -> Foreign | None:
     """The library that an array is of, if it is not NumPy."""
+    meet(type(x))
     return next((library for library in foreign if isinstance(x, library.types)), None)
 
 
@@ -142,11 +147,12 @@ class Leaf:
     """A number or an array: where it stands in the vector."""
 
     def __init__(self, x: Any, start: int) -> None:
-        self.shape = np.shape(x)
+        self.shape = tuple(np.shape(x))
         self.start = start
-        self.stop = start + np.size(x)
+        self.stop = start + math.prod(self.shape)
         self.dtype = tangent_dtype(x)
-        self.library, self.own_dtype = foreign_of(x), getattr(x, "dtype", None)
+        self.library = foreign_of(x)
+        self.own = None if self.library is None else self.library.kind(x)
         self.kind = type(x) if not isinstance(x, (int, np.integer)) else float
 
     def fill(self, vector: Any, made: dict[int, Any]) -> Any:
@@ -155,7 +161,7 @@ class Leaf:
             vector = vector.real
         if self.library is not None:
             part = vector[self.start : self.stop]
-            return self.library.from_numpy(part, self.own_dtype, self.shape)
+            return self.library.from_numpy(part, self.own, self.shape)
         if issubclass(self.kind, np.ndarray):
             return vector[self.start : self.stop].reshape(self.shape).astype(self.dtype)
         x = vector[self.start]

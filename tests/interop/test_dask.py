@@ -7,7 +7,7 @@ pytest.importorskip("dask", reason="the extra dask is not installed")
 import dask
 import dask.array as da
 
-from morula import gradient, jvp, pullback
+from morula import gradient, jvp, pullback, ravel
 
 X = np.arange(12.0).reshape(3, 4) / 5 + 0.1
 W = np.arange(4.0) + 1
@@ -114,3 +114,8 @@ def test_on_a_cluster():
         np.testing.assert_allclose(future.result(), gradient(loss, x.compute())[0], rtol=1e-10)
         done = client.run(lambda dask_worker: len(dask_worker.state.log) > 0)
         assert list(done.values()) == [True, True]  # both have worked
+
+
+def test_vectors_of_structures_are_not_computed_silently():
+    with pytest.raises(TypeError, match=r"ravel computes: give it x.compute\(\)"):
+        ravel([da.ones(3)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import gradient, jvp
+from morula import gradient, jvp, ravel
 
 pd = pytest.importorskip("pandas", reason="the extra labelled is not installed")
 xr = pytest.importorskip("xarray", reason="the extra labelled is not installed")
@@ -116,3 +116,16 @@ def test_memory_that_is_shared():
         gradient(writes_to_what_is_seen, array())
     with pytest.raises((NotImplementedError, ValueError)):
         gradient(writes_to_what_was_given, V)
+
+
+@pytest.mark.parametrize("x", [series(), frame(), array()])
+def test_vectors_of_structures_have_their_numbers(x):
+    vector, unravel = ravel([x, 1.0])
+    assert vector.tolist() == [*np.ravel(np.asarray(x)), 1.0]
+    close(unravel(2 * vector)[0], 2 * np.asarray(x), x)
+    slopes = gradient(lambda v: (unravel(v)[0] ** 2).values.sum() + v[-1], vector)[0]
+    np.testing.assert_allclose(slopes, [*2 * np.ravel(np.asarray(x)), 1.0])
+    weights = np.arange(float(x.size))
+    close(gradient(lambda x: ravel(x)[0] @ weights, x)[0], weights.reshape(x.shape), x)
+    with pytest.raises(TypeError, match="ravel cannot take a DataFrame of objects"):
+        ravel(pd.DataFrame({"k": [1.0], "l": ["one"]}))

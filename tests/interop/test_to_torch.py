@@ -121,6 +121,8 @@ def test_complex_numbers():
 def test_errors():
     with pytest.raises(OperationError, match="gave a str"):
         to_torch(lambda x: "x")(torch.ones(2))
+    with pytest.raises(OperationError, match="gave a str"):
+        to_torch(lambda x: (x, "up" if x[0] > 0 else "down"))(torch.ones(2))
     grows = to_torch(lambda x: np.ones(int(x[0])) * x[1])
     grows(torch.ones(2))
     with pytest.raises(OperationError, match="shape"):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import os
 import subprocess
 import sys
 
@@ -12,7 +13,23 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-from morula import J, Tangent, gradient, hvp, ignore_derivatives, jvp, pullback, tree_map  # noqa: E402
+from morula import (  # noqa: E402
+    J,
+    NoRuleError,
+    Tangent,
+    diaghessian,
+    forwarddiff,
+    gradient,
+    hessian,
+    hvp,
+    ignore_derivatives,
+    jacobian,
+    jvp,
+    pullback,
+    ravel,
+    taylor,
+    tree_map,
+)
 
 
 def by_torch(f, *args):
@@ -266,3 +283,107 @@ def test_pytorch_is_loaded_by_the_program_only():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+def wave(x):
+    return torch.sin(x) * x.sum()
+
+
+def cubes(x):
+    return (x**3).sum() * x[0]
+
+
+@pytest.mark.parametrize("mode", [None, "forward", "reverse"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_jacobians_are_tensors_in_every_mode(mode, dtype):
+    x, s = x3(dtype), torch.tensor(2.0, dtype=dtype)
+    for f, args in (
+        (wave, (x,)),
+        (cubes, (x,)),
+        (lambda s: s * x, (s,)),
+        (lambda s: s**2, (s,)),
+        (lambda x, s: x * s, (x, s)),
+        (lambda a: a @ a, (torch.outer(x, x),)),
+    ):
+        want = torch.func.jacrev(f, argnums=tuple(range(len(args))))(*args)
+        torch.testing.assert_close(jacobian(f, *args, mode=mode), want)
+    by_number, by_array = jacobian(
+        lambda a, b: x * a + torch.tensor(b).sum(), 2.0, np.ones(2), mode=mode
+    )
+    np.testing.assert_allclose(by_number, x)
+    assert type(by_array) is np.ndarray
+    assert by_array.shape == (3, 2)
+    (of_array,) = jacobian(lambda x: 2 * x.numpy(), x, mode=mode)
+    torch.testing.assert_close(of_array, 2 * torch.eye(3, dtype=dtype))
+
+
+def test_second_derivatives_are_tensors():
+    x, s = x3(), torch.tensor(2.0)
+    want = torch.func.hessian(cubes)(x)
+    torch.testing.assert_close(hessian(cubes, x), want)
+    torch.testing.assert_close(diaghessian(cubes, x), want.diag())
+    torch.testing.assert_close(hvp(cubes, x, x), want @ x)
+    torch.testing.assert_close(hessian(cubes)(x3(torch.float32)), want.float())
+    torch.testing.assert_close(hessian(lambda s: s**3, s), 6 * s)
+    (c,) = gradient(lambda x: (jacobian(wave, x)[0] * want).sum(), x)
+    own = torch.func.grad(lambda x: (torch.func.jacrev(wave)(x) * want).sum())(x)
+    torch.testing.assert_close(c, own)
+    (c,) = gradient(lambda x: forwarddiff(wave, x).sum(), x)
+    torch.testing.assert_close(c, by_torch(lambda x: wave(x).sum(), x)[0])
+
+
+def test_jacobians_of_complex_values_and_of_nothing():
+    x = x3()
+    want = torch.diag(1j * torch.exp(1j * x))
+    for mode in (None, "forward", "reverse"):
+        (got,) = jacobian(lambda x: torch.exp(1j * x), x, mode=mode)
+        torch.testing.assert_close(got, want)
+        (got,) = jacobian(lambda z: z * z, 1j * x, mode=mode)
+        torch.testing.assert_close(got, torch.diag(2j * x))
+        assert jacobian(lambda x: x[:0], x, mode=mode)[0].shape == (0, 3)
+        assert jacobian(wave, x[:0], mode=mode)[0].shape == (0, 0)
+
+
+def test_tensors_in_vectors():
+    p = {"w": x3(torch.float32), "b": torch.tensor(2.0, dtype=torch.bfloat16), "n": torch.arange(2)}
+    vector, unravel = ravel([p, 1.0])
+    assert vector.tolist() == [0.5, 1.5, 2.0, 2.0, 1.0]
+    again, number = unravel(2 * vector)
+    assert again["w"].tolist() == [1.0, 3.0, 4.0]
+    assert (again["w"].dtype, again["b"].dtype) == (torch.float32, torch.bfloat16)
+    assert again["n"] is p["n"]
+    assert number == 2.0
+    v̄ = gradient(lambda v: float((unravel(v)[0]["w"] ** 2).sum()), vector)[0]
+    assert v̄.tolist() == [1.0, 3.0, 4.0, 0.0, 0.0]
+    assert gradient(lambda w: ravel([w])[0] @ np.ones(3), x3())[0].tolist() == [1.0] * 3
+    with pytest.raises(TypeError, match=r"ravel does not take a Linear: give it dict\(module"):
+        ravel([nn.Linear(2, 1)])
+
+
+def test_passes_that_carry_no_tangents_are_refused():
+    with pytest.raises(TypeError, match="sparse Jacobians are by numbers and arrays of NumPy's"):
+        jacobian(wave, x3(), sparsity="auto")
+    with pytest.raises(NoRuleError, match="for Taylor series"):
+        taylor(torch.sin, torch.tensor(1.0), 3)
+    with pytest.raises(TypeError, match="argument 0 has the dtype torch"):
+        jacobian(lambda n: n * 2.0, torch.arange(2))
+
+
+FIRST_CALLS = """
+import os, sys, morula, torch
+x = torch.ones(2)
+for first in (
+    lambda: morula.jvp(lambda x: x * x, (x,), (x,))[1].tolist() == [2.0, 2.0],
+    lambda: morula.jacobian(lambda x: x * x, x)[0].tolist() == [[2.0, 0.0], [0.0, 2.0]],
+    lambda: morula.ravel([x])[0].tolist() == [1.0, 1.0],
+):
+    child = os.fork()
+    if not child:
+        os._exit(not first())
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each is the first call of a process")
+def test_any_function_may_be_the_first_that_meets_a_tensor():
+    subprocess.run([sys.executable, "-c", FIRST_CALLS], check=True)

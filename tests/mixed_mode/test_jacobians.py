@@ -160,3 +160,13 @@ def test_forwarddiff_keeps_nothing_and_nests():
     assert gradient(lambda x: gradient(lambda y: forwarddiff(lambda z: z**3, y), x)[0], 2.0) == (
         12.0,
     )
+
+
+@pytest.mark.parametrize("mode", [None, "forward", "reverse"])
+def test_complex_results_of_real_arguments_keep_their_imaginary_parts(mode):
+    x, z = np.array([0.5, 2.0]), 1.0 - 0.5j
+    by_x, by_z = jacobian(lambda x, z: np.exp(1j * x) * z, x, z, mode=mode)
+    np.testing.assert_allclose(by_x, np.diag(1j * np.exp(1j * x) * z))
+    np.testing.assert_allclose(by_z, np.exp(1j * x))
+    by_float = jacobian(lambda t: np.exp(1j * t), 2.0, mode=mode)[0]
+    assert by_float == pytest.approx(1j * np.exp(2j))

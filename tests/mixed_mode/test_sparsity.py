@@ -139,3 +139,8 @@ def test_bodies_that_tell_a_derivative_tell_the_pattern(f):
     dense = jacobian(f, X)[0]
     assert np.any(dense)
     np.testing.assert_allclose(jacobian(f, X, sparsity="auto")[0].toarray(), dense)
+
+
+def test_complex_results_of_real_arguments_keep_their_imaginary_parts():
+    (found,) = jacobian(lambda x: np.array([np.sum(x) * (1 + 2j)]), np.ones(3), sparsity="auto")
+    assert found.toarray().tolist() == [[1 + 2j] * 3]

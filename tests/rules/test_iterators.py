@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from morula import NoRuleError, grad, gradient, jvp, pullback
+from morula import NoRuleError, grad, gradient, hvp, jvp, pullback
 from morula.testing import check_gradient
 
 XS = [0.5, -1.2, 2.0, 0.3]
@@ -182,3 +182,64 @@ def test_forward_mode(f):
     slope = (f(x + h * v) - f(x - h * v)) / (2 * h)
     assert jvp(f, (x,), (v,))[1] == pytest.approx(slope, rel=1e-6)
     assert grad(f)(x) @ v == pytest.approx(slope, rel=1e-6)
+
+
+class Pairs:
+    def __init__(self, x):
+        self.x = x
+        self.n = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n == 2:
+            raise StopIteration
+        self.n += 1
+        return [self.x, self.n * self.x]
+
+
+class Able:
+    def __init__(self, x):
+        self.x = x
+
+    def __iter__(self):
+        return iter([[self.x, self.x], {0: self.x, 1: 2 * self.x}])
+
+
+def product(p, q):
+    return p[0] * p[1] * q[0] * q[1]
+
+
+def by_unpacking(items):
+    p, q = items
+    return product(p, q)
+
+
+TAKEN = {
+    "star": lambda items: product(*items),
+    "unpacked": by_unpacking,
+    "tuple": lambda items: product(*tuple(items)),
+    "tuple.__new__": lambda items: (lambda t: product(t[0], t[1]))(tuple.__new__(tuple, items)),
+    "list": lambda items: product(*list(items)),
+}
+MADE = {
+    "map": lambda x: map(lambda k: [x, k * x], (1, 2)),
+    "map to dicts": lambda x: map(lambda k: {0: x, 1: k * x}, (1, 2)),
+    "filter": lambda x: filter(None, map(lambda k: [x, k * x], (1, 2))),
+    "generator": lambda x: ([x, k * x] for k in (1, 2)),
+    "iterator": Pairs,
+    "iterable": Able,
+}
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+@pytest.mark.parametrize("made", MADE)
+def test_lists_that_an_iterator_makes_keep_their_cotangents(made, taken):
+    def f(x):
+        return TAKEN[taken](MADE[made](x))
+
+    assert gradient(f, 3.0) == (8 * 27.0,)
+    assert grad(f)(3.0) == 8 * 27.0
+    assert jvp(f, (3.0,), (1.0,)) == (162.0, 216.0)
+    assert hvp(f, 3.0, 1.0) == 24 * 9.0

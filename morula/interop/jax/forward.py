@@ -26,7 +26,7 @@ from morula.interop.jax.primitives import (
     with_leaves,
 )
 from morula.interop.jax.transforms import made, places, put
-from morula.interop.meanings import Forward
+from morula.interop.meanings import Forward, takes_only_tangents
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.tangents import (
     Pass,
@@ -46,6 +46,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     store = Forward(run)
     for form, ẋ in zip(taken.forms, tangents, strict=True):
         form.gather(ẋ, store, found)
+    takes_only_tangents(run, args[0], args[1], found)
     return (taken, leaves), together([ZERO, together(found)])
 
 

@@ -59,6 +59,11 @@ def is_inexact(dtype: Any) -> bool:
     return found
 
 
+def is_complex(dtype: Any) -> bool:
+    """Are these complex numbers?"""
+    return bool(jnp.issubdtype(dtype, jnp.complexfloating))
+
+
 def is_leaf(x: Any) -> bool:
     """Is it a real or complex number, or an array of such, that JAX differentiates by?"""
     if isinstance(x, (float, complex)):

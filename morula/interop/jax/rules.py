@@ -28,12 +28,17 @@ from morula.core.extend import (
 from morula.interop.jax import arrays, forward
 from morula.interop.jax.claims import array_of, back_by_jax, belongs, claims
 from morula.interop.jax.forms import BOUND, JITTED, PLACES
-from morula.interop.jax.kinds import is_inexact, is_leaf
+from morula.interop.jax.kinds import is_complex, is_inexact, is_leaf
 from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign
 
 __all__ = ["arrays", "forward", "vjp_rule"]
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype of an array."""
+    return x.dtype
 
 
 def vjp_rule(f: Any) -> Any:
@@ -84,8 +89,9 @@ for _type in (*PLACES, BOUND):
     collector.register(_type, lambda y: None)
 del _type
 
-foreign.append(Foreign(arrays.TYPES, is_leaf, arrays.host, arrays.device))
-libraries.append(Library(arrays.TYPES, jnp, is_inexact))
+foreign.append(Foreign(arrays.TYPES, is_leaf, arrays.host, arrays.device, dtype_of))
+libraries.append(Library(arrays.TYPES, jnp, is_inexact, is_complex))
+
 # -- cotangents as trees ---------------------------------------------------------------------------
 
 

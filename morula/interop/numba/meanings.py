@@ -146,7 +146,7 @@ def spread(ȳ: Any, shape: Any) -> Any:
 def add_to(x̂: Any, c: Any) -> None:
     """Add to a shadow."""
     if c is not None:
-        x̂ += present(c)  # type: ignore[call-arg]
+        x̂ += present(c)  # type: ignore[call-arg, unused-ignore]
 
 
 def fitted(x̄: Any, shape: Any) -> Any:

@@ -15,10 +15,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from morula.core.cotangents import AbstractZero, unthunk
 from morula.core.errors import ArgumentError, qualified_name
-from morula.interop.operations import Operation, OperationError, is_inexact
-from morula.interop.torch.primitives import filled, form_of
+from morula.interop.operations import Operation, is_inexact
+from morula.interop.structures import (
+    Form,
+    filled,
+    form_of,
+    shown,
+    spread_call,
+    value_form,
+    value_kinds,
+)
 from morula.interop.torch.tensors import is_tensor
 
 
@@ -62,23 +69,6 @@ def to_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     return f_in_torch
 
 
-def spread_call(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` as a function of its positional arguments and of its keyword arguments."""
-
-    @functools.wraps(f, updated=())
-    def call(args: Any, kwargs: Any) -> Any:
-        return f(*args, **kwargs)
-
-    return call
-
-
-def shown(form: Any) -> Any:
-    """A form that can be hashed."""
-    if isinstance(form, dict):
-        return tuple([(key, shown(part)) for key, part in form.items()])
-    return form
-
-
 def np_dtype(x: Any, f: Any) -> Any:
     """The dtype of a tensor, as NumPy has it."""
     if x.dtype is torch.bfloat16:
@@ -96,92 +86,9 @@ def values_of(x: Any, kind: Any) -> Any:
 
 def announced(f: Any, operation: Operation, y: Any) -> Operation:
     """The operation, with what the value looks like."""
-    leaves: list[Any] = []
-    form = form_of(y, is_number, leaves)
-    if form is None:
-        raise OperationError(
-            f"{qualified_name(f)} gave a {type(y).__name__}: PyTorch takes numbers and arrays, in "
-            "tuples, lists and dicts"
-        )
-    precise = any(
-        dtype in (np.float64, np.complex128) for _, dtype in operation.kinds_in
-    ) or not any(map(is_inexact, operation.kinds_in))
-    narrow = {np.dtype(float): np.dtype("f4"), np.dtype(complex): np.dtype("c8")}
-    kinds = []
-    for leaf in leaves:
-        dtype = np.asarray(leaf).dtype
-        kinds.append((np.shape(leaf), dtype if precise else narrow.get(dtype, dtype)))
-    operation.outputs, operation.kinds_out = Form(y, form), tuple(kinds)
+    operation.outputs, leaves = value_form(f, y, "PyTorch")
+    operation.kinds_out = value_kinds(leaves, operation.kinds_in)
     return operation
-
-
-def is_number(x: Any) -> bool:
-    """Is it a number or an array that PyTorch takes?"""
-    kinds = (int, float, complex, np.ndarray, np.generic)
-    return isinstance(x, kinds) and np.asarray(x).dtype.kind in "fciub"
-
-
-class Form:
-    """A structure with tensors, or numbers and arrays, as leaves."""
-
-    has_objects = False
-
-    def __init__(self, structure: Any, form: Any) -> None:
-        self.structure = structure
-        self.form = form
-        self.size = size_of(form)
-
-    def fill(self, leaves: Sequence[Any]) -> Any:
-        """The structure with these leaves."""
-        return filled(self.structure, self.form, leaves)
-
-    def mirror(self, leaves: Sequence[Any]) -> Any:
-        """A tangent of the structure: None where there is no leaf."""
-        return mirrored(self.structure, self.form, leaves)
-
-    def leaves(self, x: Any) -> list[Any]:
-        """The leaves of a tangent; None where that is a structural zero."""
-        found: list[Any] = [None] * self.size
-        find(x, self.form, found)
-        return found
-
-    def parts(self, y: Any) -> list[Any]:
-        """The leaves of such a structure."""
-        leaves: list[Any] = []
-        if form_of(y, is_number, leaves) != self.form:
-            raise OperationError(
-                "the structure of a value changes with the values of the arguments"
-            )
-        return leaves
-
-
-def size_of(form: Any) -> int:
-    """How many leaves a form has."""
-    if isinstance(form, dict):
-        return sum(map(size_of, form.values()))
-    return 0 if form is None else 1
-
-
-def mirrored(x: Any, form: Any, leaves: Any) -> Any:
-    """What is like `x`, with leaves where it has them and None elsewhere."""
-    if form is None or isinstance(form, int):
-        return None if form is None else leaves[form]
-    if isinstance(x, dict):
-        return {key: mirrored(item, form.get(key), leaves) for key, item in x.items()}
-    items = [mirrored(item, form.get(i), leaves) for i, item in enumerate(x)]
-    return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
-
-
-def find(x: Any, form: Any, found: list[Any]) -> None:
-    """Put the leaves of a tangent where they belong."""
-    x = unthunk(x)
-    if form is None or x is None or isinstance(x, AbstractZero):
-        return
-    if isinstance(form, int):
-        found[form] = x
-        return
-    for key, part in form.items():
-        find(x[key], part, found)
 
 
 # -- autograd functions ----------------------------------------------------------------------------

@@ -35,7 +35,8 @@ from morula.core.extend import (
     unsupported,
     unthunk,
 )
-from morula.interop.meanings import Args, Forward, Reverse
+from morula.interop.meanings import Args, Forward, Reverse, takes_only_tangents
+from morula.interop.structures import filled, form_of
 from morula.interop.torch.graphs import Graph, Pushed, Transposed
 from morula.interop.torch.tensors import host, is_inexact, is_tensor, like
 from morula.mixed_mode.push import pushes
@@ -51,37 +52,7 @@ def primitive(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return put_together(run, outs_of(run.graph, leaves), token)
 
 
-# -- forms: an int is the number of a leaf, a dict has the forms of parts by key, None holds none ----
-
-
-def form_of(x: Any, is_leaf: Any, leaves: list[Any]) -> Any:
-    """The form of a value, whose leaves are added to the list."""
-    if is_leaf(x):
-        leaves.append(x)
-        return len(leaves) - 1
-    if isinstance(x, (tuple, list)):
-        items: Any = enumerate(x)
-    elif isinstance(x, dict):
-        items = x.items()
-    else:
-        return None
-    parts = {key: form_of(item, is_leaf, leaves) for key, item in items}
-    return {key: form for key, form in parts.items() if form is not None} or None
-
-
-def filled(x: Any, form: Any, leaves: Any) -> Any:
-    """A value like this one with these leaves."""
-    if form is None:
-        return x
-    if isinstance(form, int):
-        return leaves[form]
-    if isinstance(x, dict):
-        new = x.copy()
-        for key, part in form.items():
-            new[key] = filled(x[key], part, leaves)
-        return new
-    items = [filled(item, form.get(i), leaves) for i, item in enumerate(x)]
-    return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+# -- cotangents by form ----------------------------------------------------------------------------
 
 
 def scatter(form: Any, x: Any, bars: Any, store: Any) -> Any:
@@ -319,6 +290,7 @@ def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
     held = [get(store, owner, key) for owner, key in run.held]
     if not all(map(is_zero, [*held, *[dots[i] for i in run.untraced()]])):
         raise run.unknown()
+    takes_only_tangents(pass_, run.fn, args[1], dots)
     of_leaves = together([dots[i] for i in run.traced])
     return (run, leaves, token), together([ZERO, of_leaves, ZERO])
 

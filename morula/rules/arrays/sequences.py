@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NONE, UnsupportedError, find_rrule, rrule
+from morula.core.extend import NONE, UnsupportedError, find_rrule, primitives, rrule
 from morula.rules.arrays.construction import like_sequence
 from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.containers import argument_tuple, made_tuple, unpacked
 
 Sequence = list | tuple
 
@@ -173,3 +174,21 @@ def _(condition: Anything, a: Numeric, b: Sequence):
 
 
 _CONVERTED[np.where] = (1, 2)
+
+
+# -- the items of an array, which are views of it ----------------------------------------------------
+
+
+@rrule(tuple)
+def _(items: np.ndarray):
+    return made_tuple(items)
+
+
+@rrule(primitives.as_tuple)
+def _(items: np.ndarray, fn: Anything = primitives.NULL):
+    return argument_tuple(items, fn)
+
+
+@rrule(primitives.unpack)
+def _(items: np.ndarray, n: int):
+    return unpacked(items, n)

@@ -1,0 +1,108 @@
+"""Classes that say themselves what NumPy's functions do with their objects."""
+
+import numpy as np
+import pytest
+
+from morula import grad, gradient, hessian, hvp, jacobian, jvp
+
+try:
+    import pint
+except ImportError:
+    pint = None
+
+X = np.array([1.0, 2.0, 3.0])
+unit = pint and pint.UnitRegistry()
+
+
+class Boxed:
+    """An array that answers to both protocols."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        if method != "__call__" or any(isinstance(x, str) for x in inputs):
+            return NotImplemented
+        if "out" in keywords:
+            (out,) = keywords["out"]
+            keywords["out"] = (out.v,)
+        y = ufunc(*[x.v if isinstance(x, Boxed) else x for x in inputs], **keywords)
+        return out if "out" in keywords else Boxed(y)
+
+    def __array_function__(self, func, types, args, kwargs):
+        if func is np.median:
+            return NotImplemented
+        assert Boxed in types
+
+        def opened(x):
+            if isinstance(x, list):
+                return [opened(item) for item in x]
+            return x.v if isinstance(x, Boxed) else x
+
+        return Boxed(func(*map(opened, args), **kwargs))
+
+
+class Doubled(Boxed):
+    """A subclass, which is asked before its base."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        return Boxed(2.0 * super().__array_ufunc__(ufunc, method, *inputs, **keywords).v)
+
+
+def into(x):
+    out = Boxed(np.zeros(3))
+    np.multiply(Boxed(x), x, out)
+    np.add(out, x, out=out)
+    return out.v.sum()
+
+
+PROGRAMS = [
+    (lambda x: np.sqrt(Boxed(x)).v.sum(), 0.5 / np.sqrt(X)),
+    (lambda x: np.multiply(x, Boxed(x)).v.sum(), 2 * X),
+    (lambda x: (x * Boxed(x)).v.sum(), 2 * X),
+    (lambda x: (np.float64(3.0) * Boxed(x)).v.sum() + (x[0] * Boxed(x)).v[1], [5.0, 4.0, 3.0]),
+    (lambda x: np.sum(Boxed(x)).v ** 2, np.full(3, 12.0)),
+    (lambda x: np.cumsum(Boxed(x), axis=0).v.sum(), [3.0, 2.0, 1.0]),
+    (lambda x: np.concatenate([x, Boxed(x)]).v.sum(), np.full(3, 2.0)),
+    (lambda x: np.where(x > 1.5, Boxed(x * x), Boxed(x)).v.sum(), [1.0, 4.0, 6.0]),
+    (lambda x: np.exp(Boxed(x), where=x < 2.5, out=Boxed(x * x)).v.sum(), [*np.exp(X[:2]), 6.0]),
+    (lambda x: np.add(Boxed(x), Doubled(x)).v.sum(), np.full(3, 4.0)),
+    (into, 2 * X + 1),
+]
+
+
+@pytest.mark.parametrize(("f", "want"), PROGRAMS)
+def test_what_the_class_says_is_followed(f, want):
+    np.testing.assert_allclose(gradient(f, X)[0], want)
+    np.testing.assert_allclose(grad(f)(X), want)
+    y, ẏ = jvp(f, (X,), (np.array([1.0, -2.0, 0.5]),))
+    assert y == f(X)
+    np.testing.assert_allclose(ẏ, np.dot(want, [1.0, -2.0, 0.5]))
+
+
+def test_second_derivatives_and_jacobians():
+    def f(x):
+        return np.sum(np.exp(Boxed(x))).v * x[0]
+
+    want = np.diag(np.exp(X) * X[0]) + np.outer(np.exp(X), [1, 0, 0])
+    want = want + np.outer([1, 0, 0], np.exp(X))
+    np.testing.assert_allclose(hessian(f, X), want)
+    np.testing.assert_allclose(hvp(f, X, X), want @ X)
+    (rows,) = jacobian(lambda x: np.sin(Boxed(x)).v, X)
+    np.testing.assert_allclose(rows, np.diag(np.cos(X)))
+
+
+def test_what_the_class_leaves_is_numpys_error():
+    with pytest.raises(TypeError, match="median"):
+        gradient(lambda x: np.median(Boxed(x)), X)
+    with pytest.raises(TypeError, match="add"):
+        gradient(lambda x: np.add(Boxed(x), "one"), X)
+
+
+@pytest.mark.skipif(pint is None, reason="the extra labelled is not installed")
+def test_quantities_of_pint():
+    for f, want in [
+        (lambda x: np.sin(x * unit.deg).sum().magnitude, np.cos(np.deg2rad(X)) * np.pi / 180),
+        (lambda x: np.concatenate([x * unit.m, x * unit.cm]).sum().magnitude, np.full(3, 1.01)),
+    ]:
+        np.testing.assert_allclose(gradient(f, X)[0], want)
