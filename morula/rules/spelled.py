@@ -121,7 +121,7 @@ def spell_out(s: Any) -> bool:
         for i, call in enumerate(list(block.calls)):
             behind = block.calls[i + 1] if i + 1 < len(block.calls) else None
             spelled = spelling(s, call, behind, made, uses)
-            if s.by_bodies and (body_of(call.primitive) or derivative_body_of(call.primitive)):
+            if has_body(s, call):
                 changed = s.has_bodies = True
                 put_body(s, block, call)
             elif spelled is not None:
@@ -173,6 +173,12 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     if f is filter:
         return filtered if n == 2 else None
     return {2: mapped, 3: mapped_two}.get(n)
+
+
+def has_body(s: Any, call: Call) -> bool:
+    """May a function be put in the place of what is called?"""
+    found = body_of(call.primitive) or derivative_body_of(call.primitive)
+    return found is not None and s.by_bodies and not s.changes_value(call)
 
 
 def put_body(s: Any, block: Any, call: Call) -> None:

@@ -526,8 +526,6 @@ def writes_to_arrays(fn, types, n_args, keywords):
     """May such a call write to an array? Then the compiled path leaves it to these rules."""
     if fn is np.ufunc.at or fn is np.nditer:
         return True  # the items of np.nditer are views
-    if fn is np.nan_to_num:
-        return n_args > 1 or "copy" in keywords
     if fn is setattr:
         return any(issubclass(t, np.ndarray) for t in types)
     return id(fn) in _WRITING and (not types or any(issubclass(t, HOLDERS) for t in types))

@@ -253,7 +253,7 @@ def _(a: np.ndarray):
 
 
 @rrule(np.ndarray.transpose)
-def _(a: np.ndarray, axes: tuple | list | None):
+def _(a: np.ndarray, axes: tuple | list | np.ndarray | None):
     def transpose_pullback(ȳ):
         return np.transpose(ȳ, inverse(axes)), NoTangent()
 

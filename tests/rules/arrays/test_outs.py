@@ -84,8 +84,6 @@ BY_POSITION = {
     "ldexp": lambda w, x: np.ldexp(x, 1, w),
     "vecdot": lambda w, x: np.vecdot(np.outer(x, x), x, w),
     "special.ndtr": lambda w, x: special.ndtr(x, w),
-    "nan_to_num": lambda w, x: np.nan_to_num(w, False),
-    "nan_to_num, by name": lambda w, x: np.nan_to_num(w, copy=False),
     "nothing to write to": lambda w, x: np.round(x, 1, None),
 }
 FILLS = CONSTANT | BY_POSITION
