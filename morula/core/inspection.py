@@ -61,19 +61,26 @@ def code_adjoint(f: Any, *args: Any) -> AdjointCode:
     function = _function(f)
     if isinstance(f, MethodType):
         args = (f.__self__, *args)
-    knowns = [argument_value(a) for a in args]
+    return adjoint_of(function, args, True)
+
+
+def adjoint_of(function: FunctionType, args: tuple[Any, ...], by_bodies: bool) -> AdjointCode:
+    """The same, with functions in the place of others or without."""
     gradient = Gradient(
         function,
-        knowns,
+        [argument_value(a) for a in args],
         range(len(args)),
         False,
         len(args) == 1,
         examples=args,
         no_exceptions=True,
+        by_bodies=by_bodies,
     )
     try:
         return AdjointCode(_tidy(gradient.build()), "specialised to the types of the arguments")
     except (NotSpecialised, errors.UnsupportedError) as reason:
+        if by_bodies and gradient.has_bodies:
+            return adjoint_of(function, args, False)
         reversal = Reversal(lower(function.__code__, function.__globals__), general_plan)
         reversal.build()
         reversal.resolve()

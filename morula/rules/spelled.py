@@ -204,6 +204,7 @@ def without_derivative(fn: Any) -> Any:
 
     functools.update_wrapper(plain, fn, ("__name__", "__qualname__"), ())
     non_differentiable(plain)
+    effects(plain)  # it may raise an exception
     entry = registry.registry.get(fn)
     if entry is not None and entry.stable:
         type_stable(plain)
@@ -217,10 +218,12 @@ def with_derivative_of(y: Any, told: Any) -> Any:
 
 @rrule(with_derivative_of)
 def _(y: Anything, told: Anything):
+    """It stays where it is, so that derivatives of derivatives see it, too."""
+
     def with_derivative_of_pullback(ȳ):
         return NONE, ȳ
 
-    return y, with_derivative_of_pullback
+    return with_derivative_of(y, told), with_derivative_of_pullback
 
 
 @transfers(with_derivative_of)
