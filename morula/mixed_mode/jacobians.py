@@ -138,7 +138,8 @@ def jacobian(
             that pattern is taken for the one argument.
     Returns:
         A tuple of arrays of shape `y.shape + x.shape`, numbers where both are numbers. Where an
-        argument and the result are complex, the derivative of a holomorphic function.
+        argument and the result are complex, the derivative of a holomorphic function; where only
+        the argument is, J with dy = Re(J dz), the conjugate of the gradient.
     Raises:
         TypeError: an argument or the result is no number and no array of numbers.
 
@@ -205,11 +206,7 @@ def by_columns(f: Any, args: tuple[Any, ...], spaces: Any) -> tuple[Any, ...]:
         xp = functions_for(x)
         columns = []
         for i in range(space.size):
-            tangents = [None] * len(args)
-            tangents[k] = basis(x, space, i)
-            _, ẏ = jvp(f, args, tangents)
-            space_of(ẏ, "the result")
-            columns.append(ẏ)
+            columns.append(column(f, args, k, basis(x, space, i)))
         if not columns:
             y = f(*args)
             of_result = space_of(y, "the result")
@@ -224,6 +221,20 @@ def by_columns(f: Any, args: tuple[Any, ...], spaces: Any) -> tuple[Any, ...]:
             table = xp.stack(columns, axis=-1)
             found.append(xp.reshape(table, tuple(np.shape(columns[0])) + space.shape))
     return tuple(found)
+
+
+def column(f: Any, args: tuple[Any, ...], k: int, e: Any) -> Any:
+    """The derivative along a direction of argument k; of a real result by a complex one, two."""
+    ẏ = along(f, args, k, e)
+    both = space_of(e, "a direction").is_complex and not space_of(ẏ, "the result").is_complex
+    return ẏ - 1j * along(f, args, k, 1j * e) if both else ẏ
+
+
+def along(f: Any, args: tuple[Any, ...], k: int, e: Any) -> Any:
+    """The derivative along a direction of argument k."""
+    tangents: list[Any] = [None] * len(args)
+    tangents[k] = e
+    return jvp(f, args, tangents)[1]
 
 
 def by_rows(

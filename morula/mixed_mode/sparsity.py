@@ -17,9 +17,8 @@ import numpy as np
 from morula.core import errors
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.interface import pullback
-from morula.mixed_mode.jacobians import all_real, library_of, space_of
+from morula.mixed_mode.jacobians import all_real, column, library_of, space_of
 from morula.mixed_mode.push import push, split_call, value_by
-from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, set_all
 
 NOTHING: frozenset[int] = frozenset()
@@ -326,9 +325,8 @@ def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any) 
     if n <= m or not all_real([space]):
         runs = []
         for c in range(n):
-            tangents: list[Any] = [None] * len(args)
-            tangents[k] = np.reshape((by_column == c).astype(space.dtype), space.shape)
-            runs.append(np.ravel(jvp(f, args, tangents)[1]))
+            e = np.reshape((by_column == c).astype(space.dtype), space.shape)
+            runs.append(np.ravel(column(f, args, k, e)))
         found = [runs[by_column[j]][i] for i, j in zip(entries.row, entries.col, strict=True)]
     else:
         y, back = pullback(f, *args)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import diaghessian, forwarddiff, gradient, hessian, hvp, jacobian
+from morula import diaghessian, forwarddiff, gradient, hessian, hvp, jacobian, jvp
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -170,3 +170,21 @@ def test_complex_results_of_real_arguments_keep_their_imaginary_parts(mode):
     np.testing.assert_allclose(by_z, np.exp(1j * x))
     by_float = jacobian(lambda t: np.exp(1j * t), 2.0, mode=mode)[0]
     assert by_float == pytest.approx(1j * np.exp(2j))
+
+
+@pytest.mark.parametrize(
+    "how", [{"mode": "forward"}, {"mode": "reverse"}, {"sparsity": "auto"}, {}]
+)
+def test_real_results_of_complex_arguments_change_by_both_parts(how):
+    z, dz = np.array([1 + 2j, 0.5 - 1j]), np.array([0.3 - 0.2j, 1.1 + 0.7j])
+
+    def f(z):
+        return np.abs(z) ** 2 + z.imag
+
+    (found,) = jacobian(f, z, **how)
+    found = found.toarray() if how.get("sparsity") else found
+    np.testing.assert_allclose(np.real(found @ dz), jvp(f, (z,), (dz,))[1])
+    np.testing.assert_allclose(np.diag(found), 2 * z.conj() - 1j)
+    if not how.get("sparsity"):
+        (slope,) = jacobian(lambda z: abs(z) ** 2, 1 + 2j, **how)
+        assert slope == gradient(lambda z: abs(z) ** 2, 1 + 2j)[0].conjugate()
