@@ -68,7 +68,15 @@ BEHIND = {
 
 def places_of_out(fn: Any) -> tuple[int | None, tuple[str, ...]]:
     """How many arguments go before `out`, and the names of those behind it; None: it has no place."""
-    return found_places(fn) if isinstance(fn, COMPILED) else (None, ())
+    if not isinstance(fn, COMPILED):
+        return None, ()
+    owner = getattr(fn, "__self__", None)
+    if type(fn) is not types.BuiltinFunctionType or isinstance(owner, types.ModuleType | None):
+        return found_places(fn)
+    if not isinstance(owner, np.ndarray | np.generic | np.ufunc):
+        return None, ()
+    place, behind = found_places(getattr(type(owner), fn.__name__))  # nothing holds the owner
+    return None if place is None else place - 1, behind
 
 
 @functools.cache
