@@ -6,13 +6,14 @@ Tests: tests/rules/test_bar_types.py
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import Const, Known, transfers
-from morula.rules.arrays.arithmetic import log_or_zero
+from morula.core.extend import Call, Const, Known, result_on_samples, transfers
+from morula.rules.arrays.arithmetic import by_base, log_or_zero
 from morula.rules.arrays.products import (
     einsum_cotangent,
     inner_left,
@@ -66,6 +67,12 @@ def like(k: int, *helpers: Callable[..., Any]) -> None:
 like(0, log_or_zero, product_slopes, adjugate)
 like(1, left_of_stacks, inner_left, cholesky_cotangent)
 like(2, right_of_stacks, inner_right, cumprod_cotangent)
+
+
+@transfers(by_base)
+def _(s: Any, call: Call, args: Any) -> Any:
+    """Like the power."""
+    return result_on_samples(operator.mul, args) if same_kind(args) else None
 
 
 @transfers(norm_cotangent)
