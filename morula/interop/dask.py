@@ -41,10 +41,10 @@ from morula.core.extend import (
 )
 from morula.core.general import Claim
 from morula.core.interface import pullback
-from morula.interop.meanings import Args, as_part, claim, go_by_value, handed_on, plainly
+from morula.interop.meanings import Args, claim, go_by_value, handed_on, plainly
 from morula.mixed_mode.push import pushes
 from morula.mixed_mode.tangents import together
-from morula.rules.calls import entry, serves
+from morula.rules.calls import entry, serves, with_derivative_of
 from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign
 
@@ -343,7 +343,7 @@ def not_in_vectors(x: Any) -> bool:
     raise ArgumentError("ravel computes: give it x.compute() in the place of an array of Dask's")
 
 
-foreign.append(Foreign((Array,), not_in_vectors, np.asarray, as_part, is_inexact))
+foreign.append(Foreign((Array,), not_in_vectors, np.asarray, not_in_vectors, is_inexact))
 
 
 @space_problem.register(Array)
@@ -486,7 +486,7 @@ def chunks_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def the_same(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.rechunk(…)`, `x.persist()`: the values stay."""
-    return as_part(after(fn, args, kwargs), args[0])
+    return with_derivative_of(after(fn, args, kwargs), args[0])
 
 
 def after(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:

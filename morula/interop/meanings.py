@@ -23,7 +23,6 @@ from morula.core.extend import (
     call,
     collector,
     detail_of,
-    frule,
     is_zero,
     memory_of,
     no_rule,
@@ -31,7 +30,6 @@ from morula.core.extend import (
     on_entry,
     primitives,
     remembered,
-    rrule,
 )
 from morula.core.general import Claim
 from morula.mixed_mode.push import push
@@ -47,9 +45,8 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.rules import boxes
-from morula.rules.calls import entry
+from morula.rules.calls import entry, with_derivative_of
 from morula.rules.containers import give_at, take_at
-from morula.rules.numbers import Anything
 from morula.rules.objects import give, table_of, take
 
 Args = tuple[Any, ...]
@@ -101,33 +98,12 @@ def plainly(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def handed_on(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """A method of an array, or a place in it: what comes back for it goes to the array."""
-    return as_part(as_it_is(fn, args, kwargs), args[0])
+    return with_derivative_of(as_it_is(fn, args, kwargs), args[0])
 
 
 def as_it_is(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """The call itself."""
     return fn(*args, **kwargs)
-
-
-def as_part(y: Any, x: Any) -> Any:
-    """`y`, whose cotangent is that of `x`."""
-    return y
-
-
-@rrule(as_part)
-def _(y: Anything, x: Anything):
-    def as_part_pullback(ȳ):
-        return NONE, ȳ
-
-    return as_part(y, x), as_part_pullback
-
-
-@frule(as_part)
-def _(y: Anything, x: Anything):
-    def as_part_pushforward(ẏ, ẋ):
-        return ẋ
-
-    return as_part(y, x), as_part_pushforward
 
 
 # -- what arrays of any library share --------------------------------------------------------------

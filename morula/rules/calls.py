@@ -48,6 +48,7 @@ from morula.core.extend import (
     expect_nothing,
     find_rrule,
     fixed_types,
+    frule,
     general,
     is_reached,
     is_reached_at,
@@ -59,11 +60,13 @@ from morula.core.extend import (
     python_function,
     registry,
     resolves,
+    rrule,
     runs,
     scale,
     unthunk,
 )
 from morula.rules.arrays.outs import call_with_out, signature_of
+from morula.rules.arrays.types import Anything
 from morula.rules.boxes import default_value, missing_arguments
 
 _T = TypeVar("_T")
@@ -132,6 +135,29 @@ def tells_derivative(body: Any, *callables: Any) -> None:
 def derivative_body_of(fn: Any) -> Any:
     """The function that tells the derivative of `fn`, or None."""
     return _derivatives.get(id(fn))
+
+
+def with_derivative_of(y: Any, told: Any) -> Any:
+    """y, whose derivatives are those of `told`."""
+    return y
+
+
+@rrule(with_derivative_of)
+def _(y: Anything, told: Anything):
+    """It stays where it is, so that derivatives of derivatives see it, too."""
+
+    def with_derivative_of_pullback(ȳ):
+        return NONE, ȳ
+
+    return with_derivative_of(y, told), with_derivative_of_pullback
+
+
+@frule(with_derivative_of)
+def _(y: Anything, told: Anything):
+    def with_derivative_of_pushforward(ẏ, tȯld):
+        return tȯld
+
+    return with_derivative_of(y, told), with_derivative_of_pushforward
 
 
 def once(what: str) -> None:

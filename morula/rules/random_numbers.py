@@ -8,8 +8,7 @@ import random
 
 import numpy as np
 
-from morula.core.extend import constant_unless_written, non_differentiable
-from morula.rules.arrays.outs import has_out
+from morula.rules.arrays.outs import constant_but_for_out
 
 CONSTANT = (
     "random", "integers", "bytes", "standard_normal", "standard_exponential", "standard_cauchy", "rand",
@@ -20,7 +19,6 @@ CONSTANT = (
 for _source in (np.random, np.random.Generator, np.random.RandomState, random, random.Random):
     for _name in CONSTANT:
         if hasattr(_source, _name):
-            non_differentiable(getattr(_source, _name))
-            constant_unless_written(has_out, getattr(_source, _name))
+            constant_but_for_out(getattr(_source, _name))
 
 del _source, _name

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
-    NONE,
     Call,
     Const,
     count_uses,
@@ -27,13 +26,11 @@ from morula.core.extend import (
     primitives,
     registry,
     rewrites,
-    rrule,
     traits,
     transfers,
     type_stable,
 )
-from morula.rules.arrays.types import Anything
-from morula.rules.calls import body_of, derivative_body_of
+from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
 from morula.rules.list_types import is_array
 
 
@@ -209,21 +206,6 @@ def without_derivative(fn: Any) -> Any:
     if entry is not None and entry.stable:
         type_stable(plain)
     return plain
-
-
-def with_derivative_of(y: Any, told: Any) -> Any:
-    """y, whose derivatives are those of `told`."""
-    return y
-
-
-@rrule(with_derivative_of)
-def _(y: Anything, told: Anything):
-    """It stays where it is, so that derivatives of derivatives see it, too."""
-
-    def with_derivative_of_pullback(ȳ):
-        return NONE, ȳ
-
-    return with_derivative_of(y, told), with_derivative_of_pullback
 
 
 @transfers(with_derivative_of)

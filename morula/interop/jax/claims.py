@@ -40,7 +40,6 @@ from morula.interop.meanings import (
     ITERATING,
     NUMBERS,
     as_it_is,
-    as_part,
     claim,
     forward,
     handed_on,
@@ -48,6 +47,7 @@ from morula.interop.meanings import (
     plainly,
     reverse,
 )
+from morula.rules.calls import with_derivative_of
 
 Args = tuple[Any, ...]
 Meaning = Callable[[Any, Args, dict[str, Any]], Any]
@@ -107,7 +107,7 @@ def conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def compiled_method(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """A compiled method that is bound to an array, and may give it back: `x.block_until_ready()`."""
     y = as_it_is(fn, args, kwargs)
-    return as_part(y, array_of(fn)) if is_own(y, fn) else y
+    return with_derivative_of(y, array_of(fn)) if is_own(y, fn) else y
 
 
 def is_own(y: Any, method: Any) -> bool:

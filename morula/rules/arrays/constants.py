@@ -17,7 +17,6 @@ from morula.core.extend import (
     Known,
     NotSpecialised,
     answers,
-    constant_unless_written,
     have_constants,
     non_differentiable,
     rewrites,
@@ -25,7 +24,7 @@ from morula.core.extend import (
     transfers,
     type_stable,
 )
-from morula.rules.arrays.outs import has_out
+from morula.rules.arrays.outs import constant_but_for_out
 from morula.rules.arrays.traits import tangent_dtype
 
 CONSTANT = """
@@ -65,8 +64,7 @@ _METHODS = [
     for name in METHODS.split()
     if hasattr(t, name)
 ]
-non_differentiable(*_FUNCTIONS, *_METHODS)
-constant_unless_written(has_out, *_FUNCTIONS, *_METHODS)
+constant_but_for_out(*_FUNCTIONS, *_METHODS)
 non_differentiable(
     np.int8, np.int16, np.int32, np.int64, np.longlong, np.uint8, np.uint16, np.uint32, np.uint64,
     np.ulonglong, np.bool_, np.str_, tangent_dtype,

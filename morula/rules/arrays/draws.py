@@ -23,7 +23,6 @@ from morula.core.extend import (
     UnsupportedError,
     ZeroTangent,
     coarsened,
-    constant_unless_written,
     known_value,
     non_differentiable,
     rrule,
@@ -33,7 +32,7 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.arrays.inplace import overwrite, refuse, seed
 from morula.rules.arrays.moving import moved_back, numbered
-from morula.rules.arrays.outs import has_out, outs_of, parted
+from morula.rules.arrays.outs import constant_but_for_out, outs_of, parted
 from morula.rules.arrays.structural import masked
 from morula.rules.calls import serves
 from morula.rules.numbers import Anything
@@ -46,8 +45,7 @@ CONSTANT = """
 for _source in (*SOURCES, np.random):
     for _name in CONSTANT.split():
         if hasattr(_source, _name):
-            non_differentiable(getattr(_source, _name))
-            constant_unless_written(has_out, getattr(_source, _name))
+            constant_but_for_out(getattr(_source, _name))
 non_differentiable(np.random.ranf, np.random.sample)
 
 

@@ -20,6 +20,7 @@ from morula.core.extend import (
     ZERO,
     call,
     changes_in_place,
+    constant_unless_written,
     is_zero,
     non_differentiable,
     project_to,
@@ -122,6 +123,12 @@ def writes_out(fn: Any, types: Any, n_args: int, keywords: Iterable[str]) -> boo
 
 
 changes_in_place.append(writes_out)
+
+
+def constant_but_for_out(*primals: Any) -> None:
+    """Declare callables without derivative; what they write to `out` over loses its cotangent."""
+    non_differentiable(*primals)
+    constant_unless_written(has_out, *primals)
 
 
 def call_with_out(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], plain: Any = None) -> Any:

@@ -26,11 +26,20 @@ for _name in QUESTIONS.split():
         decided_by_types(getattr(api, _name))
 
 
-@instead_of(api.np_compat.asarray)
+# What SciPy keeps to itself comes and goes with its versions.
+NUMPY = getattr(api, "np_compat", np)
+PROMOTE, AS_ARRAY = getattr(api, "xp_promote", None), getattr(api, "_asarray", None)
+
+
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
     """`xp.asarray` of NumPy's arrays, which are on one device."""
-    return np.array(obj, dtype) if copy else np.asarray(obj, dtype)
+    if device is not None:
+        np.asarray(0, device=device)  # raises, if there is none of this name
+    return np.asarray(obj, dtype, copy=copy)
 
+
+if NUMPY is not np:
+    instead_of(NUMPY.asarray)(asarray)
 
 OF_PROMOTE = {"force_floating", "broadcast", "xp"}
 OF_ASARRAY = {"dtype", "xp", "subok", "copy"}
@@ -42,9 +51,11 @@ def without_namespaces(s: Any) -> bool:
     changed = False
     for block in s.ir.blocks:
         for call in list(block.calls):
-            if call.primitive is api.xp_promote:
+            if call.primitive is None:
+                continue
+            if call.primitive is PROMOTE:
                 changed |= promote(s, block, call)
-            elif call.primitive is api._asarray:
+            elif call.primitive is AS_ARRAY:
                 changed |= convert(s, call)
     return changed
 
@@ -59,7 +70,7 @@ def settings(s: Any, call: Call, allowed: set[str]) -> dict[str, Any] | None:
     if not all((k := known(v)) is not None and k.type in PLAIN for v in values[:n]):
         return None
     found = {k: v.value for k, v in named.items()}
-    return found if found.get("xp") in (None, np, api.np_compat) else None
+    return found if found.get("xp") in (None, np, NUMPY) else None
 
 
 def promote(s: Any, block: Any, call: Call) -> bool:
@@ -69,7 +80,7 @@ def promote(s: Any, block: Any, call: Call) -> bool:
         return False
     xs = call.args[: len(call.args) - len(call.keywords)]
     samples = [sample_value(s.value(x)) for x in xs]
-    answer = api.xp_promote(*samples, **given)
+    answer = PROMOTE(*samples, **given)
     dtype = (answer if len(xs) == 1 else answer[0]).dtype
     if len(xs) == 1:
         call.fn, call.args, call.keywords = Const(np.asarray), (*xs, Const(dtype)), ()

@@ -67,3 +67,17 @@ def test_the_rosenbrock_function_of_scipy():
     x, v = np.array([1.3, 0.7, 0.8]), np.array([0.5, -1.0, 0.3])
     assert np.allclose(grad(optimize.rosen)(x), optimize.rosen_der(x))
     assert np.allclose(hvp(optimize.rosen, x, v), optimize.rosen_hess_prod(x, v))
+
+
+def test_asarray_copies_as_it_is_told(path):
+    xp = api.np_compat
+
+    def f(x):
+        y = xp.asarray(x, copy=True)
+        return np.sum(y * xp.asarray(x, copy=False))
+
+    check_gradient(f, X)
+    with pytest.raises(ValueError):
+        grad(lambda x: np.sum(xp.asarray([x[0], x[1]], copy=False)))(X)
+    with pytest.raises(ValueError):
+        grad(lambda x: np.sum(xp.asarray(x, device="elsewhere")))(X)

@@ -10,9 +10,8 @@ import math
 import numpy as np
 from scipy import special as sp
 
-from morula.core.extend import constant_unless_written, non_differentiable
 from morula.rules.arrays.broadcasting import quotient
-from morula.rules.arrays.outs import has_out
+from morula.rules.arrays.outs import constant_but_for_out
 from morula.rules.scipy.special.families import CONSTANT, elementwise, partials
 
 LOG10 = math.log(10)
@@ -165,5 +164,4 @@ def slope_of_dirichlet(y, x, n):
     return np.where(at, 0.0, (np.cos(n * x / 2) - y * np.cos(x / 2)) / (2 * np.where(at, 1.0, s)))
 
 
-non_differentiable(sp.round)
-constant_unless_written(has_out, sp.round)
+constant_but_for_out(sp.round)
