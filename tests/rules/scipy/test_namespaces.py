@@ -77,7 +77,7 @@ def test_asarray_copies_as_it_is_told(path):
         return np.sum(y * xp.asarray(x, copy=False))
 
     check_gradient(f, X)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="copy"):
         grad(lambda x: np.sum(xp.asarray([x[0], x[1]], copy=False)))(X)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="elsewhere"):
         grad(lambda x: np.sum(xp.asarray(x, device="elsewhere")))(X)
