@@ -200,3 +200,17 @@ def test_a_program_that_begins_anew_has_noted_nothing(path):
         NOTES.clear()
         gradient(f, 0.7, 0.7)
         assert NOTES == [0.5]
+
+
+def test_lines_that_tell_a_derivative_do_not_stand_where_a_rule_serves(path):
+    """Those of linspace call it with arrays; so a program grew and grew."""
+
+    def f(a):
+        total = 0.0
+        for t in np.linspace(0.0, 1.0, 3):
+            total += a[0] * float(t)
+        return total + (np.linspace([a[0], 1.0], [2.0, a[1]], 3)[1] ** 2).sum()
+
+    check_gradient(f, np.array([0.5, -0.25]))
+    (ā,) = gradient(f, np.array([0.5, -0.25]))
+    assert ā == pytest.approx([1.5 + 1.25, 0.375])

@@ -7,7 +7,6 @@ captured becomes a residual.
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -55,7 +54,6 @@ from morula.core.primitives import (
 )
 from morula.core.registry import (
     Rule,
-    exact_rule,
     registry,
 )
 from morula.core.reverse import (
@@ -92,7 +90,7 @@ from morula.core.traits import (
     is_partial,
     typed_zero,
 )
-from morula.core.values import IteratorOver, Value, is_fine, is_zero_value, known, possibilities
+from morula.core.values import Value, is_fine, is_zero_value, known, possibilities
 from morula.core.verify import checked
 
 
@@ -183,7 +181,7 @@ class Adjoint:
                 return None
             if (pair := self.pair_of_item(call)) is not None:
                 return pair
-            rule = self.rule_for(call)
+            rule = self.specialiser.rule_for(call)
             if rule is not None and not self.makes_object(rule, call):
                 return self.pair_of(rule, call)
             if (pair := self.pair_of_callee(call)) is not None:
@@ -236,35 +234,6 @@ class Adjoint:
         return (
             "sum" if x in self.sums and k is not None and typed_zero(k.type) is not None else "yes"
         )
-
-    def rule_for(self, call: Call) -> Rule | None:
-        """The rule that the types of the arguments choose."""
-        assert type(call.fn) is Const
-        entry = registry.get(call.fn.value)
-        if entry is None or entry.reverse is None:
-            return None
-        n = len(call.args) - len(call.keywords)
-        options = []
-        for x in call.args[:n]:
-            value = self.specialiser.value(x)
-            if type(value) is Known and value.type is IteratorOver:
-                value = None
-            if value is None and not entry.has_one_rule():
-                return None
-            options.append([object] if value is None else [k.type for k in possibilities(value)])
-        if all(len(o) == 1 for o in options) and not call.keywords:
-            exact = exact_rule(call.fn.value, tuple([o[0] for o in options]))
-            if exact is not None:
-                return exact
-        if not entry.is_faithful():
-            return None
-        found = [entry.find_by_types("reverse", types) for types in itertools.product(*options)]
-        rule = found[0]
-        if rule is None or not rule.accepts(call.keywords):
-            return None
-        if any(r is None or r.function is not rule.function for r in found):
-            return None
-        return rule
 
     def pair_of(self, rule: Rule, call: Call) -> Pair:
         n = len(call.args) - len(call.keywords)

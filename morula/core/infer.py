@@ -42,7 +42,14 @@ from morula.core.primitives import (
     sum_if_any,
     unpack,
 )
-from morula.core.registry import asks_inside, is_constant_call, non_differentiable, registry
+from morula.core.registry import (
+    Rule,
+    asks_inside,
+    exact_rule,
+    is_constant_call,
+    non_differentiable,
+    registry,
+)
 from morula.core.simplify import PURE, is_simple
 from morula.core.traits import (
     Known,
@@ -162,6 +169,43 @@ class Inference:
 
     def value(self, x: Operand) -> Value:
         return x if type(x) is Const else self.types.get(x)  # type: ignore[arg-type]
+
+    def rule_for(self, call: Call) -> Rule | None:
+        """The rule that the types of the arguments choose."""
+        assert type(call.fn) is Const
+        entry = registry.get(call.fn.value)
+        if entry is None or entry.reverse is None:
+            return None
+        n = len(call.args) - len(call.keywords)
+        options = []
+        for x in call.args[:n]:
+            value = self.value(x)
+            if type(value) is Known and value.type is IteratorOver:
+                value = None
+            if value is None and not entry.has_one_rule():
+                return None
+            options.append([object] if value is None else [k.type for k in possibilities(value)])
+        if all(len(o) == 1 for o in options) and not call.keywords:
+            exact = exact_rule(call.fn.value, tuple([o[0] for o in options]))
+            if exact is not None:
+                return exact
+        if not entry.is_faithful():
+            return None
+        found = [entry.find_by_types("reverse", types) for types in itertools.product(*options)]
+        rule = found[0]
+        if rule is None or not rule.accepts(call.keywords):
+            return None
+        if any(r is None or r.function is not rule.function for r in found):
+            return None
+        return rule
+
+    def may_have_rule(self, call: Call) -> bool:
+        """May a rule serve the call, by what is known of the types of the arguments?"""
+        entry = registry.get(call.primitive)
+        if entry is None or entry.reverse is None:
+            return False
+        unknown = not entry.is_faithful() or any(self.value(a) is None for a in call.args)
+        return unknown or self.rule_for(call) is not None
 
     def is_constant(self, call: Call) -> bool:
         """Has a call no derivative, by what is known of the types of its arguments?"""

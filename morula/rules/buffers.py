@@ -471,7 +471,7 @@ class Buffers:
             gives_new(call.fn.value) and all(k.type is np.ndarray for k in made)
         ):
             raise UnknownUseError
-        rule = self.adjoint.rule_for(call)
+        rule = self.adjoint.specialiser.rule_for(call)
         active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
         if rule is None or not rule.trusted or rule.by_identity or self.s.value(call.out) is None:
             raise UnknownUseError

@@ -173,9 +173,11 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
 
 
 def has_body(s: Any, call: Call) -> bool:
-    """May a function be put in the place of what is called?"""
+    """May a function be put in the place of what is called, as no rule serves the call?"""
     found = body_of(call.primitive) or derivative_body_of(call.primitive)
-    return found is not None and s.by_bodies and not s.changes_value(call)
+    if found is None or not s.by_bodies or s.changes_value(call):
+        return False
+    return not s.may_have_rule(call)
 
 
 def put_body(s: Any, block: Any, call: Call) -> None:
