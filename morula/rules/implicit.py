@@ -31,7 +31,8 @@ from morula.core.extend import (
     non_differentiable,
     unthunk,
 )
-from morula.rules.calls import entry, serves
+from morula.rules.arrays.bodies import instead_of
+from morula.rules.calls import serves
 from morula.rules.steering import ignore_derivatives
 from morula.rules.vectors import ravel
 
@@ -138,21 +139,12 @@ def implicit_rule(residual: Callable[..., Any]) -> Callable[[Callable[..., Any]]
 
         called_whole(solution)
 
-        @serves(solution)
-        def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        @instead_of(solution)
+        def _(*args: Any, **kwargs: Any) -> Any:
             named = [key for key in kwargs if key in parameters]
             options = {key: x for key, x in kwargs.items() if key not in named}
             values = (*args, *[kwargs[key] for key in named])
-            y, back = call(solution_of, solver, residual, named, options, values)
-
-            def solution_pullback(ȳ: Any) -> tuple[Any, ...]:
-                of_values = back(ȳ)[-1]
-                n = len(args)
-                bars = {key: entry(of_values, n + i) for i, key in enumerate(named)}
-                first = [entry(of_values, i) for i in range(n)]
-                return (NONE, *first, *[bars.get(key, NONE) for key in kwargs])
-
-            return y, solution_pullback
+            return solution_of(solver, residual, named, options, values)
 
         return solution
 
@@ -228,7 +220,11 @@ def transposed(residual: Any, z: Any, params: tuple[Any, ...]) -> Any:
 
 def solve_adjoint(z̄: Any, z: Any, residual: Any, *params: Any) -> Any:
     """The λ with (∂R/∂z)ᵀ λ = z̄."""
-    apply = transposed(residual, z, params)
+    return solved_linear(transposed(residual, z, params), np.asarray(z̄), z)
+
+
+def solved_linear(apply: Any, b: Any, z: Any) -> Any:
+    """The v like z with apply(v) = b, for a map that is linear over the real numbers."""
     is_complex, n = z.dtype.kind == "c", z.size
 
     def real(v: Any) -> Any:
@@ -237,12 +233,10 @@ def solve_adjoint(z̄: Any, z: Any, residual: Any, *params: Any) -> Any:
     def unreal(v: Any) -> Any:
         return (v[:n] + 1j * v[n:] if is_complex else v).astype(z.dtype)
 
-    b = real(np.asarray(z̄)).astype(float)
-
     def matvec(v: Any) -> Any:
         return real(apply(unreal(np.ravel(v)))).astype(float)
 
-    return unreal(linear_solution(matvec, b, np.finfo(z.dtype).eps))
+    return unreal(linear_solution(matvec, real(b).astype(float), np.finfo(z.dtype).eps))
 
 
 DENSE = 200  # unknowns for which the matrix is put together

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from morula import ConvergenceError, UnsupportedError, grad, hvp, jvp, pullback
+from morula import (
+    ConvergenceError,
+    UnsupportedError,
+    grad,
+    gradient,
+    hessian,
+    hvp,
+    jvp,
+    pullback,
+)
 
 P = np.array([2.0, 3.0])
 CUBE = P ** (-2 / 3) / 3  # the slope of the cube root
@@ -82,6 +91,25 @@ def test_second_derivatives():
     np.testing.assert_allclose(found, expected @ v, rtol=1e-5, atol=1e-7)
     found = grad(grad(lambda p: optimize.brentq(lambda u: u**3 - p, 0, 5)))(float(P[0]))
     assert found == pytest.approx(expected[0, 0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: optimize.root(lambda u, a: u**3 - a, START[:1], args=(a,)).x[0],
+        lambda a: optimize.brentq(lambda u: u**3 - a, 0, 5),
+        lambda a: optimize.newton(Model(a), 1.0),
+    ],
+)
+def test_all_orders_of_two_modes(f):
+    def slope(a):
+        return jvp(f, (a,), (1.0,))[1]
+
+    second = pytest.approx(-2 / 9 * 2.0 ** (-5 / 3), rel=1e-5)
+    assert gradient(lambda a: gradient(f, a)[0], 2.0)[0] == second
+    assert gradient(slope, 2.0)[0] == second
+    assert jvp(slope, (2.0,), (1.0,))[1] == second
+    assert hessian(f, 2.0) == second
 
 
 def at_a_bound(p):
