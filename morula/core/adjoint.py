@@ -193,7 +193,7 @@ class Adjoint:
         """May a call run code that asks whether it is being differentiated?"""
         if type(call.fn) is Var:
             return call.fn not in self.specialiser.made
-        fn = call.fn.value  # type: ignore[union-attr]
+        fn = call.fn.value
         if self.specialiser.callee_of(call) is not None or registry.get(fn) is not None:
             return False
         return (
@@ -403,7 +403,7 @@ class Adjoint:
             removable = self.is_pure_rule(f) or call.removable
         elif fn in made:
             function = made[fn]
-            code, namespace = function.args[1].value, function.args[0].value  # type: ignore[union-attr]
+            code, namespace = function.args[1].value, function.args[0].value
             defaults, kwdefaults = None, {}
             free = list(function.args[5:])
             removable = code in self.pure_codes or call.removable

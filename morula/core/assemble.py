@@ -125,7 +125,7 @@ class Assembler:
 
     def at(self, position: Position) -> None:
         """The instructions that follow belong to this place in the source."""
-        line, end, column, end_column, _ = position.outermost()
+        line, end, column, end_column, *_ = position.outermost()
         if line is None:
             return
         self.position = position

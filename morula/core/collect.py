@@ -51,7 +51,7 @@ def collect_in(block: Block, made: dict[Operand, Call], uses: Any) -> bool:
             continue
         namespace, code, *rest = function.args
         try:
-            derived = collected(code.value, namespace.value)  # type: ignore[union-attr]
+            derived = collected(code.value, namespace.value)
         except UnsupportedError:
             continue
         function.args = (namespace, Const(derived), *rest)

@@ -569,7 +569,7 @@ def _is_plain(c: Call) -> bool:
         return all(type(x) is Const and x.value is None for x in c.args[2:4])
     if c.primitive is not load_global:
         return False
-    namespace, name = [x.value for x in c.args]  # type: ignore[union-attr]
+    namespace, name = [x.value for x in c.args]
     value = namespace.get(name, vars(builtins).get(name))
     return callable(value) or type(value) is ModuleType
 

@@ -139,8 +139,8 @@ class Inference:
                 for call in block.calls:
                     if call.out in self.given:
                         continue
-                    if any(type(x) is Var and x not in types for x in call.operands()):
-                        continue  # of what control has not come to yet
+                    if self.is_ahead(call):
+                        continue
                     value = self.result(call)
                     if value is not NEVER:
                         types[call.out] = value
@@ -160,6 +160,14 @@ class Inference:
                             types[p] = new
                             again |= target in done
             again |= self.grown
+
+    def is_ahead(self, call: Call) -> bool:
+        """Does it read what control has not come to yet?"""
+        types = self.types
+        for x in call.args:
+            if type(x) is Var and x not in types:
+                return True
+        return type(call.fn) is Var and call.fn not in types
 
     def begin(self, value: Value) -> Value:
         """What is known at first of a value that is given."""
@@ -463,7 +471,7 @@ def _call_on_samples(fn: Any, args: list[Value], keywords: tuple[str, ...], fine
 
 @transfers(load_global)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    namespace, name = call.args[0].value, call.args[1].value  # type: ignore[union-attr]
+    namespace, name = call.args[0].value, call.args[1].value
     try:
         now = load_global(namespace, name)
     except NameError:

@@ -81,8 +81,8 @@ def _may_have_effect(call: Call, loaded: dict[Operand, Call]) -> bool:
     if source is None or not all(type(a) is Const for a in source.args[1:]):
         return True
     if source.primitive is getattr:
-        return source.args[1].value in MUTATORS  # type: ignore[union-attr]
-    value = source.args[0].value.get(source.args[1].value)  # type: ignore[union-attr]
+        return source.args[1].value in MUTATORS
+    value = source.args[0].value.get(source.args[1].value)
     return changes_objects(value) or has_effect(value)
 
 

@@ -202,9 +202,7 @@ class Instances:
         self.s = s
         self.ir: IR = s.ir
         self.cls: dict[Var, type] = {
-            c.out: c.args[0].value  # type: ignore[union-attr]
-            for c in self.ir.calls()
-            if c.primitive is new_instance
+            c.out: c.args[0].value for c in self.ir.calls() if c.primitive is new_instance
         }
         self.cls |= {c.out: dict for c in self.ir.calls() if has_constant_keys(c)}
         self.made = set(self.cls)
@@ -330,7 +328,7 @@ class Instances:
         replaced = {
             c.out: c
             for c in self.ir.calls()
-            if is_access(c) and c.args[0] in self.all and c.args[1].value == "_replace"  # type: ignore[union-attr]
+            if is_access(c) and c.args[0] in self.all and c.args[1].value == "_replace"
         }
         for block in self.ir.blocks:
             for call in list(block.calls):
@@ -381,7 +379,7 @@ class Instances:
                     substitute(self.ir, {call.out: Const(n)})
                     block.calls.remove(call)
                     changed = True
-                elif call.primitive is primitives.unpack and call.args[1].value == n:  # type: ignore[union-attr]
+                elif call.primitive is primitives.unpack and call.args[1].value == n:
                     call.fn, call.args = Const(primitives.build_tuple), self.items(block, call, x)
                     changed = True
                 elif call.primitive in READ_IN_ORDER:
@@ -408,7 +406,7 @@ class Instances:
 
     def written_names(self) -> set[str]:
         """The names of all attributes that are written to such objects."""
-        return {call.args[1].value for call in self.writes()}  # type: ignore[union-attr]
+        return {call.args[1].value for call in self.writes()}
 
     def writes(self) -> Iterator[Call]:
         for call in self.ir.calls():
@@ -473,8 +471,8 @@ class Instances:
                 continue
             read = reads[call.fn]
             base, x = supers[read.args[0]].args  # type: ignore[index]
-            cls, name = self.all[x], read.args[1].value  # type: ignore[index, union-attr]
-            after = cls.__mro__[cls.__mro__.index(base.value) + 1 :]  # type: ignore[union-attr]
+            cls, name = self.all[x], read.args[1].value  # type: ignore[index]
+            after = cls.__mro__[cls.__mro__.index(base.value) + 1 :]
             owner = next((c for c in after if name in c.__dict__), object)
             function = owner.__dict__.get(name)
             if type(function) is FunctionType:
@@ -562,10 +560,10 @@ class Instances:
             f.joined = any(x not in self.made for x in f.members)
         for call in self.ir.calls():
             if call.args and call.args[0] in of and is_access(call, of[call.args[0]].cls):
-                of[call.args[0]].add(call.args[1].value)  # type: ignore[union-attr]
+                of[call.args[0]].add(call.args[1].value)
             if call.out in of and has_constant_keys(call):
                 for key in call.args[::2]:
-                    of[call.out].add(key.value)  # type: ignore[union-attr]
+                    of[call.out].add(key.value)
         return found
 
     def is_private(self, f: Family) -> bool:
@@ -641,14 +639,14 @@ class Instances:
                         passed.discard(call.out)
                         for name in f.names:
                             default = self.default(f, name)
-                            if default.value is not UNDEFINED:  # type: ignore[union-attr]
+                            if default.value is not UNDEFINED:
                                 now.add((call.out, name))
                     elif call.out in f.members:
                         now -= {(call.out, name) for name in f.names}
-                        now |= {(call.out, key.value) for key in call.args[::2]}  # type: ignore[union-attr]
+                        now |= {(call.out, key.value) for key in call.args[::2]}
                         passed.discard(call.out)
                     elif x in f.members and is_access(call, f.cls):
-                        key = (x, call.args[1].value)  # type: ignore[union-attr]
+                        key = (x, call.args[1].value)
                         if is_reading(call):
                             fine &= key in now
                         else:
@@ -689,20 +687,20 @@ class Instances:
                     f = family_of[call.out]
                     for name in f.names:
                         default = self.default(f, name)
-                        if default.value is not UNDEFINED:  # type: ignore[union-attr]
+                        if default.value is not UNDEFINED:
                             self.s.guards.attributes[id(f.cls), name] = (
                                 f.cls,
                                 name,
-                                default.value,  # type: ignore[union-attr]
+                                default.value,
                             )
                         variables.write(block, (call.out, name), default)
                 elif call.out in family_of:
                     for key, item in zip(call.args[::2], call.args[1::2], strict=True):
-                        variables.write(block, (call.out, key.value), item)  # type: ignore[union-attr]
+                        variables.write(block, (call.out, key.value), item)
                 elif x in family_of and call.primitive is primitives.require:
                     continue
                 elif x in family_of and is_access(call, family_of[x].cls):
-                    name = call.args[1].value  # type: ignore[union-attr]
+                    name = call.args[1].value
                     if is_reading(call):
                         mapping[call.out] = variables.read(block, (x, name), str(name))
                     else:

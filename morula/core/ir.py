@@ -17,13 +17,24 @@ from typing import Any, NamedTuple
 
 
 class Position(NamedTuple):
-    """Where in the user's source a call stands; columns are None where CPython dropped them."""
+    """Where in the user's source a call stands; columns are None where CPython dropped them.
+
+    `within` is code of Morula's own that the call was inlined from, of which a user sees nothing.
+    """
 
     line: int | None = None
     end_line: int | None = None
     column: int | None = None
     end_column: int | None = None
     inlined: Inlined | None = None
+    within: tuple[CodeType, ...] = ()
+
+    def is_from(self, code: CodeType) -> bool:
+        """Did a call come to its place by the inlining of a function with this code?"""
+        if code in self.within:
+            return True
+        outer = self.inlined
+        return outer is not None and (outer.code is code or outer.at.is_from(code))
 
     def outermost(self) -> Position:
         """Where the function itself was when it came here, by way of the functions inlined."""
@@ -51,6 +62,7 @@ class Var:
     """An SSA value, defined once: by a call or as a parameter of a block."""
 
     __slots__ = ("id", "name")
+    value: Any = None  # no constant
 
     def __init__(self, id: int, name: str = "") -> None:
         self.id = id
@@ -114,7 +126,7 @@ class Call:
     @property
     def primitive(self) -> Any:
         """The callable itself where it is a constant, else None."""
-        return self.fn.value if type(self.fn) is Const else None
+        return self.fn.value
 
     def __repr__(self) -> str:
         return f"{self.out} = {self.fn}{self.args}"
@@ -228,20 +240,34 @@ def substitute(ir: IR, mapping: dict[Var, Operand]) -> None:
     """Replace uses of variables, following chains of replacements."""
     if not mapping:
         return
-
-    def find(x: Operand) -> Operand:
-        while type(x) is Var and x in mapping:
-            x = mapping[x]
-        return x
-
+    final: dict[Operand, Operand] = {x: replaced(mapping, x) for x in mapping}
     for block in ir.blocks:
         for call in block.calls:
-            call.fn = find(call.fn)
-            call.args = tuple([find(a) for a in call.args])
+            call.fn = final.get(call.fn, call.fn)
+            for a in call.args:
+                if a in final:
+                    call.args = tuple([final.get(b, b) for b in call.args])
+                    break
         for branch in block.branches:
-            branch.args = [find(a) for a in branch.args]
+            branch.args = [final.get(a, a) for a in branch.args]
             if branch.cond is not None:
-                branch.cond = find(branch.cond)
+                branch.cond = final.get(branch.cond, branch.cond)
+
+
+def replace_operands(call: Call, mapping: dict[Var, Operand]) -> None:
+    """Replace what one call reads, following chains of replacements."""
+    call.fn = replaced(mapping, call.fn)
+    for a in call.args:
+        if a in mapping:
+            call.args = tuple([replaced(mapping, b) for b in call.args])
+            return
+
+
+def replaced(mapping: dict[Var, Operand], x: Operand) -> Operand:
+    """What stands for an operand, following chains of replacements."""
+    while x in mapping:
+        x = mapping[x]
+    return x
 
 
 def count_uses(ir: IR) -> dict[Var, int]:

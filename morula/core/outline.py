@@ -94,13 +94,13 @@ def resolved(x: Operand, made: dict[Var, Call]) -> Any:
     if call is None:
         return None
     if call.primitive is load_global:
-        namespace, name = [a.value for a in call.args]  # type: ignore[union-attr]
+        namespace, name = [a.value for a in call.args]
         return namespace.get(name)
     if call.primitive in (getattr, import_from):
-        owner, name = resolved(call.args[0], made), call.args[1].value  # type: ignore[union-attr]
+        owner, name = resolved(call.args[0], made), call.args[1].value
         return vars(owner).get(name) if isinstance(owner, type(sys)) else None
     if call.primitive is import_name:
-        return sys.modules.get(call.args[1].value)  # type: ignore[union-attr]
+        return sys.modules.get(call.args[1].value)
     return None
 
 

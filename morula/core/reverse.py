@@ -307,7 +307,7 @@ class Reversal:
         In the adjoint, such a variable means the value of the iteration that its place belongs to.
         """
         latches = {
-            call.args[0].value: block  # type: ignore[union-attr]
+            call.args[0].value: block
             for block in self.ir.blocks
             if self.loops
             for call in block.calls
@@ -403,7 +403,7 @@ class Residuals:
         for block in self.ir.blocks:
             for call in block.calls:
                 if call.primitive in MARKS:
-                    loop = call.args[0].value  # type: ignore[union-attr]
+                    loop = call.args[0].value
                     found.setdefault((call.primitive, loop), []).append((block, call))
         return found
 
@@ -475,15 +475,15 @@ class Residuals:
                 branch.cond = read(branch.cond)
         for call in list(block.calls):
             if call.primitive is enter_adjoint:
-                loop = call.args[0].value  # type: ignore[union-attr]
+                loop = call.args[0].value
                 if loop not in self.tapes:
                     continue
                 tape = self.variables.read(block, ("residual", self.tapes[loop]), "tape")
                 items = self.ir.var("items")
                 block.calls.append(Call(items, Const(self.reader), (tape,)))
                 self.variables.write(block, ("items", loop), items)
-            elif call.primitive is more_iterations and call.args[0].value in self.tapes:  # type: ignore[union-attr]
-                self.variables.read(block, ("items", call.args[0].value), "items")  # type: ignore[union-attr]
+            elif call.primitive is more_iterations and call.args[0].value in self.tapes:
+                self.variables.read(block, ("items", call.args[0].value), "items")
 
     def emit_tapes(self) -> None:
         for loop in self.loops:
@@ -516,7 +516,7 @@ class Residuals:
     def drop_marks(self) -> None:
         for block in self.ir.blocks:
             for call in block.calls:
-                if call.primitive is more_iterations and call.args[0].value not in self.tapes:  # type: ignore[union-attr]
+                if call.primitive is more_iterations and call.args[0].value not in self.tapes:
                     # No iteration was ever completed: the way on is that to the preheader.
                     block.branches = block.branches[1:]
                     block.branches[0].cond = None

@@ -7,6 +7,7 @@ meaning: what may be computed ahead is said by `FOLDS`.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Collection, Hashable
 from types import ModuleType, UnionType
@@ -30,6 +31,8 @@ from morula.core.ir import (
     Var,
     count_uses,
     reachable,
+    replace_operands,
+    replaced,
     substitute,
 )
 from morula.core.primitives import (
@@ -341,7 +344,7 @@ def _(f: Folding, call: Call) -> Operand | None:
         type(a) is Const and (a.value is None or type(a.value) in INDICES) for a in call.args
     ):
         return None
-    values = [a.value for a in call.args]  # type: ignore[union-attr]
+    values = [a.value for a in call.args]
     return Const(tuple(values)) if slice in map(type, values) else None
 
 
@@ -408,7 +411,7 @@ def _(f: Folding, call: Call) -> Operand | None:
 @folds(slice)
 def _(f: Folding, call: Call) -> Operand | None:
     if all(type(a) is Const and is_simple(a.value) for a in call.args):
-        return Const(slice(*[a.value for a in call.args]))  # type: ignore[union-attr]
+        return Const(slice(*[a.value for a in call.args]))
     return None
 
 
@@ -550,8 +553,7 @@ def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = 
         folding.exact = exact and not folding.in_adjoint
         folding.block = block
         for call in block.calls:
-            call.fn = _find(mapping, call.fn)
-            call.args = tuple([_find(mapping, a) for a in call.args])
+            replace_operands(call, mapping)
             fold = None
             if type(call.fn) is Const and not call.keywords:
                 fold = FOLDS.get(id(call.fn.value))
@@ -566,7 +568,7 @@ def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = 
                 folding.definitions.update((c.out, c) for c in value)
                 folding.block_of.update((c.out, block) for c in value)
                 rewritten = True
-            elif folding.must_stay(call, found := _find(mapping, value)):  # type: ignore[arg-type]
+            elif folding.must_stay(call, found := replaced(mapping, value)):  # type: ignore[arg-type]
                 kept.append(Call(call.out, Const(alias), (found,), (), call.position))
             else:
                 mapping[call.out] = found
@@ -581,16 +583,17 @@ SIMPLE = (int, float, bool, str, type(None))
 
 def computed(call: Call) -> Operand | None:
     """What a type-stable function of simple constants gives."""
+    for a in call.args:
+        if type(a) is Var or not is_simple(a.value):
+            return None
     fn = call.primitive
     if fn is None or call.keywords or not call.args:
-        return None
-    if not all(type(a) is Const and is_simple(a.value) for a in call.args):
         return None
     entry = registry.get(fn)
     if entry is None or not entry.stable:
         return None
     try:
-        value = fn(*[a.value for a in call.args])  # type: ignore[union-attr]
+        value = fn(*[a.value for a in call.args])
     except Exception:  # it happens when the program runs
         return None
     return Const(value) if is_simple(value) else None
@@ -599,12 +602,6 @@ def computed(call: Call) -> Operand | None:
 def is_simple(x: Any) -> bool:
     """Is it an immutable value of a plain type?"""
     return type(x) in SIMPLE or (type(x) is tuple and all(map(is_simple, x)))
-
-
-def _find(mapping: dict[Var, Operand], x: Operand) -> Operand:
-    while type(x) is Var and x in mapping:
-        x = mapping[x]
-    return x
 
 
 def fold_branches(ir: IR) -> bool:
@@ -639,8 +636,7 @@ def share(
         known = dict(known)
         kept = []
         for call in block.calls:
-            call.fn = _find(mapping, call.fn)
-            call.args = tuple([_find(mapping, a) for a in call.args])
+            replace_operands(call, mapping)
             key = _key_of(call, side(block, call)) if gives_the_same(call) else None
             if key is None or call.out in overwritten:
                 kept.append(call)
@@ -665,9 +661,9 @@ def _key_of(call: Call, side: Hashable) -> Any:
 def _operand_key(x: Operand) -> Any:
     if type(x) is Var:
         return x
-    if is_simple(x.value) or type(x.value) is slice:  # type: ignore[union-attr]
-        return type(x.value), repr(x.value)  # type: ignore[union-attr]
-    return id(x.value)  # type: ignore[union-attr]
+    if is_simple(x.value) or type(x.value) is slice:
+        return type(x.value), repr(x.value)
+    return id(x.value)
 
 
 def is_removable(call: Call) -> bool:
@@ -677,51 +673,39 @@ def is_removable(call: Call) -> bool:
 
 def remove_unused(ir: IR) -> bool:
     """Remove calls without effect whose results nobody uses, and parameters likewise."""
-    definitions = {c.out: c for c in ir.calls()}
     passed: dict[Var, list[Operand]] = {}
+    work: list[Operand | None] = []
+    optional: dict[Var, Call] = {}
+    cells = {c.out for c in ir.calls() if c.primitive is make_cell}
+    sets: dict[Var, list[Call]] = {}  # of local cells: they live as long as the cell does
     for block in ir.blocks:
+        for call in block.calls:
+            if call.primitive is set_cell and call.args[0] in cells:
+                sets.setdefault(call.args[0], []).append(call)
+            elif is_removable(call):
+                optional[call.out] = call
+            else:
+                work += call.operands()
         for branch in block.branches:
-            if branch.block is not None:
+            work.append(branch.cond)
+            if branch.block is None:
+                work += branch.args
+            else:
                 for p, a in zip(branch.block.params, branch.args, strict=True):
                     passed.setdefault(p, []).append(a)
     live: set[Var] = set()
-    work: list[Operand] = []
-    local_cells = {c.out for c in ir.calls() if c.primitive is make_cell}
-    sets: dict[Var, list[Call]] = {}  # of local cells: they live as long as the cell does
-
-    def is_local_set(call: Call) -> bool:
-        return call.primitive is set_cell and call.args[0] in local_cells
-
-    for block in ir.blocks:
-        for call in block.calls:
-            if is_local_set(call):
-                sets.setdefault(call.args[0], []).append(call)  # type: ignore[arg-type]
-            elif not is_removable(call):
-                work += call.operands()
-        for branch in block.branches:
-            if branch.cond is not None:
-                work.append(branch.cond)
-            if branch.block is None:
-                work += branch.args
     while work:
         x = work.pop()
         if type(x) is not Var or x in live:
             continue
         live.add(x)
+        if (needed := optional.pop(x, None)) is not None:
+            work += needed.operands()
         work += passed.get(x, ())
-        if (call := definitions.get(x)) is not None:  # type: ignore[assignment]
+        for call in sets.pop(x, ()):
             work += call.operands()
-        for call in sets.get(x, ()):
-            work += call.operands()
-
-    def is_needed(call: Call) -> bool:
-        if is_local_set(call):
-            return call.args[0] in live
-        return call.out in live or not is_removable(call)
-
-    changed = False
+    unused = {*optional.values(), *itertools.chain(*sets.values())}
     for block in ir.blocks:
-        kept = [c for c in block.calls if is_needed(c)]
-        changed |= len(kept) < len(block.calls)
-        block.calls = kept
-    return changed
+        if not unused.isdisjoint(block.calls):
+            block.calls = [c for c in block.calls if c not in unused]
+    return bool(unused)

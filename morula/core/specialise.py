@@ -513,13 +513,13 @@ class Specialiser(Inference):
                 return None
             if type(made.args[2]) is not Const or type(made.args[3]) is not Const:
                 return None
-            code, namespace = made.args[1].value, made.args[0].value  # type: ignore[union-attr]
+            code, namespace = made.args[1].value, made.args[0].value
             defaults, kwdefaults = made.args[2].value, made.args[3].value or {}
             free = list(made.args[5:])
         bound = bind(self.ir, call, code, defaults, kwdefaults, any_keywords=True)
         if bound is None:
             return None
-        if code is self.fn.__code__ or is_inlined_from(call.position, code):
+        if code is self.fn.__code__ or call.position.is_from(code):
             if not free and not bound.calls and not code.co_kwonlyargcount:
                 self.call_directly(call, bound)
             return None
@@ -530,7 +530,10 @@ class Specialiser(Inference):
             if form is None:
                 return None
             callee, self.protected = form, True
-        return callee, bound, free, None if is_trusted(namespace) else (code, namespace)
+        if not is_trusted(namespace):
+            return callee, bound, free, (code, namespace)
+        call.position = call.position._replace(within=(*call.position.within, code))
+        return callee, bound, free, None
 
     def captures_functions(self, fn: FunctionType) -> bool:
         """Does it only read what it has captured, and is that known by identity?"""
@@ -590,15 +593,6 @@ def name_keywords(ir: IR, code: CodeType, keywords: Sequence[str]) -> None:
     ir.params[n:n] = values
     pairs = [x for name, value in zip(keywords, values, strict=True) for x in (Const(name), value)]
     ir.entry.calls.insert(0, Call(whole, Const(build_map), pairs))
-
-
-def is_inlined_from(position: Position, code: CodeType) -> bool:
-    """Did a call come to its place by the inlining of a function with this code?"""
-    while position.inlined is not None:
-        if position.inlined.code is code:
-            return True
-        position = position.inlined.at
-    return False
 
 
 class ExceptionsMatter(Exception):

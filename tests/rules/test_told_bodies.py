@@ -69,3 +69,13 @@ def test_what_is_called_is_called_once(path):
 
     grad(f)(X)
     assert seen == [0.3]
+
+
+def test_a_body_that_calls_itself_is_put_in_once():
+    """`np.block` goes through nested lists by recursion; the program grew by it to its limit."""
+
+    def f(x):
+        return np.sum(np.block([[x], [x**2]]) ** 2)
+
+    check_gradient(f, X)
+    assert "it is too long" not in str(code_adjoint(f, X)).partition("\n")[0]

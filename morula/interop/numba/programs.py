@@ -119,7 +119,7 @@ class Program(Gradient):
         """A method that was found in the class of an array is one of the array."""
         fn = call.primitive
         if fn is load_global:
-            call.fn, call.args = Const(alias), (Const(load_global(*[a.value for a in call.args])),)  # type: ignore[union-attr]
+            call.fn, call.args = Const(alias), (Const(load_global(*[a.value for a in call.args])),)
         elif type(fn) is MethodDescriptorType:
             method = self.ir.var()
             calls.append(Call(method, Const(getattr), (call.args[0], Const(fn.__name__))))
@@ -224,7 +224,7 @@ class ForNumba(Specialiser):
         found: dict[Var, Operand] = {}
         for call in self.ir.calls():
             if call.primitive is load_global and call.out not in self.given:
-                namespace, name = [a.value for a in call.args]  # type: ignore[union-attr]
+                namespace, name = [a.value for a in call.args]
                 value = load_global(namespace, name)
                 if (constant := frozen(value)) is not None:
                     found[call.out] = constant
