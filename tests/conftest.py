@@ -16,9 +16,28 @@ verify.enabled = True  # the SSA form, between all passes
 gc.set_threshold(50_000, 10, 10)  # what is collected late does no harm here
 
 
+def pytest_addoption(parser):
+    """`--thorough`: also what takes half a minute and more, such as third derivatives of exceptions."""
+    parser.addoption("--thorough", action="store_true", help="also the tests that take long")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without `--thorough`, leave those out."""
+    if not config.getoption("--thorough"):
+        long = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=long)
+
+
 def pytest_collection_finish():
     """The collector need not look at the tests and the libraries, again and again."""
     gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def quick_collections():
+    """The collector does not look at what is here already, so that it may be called."""
     gc.freeze()
 
 

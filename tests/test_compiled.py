@@ -76,6 +76,7 @@ def test_a_thousand_gradient_functions_cost_one_transformation(monkeypatch, tran
     ],
     ids=["gradient", "withgradient", "grad", "value_and_grad", "pullback"],
 )
+@pytest.mark.usefixtures("quick_collections")
 def test_fresh_lambdas_cost_no_memory(use):
     def run(n):
         for i in range(n):
@@ -161,8 +162,7 @@ def test_code_of_many_functions_with_the_same_source():
         namespace = {"k": i}
         exec("def f(x):\n    return x * k", namespace)
         assert gradient(namespace["f"], 2.0) == (float(i),)
-        del namespace
-        gc.collect()
+        namespace.clear()  # the function goes, and its code
 
 
 # -- the world changes between calls ---------------------------------------------------------------

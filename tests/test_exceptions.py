@@ -541,6 +541,7 @@ def test_derivatives_of_forward_mode(program):
     assert jvp(first, (1.3,), (1.0,))[1] == second
 
 
+@pytest.mark.thorough
 def test_third_derivatives_are_refused_where_an_exception_leaves_a_function():
     def f(x):
         def thrower(y):

@@ -381,6 +381,7 @@ def test_second_derivatives(program):
     check_gradient(grad(program), 1.3)
 
 
+@pytest.mark.thorough
 def test_third_derivatives():
     def f(x):
         return sum(v * v * x for v in [x, 2 * x])
