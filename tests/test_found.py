@@ -14,6 +14,7 @@ from morula import (
     rrule,
     withgradient,
 )
+from morula.core import compiled, specialise
 from morula.testing import check_gradient
 
 
@@ -214,3 +215,23 @@ def test_lines_that_tell_a_derivative_do_not_stand_where_a_rule_serves(path):
     check_gradient(f, np.array([0.5, -0.25]))
     (ā,) = gradient(f, np.array([0.5, -0.25]))
     assert ā == pytest.approx([1.5 + 1.25, 0.375])
+
+
+def test_a_program_that_takes_too_many_rounds_goes_by_the_general_path(monkeypatch):
+    """It is not begun again by other assumptions, each of which would take as long."""
+
+    def f(x):
+        try:
+            total = x * x
+        except KeyError:
+            total = 0.0
+        return total + np.trapezoid(np.array([x, 1.0]))
+
+    monkeypatch.setattr(specialise.Specialiser, "max_effort", 20)
+    compiled.forget_programs()
+    g = grad(f)
+    assert g(2.0) == pytest.approx(4.5)
+    assert [p.reason for p in g.__morula__.programs.values()] == [
+        "it calls too much code of others"
+    ]
+    compiled.forget_programs()

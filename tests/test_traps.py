@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import morula
-from morula import DifferentiationError, grad, gradient, pullback, rrule, withgradient
+from morula import DifferentiationError, grad, gradient, jvp, pullback, rrule, withgradient
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -1156,6 +1156,13 @@ def test_t10_absolute_value_at_zero():
 def test_t10_hypot_at_the_origin():
     assert gradient(math.hypot, 0.0, 0.0) == (0.0, 0.0)
     same(gradient(np.hypot, np.float64(0), np.float64(0)), [0.0, 0.0])
+
+
+def test_t10_angles_at_the_origin():
+    assert gradient(math.atan2, 0.0, 0.0) == (0.0, 0.0)
+    same(gradient(np.arctan2, np.float64(0), np.float64(0)), [0.0, 0.0])
+    same(gradient(lambda z: np.angle(z).sum(), np.array([0j, 2j]))[0], [0, -0.5])
+    same(jvp(np.arctan2, (0.0, 0.0), (1.0, 2.0))[1], 0.0)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -23,7 +23,7 @@ from morula.core.garbage import collecting_seldom
 from morula.core.orders import OfGradient, Source
 from morula.core.program import Gradient, Left, stub, with_keywords
 from morula.core.protected import entered, exit_managers
-from morula.core.specialise import NotSpecialised
+from morula.core.specialise import NotSpecialised, TooMuchEffort
 from morula.core.values import argument_value, coarsened
 
 Fallback = Callable[..., Any]
@@ -167,7 +167,7 @@ class Family:
         try:
             program.code = gradient.compile(slow_path, program, general_path, protected_path)
         except (NotSpecialised, errors.UnsupportedError) as reason:
-            if gradient.has_bodies and by_bodies:
+            if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
                 return self.compile(f, key, tries, args, False)
             program.reason = str(reason)
             return program

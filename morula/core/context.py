@@ -117,6 +117,20 @@ def leave(outer: Any) -> None:
     memory.leave(of_memory)
 
 
+def as_before(run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """`run(*args, **kwargs)`; when an exception leaves it, the pass that runs is that of before.
+
+    What differentiated code says of `enter` and `leave` has nobody to end what is broken off.
+    """
+    outer = _adjoints.current, memory.running()
+    try:
+        return run(*args, **kwargs)
+    except BaseException:
+        _adjoints.current, of_memory = outer
+        memory.give_up(of_memory)
+        raise
+
+
 def beside(written: Any, make: Callable[[Any], Any]) -> Any:
     """The adjoint object of some memory, made if there is none."""
     table = _adjoints.current

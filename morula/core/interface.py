@@ -10,7 +10,7 @@ from typing import Any
 from morula.core import errors, watch
 from morula.core.callables import Calls, function_of, is_plain, positions_of
 from morula.core.compiled import Fallback, Family, family_by, family_of
-from morula.core.context import Reached, enter, leave
+from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import Back, call
 from morula.core.gradients import give_name
@@ -55,7 +55,7 @@ def differentiate_and_log(
     try:
         known: dict[int, Any] = {}
         inputs = [on_entry(x, known) for x in (f, *args)]
-        y, back = call(f, *args, **kwargs)
+        y, back = as_before(call, f, *args, **kwargs)
     finally:
         log.update(end_log(outer))
     return y, functools.partial(pull, back, project_to(y), inputs, log), log

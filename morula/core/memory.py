@@ -68,6 +68,19 @@ def leave(outer: Any) -> None:
     _pass.written, _pass.put_back, _pass.log = outer
 
 
+def running() -> Any:
+    """The pass that is running, for `give_up`."""
+    return _pass.written, _pass.put_back, _pass.log
+
+
+def give_up(outer: Any) -> None:
+    """Go back to a pass that was running, if one that began later was broken off."""
+    if _pass.put_back is outer[1]:
+        _pass.written, _, _pass.log = outer
+    else:
+        leave(outer)
+
+
 def present() -> Written | None:
     """What is kept beside its memory now."""
     return _pass.written

@@ -78,6 +78,7 @@ class Gradient(Adjoint):
         self.no_exceptions = no_exceptions
         self.by_bodies = by_bodies
         self.has_bodies = False
+        self.effort = 0  # of all attempts
         self.fn = fn
         self.source = source
         self.knowns = knowns
@@ -151,11 +152,11 @@ class Gradient(Adjoint):
         )
         if guards is not None:
             s.guards.take_over(guards)
-        s.by_bodies = self.by_bodies
+        s.by_bodies, s.effort = self.by_bodies, self.effort
         try:
             s.run()
         finally:
-            self.has_bodies = s.has_bodies
+            self.has_bodies, self.effort = s.has_bodies, s.effort
         return s
 
     def build(self) -> IR:

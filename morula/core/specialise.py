@@ -87,10 +87,15 @@ class NotSpecialised(Exception):
     """The function goes by the general path."""
 
 
+class TooMuchEffort(NotSpecialised):
+    """It takes longer than is reasonable to find out what the function does."""
+
+
 class Specialiser(Inference):
     """One function for arguments of known types: callees resolved and inlined, types inferred."""
 
     max_calls = 2000
+    max_effort = 30_000
 
     def __init__(
         self,
@@ -126,6 +131,7 @@ class Specialiser(Inference):
         self.has_bodies = False  # does one?
         self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
+        self.effort = 0  # calls that were looked at, in all rounds
 
     def run(self) -> None:
         """Infer and resolve until nothing changes."""
@@ -235,9 +241,16 @@ class Specialiser(Inference):
         )
 
     def limit_size(self) -> None:
-        """A very long function goes by the general path, which is transformed faster."""
-        if sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
+        """A very long function goes by the general path, which is transformed faster.
+
+        So does one that takes too many rounds: it calls what calls more and more of a library.
+        """
+        size = sum(len(b.calls) for b in self.ir.blocks)
+        self.effort += size
+        if size > self.max_calls:
             raise NotSpecialised("it is too long")
+        if self.effort > self.max_effort:
+            raise TooMuchEffort("it calls too much code of others")
 
     def assume(self) -> bool:
         """Take values of unknown type to be like the examples; the program asks whether they are.

@@ -9,7 +9,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from morula.core import general, interface, memory, protected, registry, traits
+from morula.core import context, general, interface, memory, protected, registry, traits
 from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
 from morula.core.registry import non_differentiable
 from morula.mixed_mode import transposition
@@ -157,7 +157,12 @@ def instead(fn: Any, other: Any) -> None:
 
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        return push(run, other, ZERO, args, tangents, keywords)
+        return context.as_before(push, run, other, ZERO, args, tangents, keywords)
+
+
+@pushes(context.as_before)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, args[0], tangents[0], args[1:], tangents[1:], keywords)
 
 
 instead(interface.J, interface.straight_differentiate)

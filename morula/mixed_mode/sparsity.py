@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from morula.core import errors
+from morula.core.context import as_before
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.interface import pullback
 from morula.mixed_mode.jacobians import all_real, column, library_of, space_of
@@ -266,7 +267,7 @@ def pattern_of(f: Any, args: tuple[Any, ...], k: int) -> Any:
     sets[:] = [frozenset([i]) for i in range(np.size(x))]
     tangents: list[Any] = [ZERO] * len(args)
     tangents[k] = Dependence(sets.reshape(np.shape(x)))
-    y, ẏ = push(Tracing(), f, ZERO, args, tuple(tangents))
+    y, ẏ = as_before(push, Tracing(), f, ZERO, args, tuple(tangents))
     space_of(y, "the result")
     found = sets_of(y, ẏ).ravel().tolist()
     rows = np.repeat(np.arange(len(found)), [len(s) for s in found])

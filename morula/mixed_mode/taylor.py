@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from morula.core import errors
+from morula.core.context import as_before
 from morula.core.cotangents import ZERO, Tangent, is_zero, unthunk
 from morula.core.general import held_by
 from morula.core.registry import non_differentiable
@@ -87,7 +88,7 @@ def taylor(f: Callable[[Any], Any], x: Any, order: int, direction: Any = None) -
     n = checked_order(order)
     run = Expanding(n)
     ẋ = absorb(run, x, direction_of(x, direction), "argument 0")
-    y, s = push(run, f, ZERO, (x,), (ẋ,))
+    y, s = as_before(push, run, f, ZERO, (x,), (ẋ,))
     refuse_unknown((s,))
     return coefficients(run, y, s, n)
 

@@ -59,8 +59,9 @@ def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) ->
     log = memory.begin_log()
     bars, back = general.call(meta.pull_back, pullback, kept, seed)
     if any([type(x̄) is Thunk for x̄ in bars]):
-        _, back_of_thunks = general.call(forced, bars)
-        (_, tangents) = back_of_thunks(tangents)
+        wanted = tuple([not is_zero(ẋ) for ẋ in tangents])
+        _, back_of_thunks = general.call(forced, bars, wanted)
+        _, tangents, _ = back_of_thunks(tangents)
     else:
         tangents = handed_in(bars, tangents)
     memory.follow(memory.end_log(log))
@@ -79,9 +80,9 @@ def handed_in(bars: Any, tangents: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def forced(bars: Any) -> Any:
-    """Cotangents that are computed: their transpose asks how."""
-    return tuple([unthunk(x̄) for x̄ in bars])
+def forced(bars: Any, wanted: tuple[bool, ...]) -> Any:
+    """Cotangents that are computed where there is a tangent: their transpose asks how."""
+    return tuple([unthunk(x̄) if w else ZERO for x̄, w in zip(bars, wanted, strict=True)])
 
 
 def transposed_attribute(rule: Any, x: Any, ẋ: Any) -> Any:

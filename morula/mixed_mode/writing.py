@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from morula.core import errors
-from morula.core.cotangents import ZERO, is_zero
+from morula.core.cotangents import ZERO, is_zero, unthunk
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, all_zero, by_value
 from morula.rules.arrays import inplace
-from morula.rules.arrays.draws import FILLING
+from morula.rules.arrays.draws import FILLING, NO_SHAPE, place_of_shape
 from morula.rules.arrays.memory import overlaps, owner_of
 from morula.rules.arrays.outs import has_out, outs_of, parted, where_of
 from morula.rules.calls import spelling_for
@@ -158,6 +158,9 @@ def drawn(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> An
     if fn is np.random.Generator.permuted:
         raise inplace.refuse("rng.permuted with out=, in forward mode,")
     parts = parted(fn, len(args) - len(keywords), keywords)
+    shape = place_of_shape(fn, len(args) - len(keywords), keywords)
+    if shape is not None and not is_zero(tangents[shape]):
+        unthunk(NO_SHAPE)
     result = split_call(fn, args, keywords)
     x = None if parts is None else outs_of(parts, args)[0]
     if x is not None:

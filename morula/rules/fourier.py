@@ -18,6 +18,7 @@ import numpy as np
 
 from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
 from morula.rules.arrays.sequences import takes_sequences
+from morula.rules.numbers import Anything
 
 FLIPPED = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 OVER_REAL = {"rfft", "ihfft"}  # half a spectrum of real numbers
@@ -136,4 +137,21 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
 for _name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"):
     _along_several(_name)
     takes_sequences(getattr(np.fft, _name))
-non_differentiable(np.fft.fftfreq, np.fft.rfftfreq)
+
+
+def frequencies(primal: Any) -> None:
+    """Whole numbers over n d, where d is the distance of the samples."""
+
+    @rrule(primal)
+    def _(n: Anything, d: Anything = 1.0, *, device=None, xp=None):
+        options = {} if xp is None else {"xp": xp}
+        y = primal(n, d, device=device, **options)
+
+        def frequencies_pullback(ȳ):
+            return NoTangent(), -np.sum(ȳ * y) / d
+
+        return y, frequencies_pullback
+
+
+frequencies(np.fft.fftfreq)
+frequencies(np.fft.rfftfreq)

@@ -323,6 +323,11 @@ def _(y, a: Real, b: Real):
     return 1.0, (y - a) / b
 
 
+@real_function(math.nextafter)
+def _(y, a: Real, b: Real):
+    return 1.0, 0.0
+
+
 @real_function(math.copysign)
 def _(y, a: Real, b: Real):
     return (math.copysign(1.0, a) * math.copysign(1.0, b) if a else 0.0), 0.0
@@ -719,7 +724,7 @@ def _(r: Numeric, φ: Numeric):
 # -- constants -------------------------------------------------------------------------------------
 
 CONSTANT = """
-    ceil comb factorial floor gcd isclose isfinite isinf isnan isqrt lcm nextafter perm trunc ulp
+    ceil comb factorial floor gcd isclose isfinite isinf isnan isqrt lcm perm trunc ulp
     isnormal issubnormal signbit
 """
 non_differentiable(*[getattr(math, name) for name in CONSTANT.split() if hasattr(math, name)])

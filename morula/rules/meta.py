@@ -332,14 +332,20 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, lambda ȳ: (NONE, *back(ȳ))
 
 
+@serves(context.as_before)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y, back = call(*args, **kwargs)
+    return y, lambda ȳ: (NONE, *back(ȳ))
+
+
 @serves(interface.J, interface.differentiate)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return call(interface.straight_differentiate, *args, **kwargs)
+    return context.as_before(call, interface.straight_differentiate, *args, **kwargs)
 
 
 @serves(interface.pull)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return call(interface.straight_pull, *args, **kwargs)
+    return context.as_before(call, interface.straight_pull, *args, **kwargs)
 
 
 def general_gradient(f: Any, /, *args: Any, **kwargs: Any) -> Any:

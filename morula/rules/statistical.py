@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from morula.core.extend import call, non_differentiable, rrule
-from morula.rules.calls import serves
+from morula.rules.calls import runs_body, serves
 from morula.rules.mathematics import filled
 from morula.rules.numbers import Anything
 
@@ -128,6 +128,12 @@ def pstdev(data, mu=None):
     return root(spread(data, mu) / len(data))
 
 
+@of_data(statistics._mean_stdev)  # type: ignore[attr-defined]
+def mean_and_deviation(data):
+    """What NormalDist.from_samples asks for."""
+    return mean(data), stdev(data)
+
+
 def apart(data):
     """The differences from the mean."""
     centre = sum(data) / len(data)
@@ -180,4 +186,34 @@ def _(p: Anything, mu: Anything, sigma: Anything):
     return y, inv_cdf_pullback
 
 
-non_differentiable(statistics.mode, statistics.multimode)
+def place_of_mode(data: Any) -> int:
+    """Where the most common value is first."""
+    return data.index(statistics.mode(data))
+
+
+def places_of_modes(data: Any) -> list[int]:
+    """Where each of the most common values is first."""
+    return [data.index(x) for x in statistics.multimode(data)]
+
+
+non_differentiable(place_of_mode, places_of_modes)
+
+
+@of_data(statistics.mode)
+def mode(data):
+    """The most common value, where it is first."""
+    return data[place_of_mode(data)]
+
+
+def multimode(data):
+    """The most common values, each where it is first."""
+    data = tuple(data)
+    return [data[i] for i in places_of_modes(data)]
+
+
+@serves(statistics.multimode)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(multimode, *args, **kwargs)
+
+
+runs_body(multimode, statistics.multimode)

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from morula import frule, gradient, hessian, jvp, rrule
-from morula.core import verify
+from morula import frule, gradient, hessian, jvp, rrule, taylor
+from morula.core import context, memory, verify
 
 
 @pytest.fixture(autouse=True)
@@ -232,3 +232,45 @@ def test_three_ways_to_a_hessian(i):
     }
     for route, row in routes.items():
         np.testing.assert_allclose(row, found[1], rtol=1e-9, atol=1e-11, err_msg=route)
+
+
+def tripled(x):
+    return 3.0 * x
+
+
+@rrule(tripled)
+def _(x):
+    def tripled_pullback(ȳ):
+        if x > 1:
+            raise ValueError("too large")
+        return (3.0 * ȳ,)
+
+    return 3.0 * x, tripled_pullback
+
+
+def written_to(x):
+    y = np.zeros(2) + x
+    y[0] = tripled(x[0])
+    return y[0] * y[1]
+
+
+BROKEN_OFF = {
+    "hessian": lambda x: hessian(written_to, x),
+    "gradient of gradient": lambda x: gradient(lambda x: gradient(written_to, x)[0].sum(), x),
+    "jvp of gradient": lambda x: jvp(lambda x: gradient(written_to, x)[0], (x,), (x,)),
+    "series": lambda x: taylor(lambda t: gradient(written_to, t * x)[0].sum(), 1.0, 2),
+}
+
+
+@pytest.mark.parametrize("way", BROKEN_OFF)
+def test_a_pass_that_is_broken_off_leaves_nothing_to_later_ones(way):
+    """It had left the memory that was written to, beside which others then kept cotangents."""
+    x = np.array([2.0, 3.0])
+    with pytest.raises(ValueError, match="too large"):
+        BROKEN_OFF[way](x)
+    assert (memory.present(), context.adjoint_if_any(x)) == (None, None)
+    with pytest.raises(RuntimeError, match="outside of a reverse pass"):
+        context.adjoint_of(x)
+    ones = np.ones(2)
+    np.testing.assert_array_equal(gradient(written_to, ones)[0], [3.0, 3.0])
+    np.testing.assert_array_equal(hessian(written_to, ones), [[0.0, 3.0], [3.0, 0.0]])

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.fft
 
+from morula import gradient, jvp
 from morula.testing import check_gradient, check_rrule
 from tests.rules.linalg.matrices import draw
 
@@ -53,3 +55,11 @@ def test_convolution_by_transforms(rng):
         return np.sum(np.fft.irfft(np.fft.rfft(x, 8) * np.fft.rfft(k, 8), 8) ** 2)
 
     check_gradient(f, draw(rng, 6, "f8"), draw(rng, 3, "f8"))
+
+
+@pytest.mark.parametrize("of", [np.fft, scipy.fft])
+def test_frequencies_depend_on_the_distance_of_the_samples(of):
+    check_gradient(lambda d: np.sum(of.fftfreq(5, d) ** 2), 0.7, order=2)
+    check_gradient(lambda d: of.rfftfreq(4, d=d)[2] * d * d, 0.7)
+    assert gradient(lambda d: of.fftfreq(4, d)[1], 0.5) == (-1.0,)
+    assert jvp(lambda d: of.rfftfreq(4, d)[1], (0.5,), (1.0,)) == (0.5, -1.0)

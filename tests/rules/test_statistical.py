@@ -78,3 +78,23 @@ def test_normal_distributions(p):
 def test_tuples_and_mixed_numbers_in_forward_mode():
     assert jvp(lambda s, r: statistics.mean((s, r)), (1.0, 1.9), (1.0, 3.0))[1] == 2.0
     assert jvp(lambda s, r: statistics.fmean((s, r)), (1, 1.9), (1.0, 3.0))[1] == 2.0
+
+
+def test_the_most_common_value_is_one_of_the_data(path):
+    assert gradient(lambda a, b: statistics.mode([b, a, a]) ** 2, 3.0, 1.0) == (6.0, 0.0)
+    assert gradient(lambda x: sum(statistics.multimode(iter(x))), [2.0, 1.0, 2.0, 1.0]) == (
+        [1.0, 1.0, 0.0, 0.0],
+    )
+    assert jvp(lambda a: statistics.multimode([a, 1, a])[0], (3.0,), (2.0,)) == (3.0, 2.0)
+    assert statistics.mode(["b", "a", "a"]) == "a"
+
+
+def test_normal_distributions_of_samples(path):
+    def f(x):
+        d = statistics.NormalDist.from_samples(x)
+        return d.mean * d.stdev
+
+    check_gradient(f, [0.6, 2.0, 3.0])
+    d = statistics.NormalDist.from_samples([1.0, 2.0, 3.0])
+    assert jvp(f, ([1.0, 2.0, 3.0],), ([0.0, 0.0, 3.0],)) == (2.0, pytest.approx(1.0 + 2 * 1.5))
+    assert (d.mean, d.stdev) == (2.0, 1.0)

@@ -33,11 +33,11 @@ CONSTANT = """
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman broadcast
     broadcast_shapes can_cast ceil common_type count_nonzero diag_indices diag_indices_from digitize
     dtype einsum_path empty empty_like equal errstate eye finfo fix flatnonzero floor floor_divide
-    gcd greater greater_equal hamming hanning histogram_bin_edges identity iinfo indices invert
+    gcd greater greater_equal hamming hanning identity iinfo indices invert
     isclose iscomplex iscomplexobj isdtype isfinite isfortran isin isinf isnan isnat isneginf
     isposinf isreal isrealobj isscalar issubdtype iterable ix_ lcm left_shift less less_equal
     lexsort logical_and logical_not logical_or logical_xor mask_indices may_share_memory
-    min_scalar_type mintypecode nanargmax nanargmin ndim ndindex nested_iters nextafter nonzero
+    min_scalar_type mintypecode nanargmax nanargmin ndim ndindex nested_iters nonzero
     not_equal ones ones_like packbits promote_types ravel_multi_index result_type right_shift rint
     round
     searchsorted shape shares_memory signbit size spacing tri tril_indices tril_indices_from

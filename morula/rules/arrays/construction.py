@@ -74,8 +74,8 @@ def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=Fals
 
 def _as_array(primal):
     @rrule(primal)
-    def _(a: Numeric | list | tuple, dtype=None, order=None, *, copy=None):
-        y = primal(a, dtype, order, copy=copy)
+    def _(a: Numeric | list | tuple, dtype=None, order=None, *, copy=None, device=None):
+        y = primal(a, dtype, order, copy=copy, device=device)
         rounded = dtype is not None and rounds(y.dtype, a)
 
         def asarray_pullback(ȳ):
@@ -341,16 +341,16 @@ def _(a: Anything, fill_value: Numeric, dtype=None, order="K", subok=True, shape
 
 
 @rrule(np.arange)
-def _(end: Anything, *, dtype=None):
+def _(end: Anything, *, dtype=None, device=None):
     def arange_pullback(ȳ):
         return (NoTangent(),)
 
-    return np.arange(end, dtype=dtype), arange_pullback
+    return np.arange(end, dtype=dtype, device=device), arange_pullback
 
 
 @rrule(np.arange)
-def _(*, start=0, stop=None, step=1, dtype=None):
-    y = np.arange(start=start, stop=stop, step=step, dtype=dtype)
+def _(*, start=0, stop=None, step=1, dtype=None, device=None):
+    y = np.arange(start=start, stop=stop, step=step, dtype=dtype, device=device)
 
     def arange_pullback(ȳ):
         if rounds(y.dtype, [start, step]):
@@ -361,9 +361,9 @@ def _(*, start=0, stop=None, step=1, dtype=None):
 
 
 @rrule(np.arange)
-def _(start: Anything, stop: Anything, step=1, dtype=None):
+def _(start: Anything, stop: Anything, step=1, dtype=None, *, device=None):
     """start + i step: the number of entries is a step function of stop."""
-    y = np.arange(start, stop, step, dtype)
+    y = np.arange(start, stop, step, dtype, device=device)
     n = len(y)
     rounded = rounds(y.dtype, [start, step])
 

@@ -10,6 +10,7 @@ Tests: tests/rules/arrays/test_draws.py
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from morula.rules.numbers import Anything
 
 SOURCES: tuple[Any, ...] = (np.random.Generator, np.random.RandomState)
 CONSTANT = """
-    standard_gamma binomial poisson geometric multinomial negative_binomial hypergeometric
+    binomial poisson geometric multinomial negative_binomial hypergeometric
     logseries zipf multivariate_hypergeometric
 """
 for _source in (*SOURCES, np.random):
@@ -176,6 +177,18 @@ def _no_slope(what):
     return Thunk(refuse)
 
 
+NO_SHAPE = _no_slope("its shape")
+
+
+def _standard_gamma(primal):
+    @rrule(primal)
+    def _(source: Anything, shape: Anything, size: Anything = None, *more: Anything):
+        def draw_pullback(ȳ):
+            return NoTangent(), NO_SHAPE, *[NoTangent() for _ in range(1 + len(more))]
+
+        return primal(source, shape, size, *more), draw_pullback
+
+
 def _gamma(primal):
     @rrule(primal)
     def _(source: Anything, shape: Anything, scale: Anything = 1.0, size: Anything = None):
@@ -183,13 +196,14 @@ def _gamma(primal):
 
         def draw_pullback(ȳ):
             scale_bar = unbroadcast(ȳ * standard(y, scale), np.shape(scale))
-            return NoTangent(), _no_slope("its shape"), scale_bar, NoTangent()
+            return NoTangent(), NO_SHAPE, scale_bar, NoTangent()
 
         return y, draw_pullback
 
 
 for _source in SOURCES:
     _gamma(_source.gamma)
+    _standard_gamma(_source.standard_gamma)
     _uniform(_source.uniform)
     for _name in ("normal", "laplace", "logistic", "gumbel"):
         _location_scale(getattr(_source, _name))
@@ -209,11 +223,20 @@ FILLING = [
 ]
 
 
+def place_of_shape(fn: Any, n: int, keywords: Sequence[str]) -> int | None:
+    """Which argument of a draw is the shape of its distribution; n are given by position."""
+    if fn is not np.random.Generator.standard_gamma or n + len(keywords) < 2:
+        return None
+    return 1 if n > 1 else n + keywords.index("shape")
+
+
 @serves(*FILLING)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     parts = parted(fn, len(args), kwargs)
     given = (*args, *kwargs.values())
-    zeros = (ZERO,) * (1 + len(given))
+    zeros = [ZERO] * (1 + len(given))
+    if (i := place_of_shape(fn, len(args), [*kwargs])) is not None:
+        zeros[1 + i] = NO_SHAPE
     x = None if parts is None else outs_of(parts, given)[0]
     if x is None:
         return fn(*args, **kwargs), lambda ȳ: zeros

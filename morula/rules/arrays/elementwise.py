@@ -368,8 +368,9 @@ def _(y, x):
 
 @broadcasting(np.arctan2)
 def _(y, a, b):
-    size = a * a + b * b
-    return b / size, a / -size
+    """The slope is 0 where both are."""
+    r = np.hypot(a, b)
+    return quotient(quotient(b, r), r), quotient(quotient(-a, r), r)
 
 
 @broadcasting(np.hypot)
@@ -459,6 +460,11 @@ def _(a: Numeric, b: Numeric):
         return match(ȳ * np.copysign(np.sign(a * 1.0), a * np.copysign(1, b)), shape), ZeroTangent()
 
     return np.copysign(a, b), copysign_pullback
+
+
+@broadcasting(np.nextafter)
+def _(y, a, b):
+    return 1.0, 0.0
 
 
 @rrule(np.heaviside)
@@ -734,13 +740,14 @@ def _(val: Numeric):
 
 @rrule(np.angle)
 def _(z: Numeric, deg=False):
-    """arg z = Im log z: z̄ = i ȳ z / |z|²."""
+    """arg z = Im log z: z̄ = i ȳ z / |z|², and 0 at 0."""
 
     def angle_pullback(ȳ):
         if not np.iscomplexobj(z):
             return ZeroTangent(), NoTangent()
         factor = 180 / math.pi if deg else 1
-        return ȳ * (1j * factor) / z.conjugate(), NoTangent()
+        r = np.absolute(z)
+        return ȳ * (1j * factor) * quotient(quotient(z, r), r), NoTangent()
 
     return np.angle(z, deg), angle_pullback
 
@@ -755,10 +762,27 @@ def _(a: Numeric, tol=100):
 
 @rrule(np.nan_to_num)
 def _(x: Numeric, *, nan=0.0, posinf=None, neginf=None):
+    """What a number is replaced by has the cotangents of those places."""
+
     def nan_to_num_pullback(ȳ):
-        return (selected(ȳ, np.isfinite(x)),)
+        return (
+            selected(ȳ, np.isfinite(x)),
+            in_place_of(np.isnan, x, nan, ȳ),
+            in_place_of(np.isposinf, x, posinf, ȳ),
+            in_place_of(np.isneginf, x, neginf, ȳ),
+        )
 
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf), nan_to_num_pullback
+
+
+def in_place_of(what, x, value, ȳ):
+    """The cotangent of a value that stands where a part of x is of this kind."""
+    if value is None:
+        return NoTangent()
+    parts = masked(np.real(ȳ), what(np.real(x)))
+    if np.iscomplexobj(x):
+        parts = parts + masked(np.imag(ȳ), what(np.imag(x)))
+    return unbroadcast(parts, np.shape(value))
 
 
 @rrule(np.sinc)

@@ -107,6 +107,13 @@ def counted(places, shape, density, weights, edges):
     return h
 
 
+@derivative_of(np.histogram_bin_edges)
+def histogram_bin_edges(a, bins=10, range=None, weights=None):
+    """Even parts of what is between the limits, and the edges that are given."""
+    a = np.ravel(np.asarray(a))
+    return edges_of(a, bins, range, edges_as_numbers(a, bins, range, weights))
+
+
 @derivative_of(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
     """Counts, and the edges between which they are."""

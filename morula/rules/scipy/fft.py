@@ -21,7 +21,7 @@ from scipy import fft, special
 
 from morula.core.extend import NoTangent, UnsupportedError, call, non_differentiable, rrule
 from morula.rules.arrays.sequences import takes_sequences
-from morula.rules.fourier import resized, steps, transpose, transpose_all
+from morula.rules.fourier import frequencies, resized, steps, transpose, transpose_all
 
 # -- Fourier transforms ----------------------------------------------------------------------------
 
@@ -216,4 +216,6 @@ def _hankel(primal, inverse):
 
 _hankel(fft.fht, False)
 _hankel(fft.ifht, True)
-non_differentiable(fft.fftfreq, fft.rfftfreq, fft.next_fast_len, fft.prev_fast_len, fft.get_workers)
+frequencies(fft.fftfreq)
+frequencies(fft.rfftfreq)
+non_differentiable(fft.next_fast_len, fft.prev_fast_len, fft.get_workers)

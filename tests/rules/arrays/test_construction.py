@@ -8,7 +8,7 @@ import pytest
 
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
-from morula.testing import check_rrule
+from morula.testing import check_gradient, check_rrule
 
 X = np.arange(6.0).reshape(2, 3) / 7
 
@@ -103,3 +103,11 @@ def test_linspace(kwargs):
 def test_meshgrid(indexing):
     check_rrule(np.meshgrid, X[0], X[1, :2], indexing=indexing)
     check_rrule(np.meshgrid, X[0], X[1, :2], X[0], indexing=indexing)
+
+
+@pytest.mark.parametrize("primal", [np.asarray, np.asanyarray])
+def test_arrays_on_a_device(path, primal):
+    check_gradient(lambda x: (primal([x, x * x], device="cpu") ** 2).sum(), 0.7)
+    check_gradient(lambda x: (np.arange(x, x + 2.5, device="cpu") ** 2).sum(), 0.7)
+    check_gradient(lambda x: (np.arange(3, device="cpu") * x).sum(), 0.7)
+    check_gradient(lambda x: (np.arange(start=0, stop=3, device="cpu") * x).sum(), 0.7)

@@ -124,3 +124,29 @@ def test_programs_that_draw_are_compiled_and_draw_the_same(f):
     for (_, a), (_, b) in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
     assert str(morula.code_adjoint(f, x, *sources())).startswith("# specialised")
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_draws_of_standard_gamma_are_refused_by_their_shape_only(path, source):
+    def f(a):
+        return source(0).standard_gamma(a)
+
+    for differentiate in (gradient, lambda f, a: morula.jvp(f, (a,), (1.0,))):
+        with pytest.raises(morula.DifferentiationError, match="no derivative by its shape"):
+            differentiate(f, 1.5)
+    assert gradient(lambda x: x * source(0).standard_gamma(1.5), 2.0) == (f(1.5),)
+    assert morula.jvp(lambda x: source(0).gamma(1.5, x), (2.0,), (1.0,))[1] == f(1.5)
+
+
+def test_a_standard_gamma_draw_that_fills_an_array():
+    def f(a, x):
+        y = x * np.ones(2)
+        np.random.default_rng(0).standard_gamma(a, out=y)
+        return y.sum() * x
+
+    drawn = np.random.default_rng(0).standard_gamma(1.5, 2).sum()
+    assert gradient(lambda x: f(1.5, x), 2.0) == (drawn,)
+    assert morula.jvp(lambda x: f(1.5, x), (2.0,), (1.0,)) == (2 * drawn, drawn)
+    for differentiate in (gradient, lambda f, a: morula.jvp(f, (a,), (1.0,))):
+        with pytest.raises(morula.DifferentiationError, match="no derivative by its shape"):
+            differentiate(lambda a: f(a, 2.0), 1.5)
