@@ -83,7 +83,7 @@ def users_line() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__")).split(".")[0]
-        if module not in ("morula", "plum", "numpy"):
+        if module not in ("morula", "plum", "numpy", "json"):
             break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
