@@ -18,7 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import ZERO, NoTangent, ZeroTangent, rrule, type_stable
+from morula.core.extend import (
+    ZERO,
+    NoTangent,
+    NotSpecialised,
+    ZeroTangent,
+    rewrites,
+    rrule,
+    type_stable,
+)
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import (
     match,
@@ -759,6 +767,17 @@ def _(x: Numeric, *, nan=0.0, posinf=None, neginf=None):
         return (selected(ȳ, np.isfinite(x)),)
 
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf), nan_to_num_pullback
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """`np.nan_to_num(x, copy=False)` writes to x, which is followed on the general path."""
+    for c in s.ir.calls():
+        if c.primitive is np.nan_to_num and (
+            "copy" in c.keywords or len(c.args) > 1 + len(c.keywords)
+        ):
+            raise NotSpecialised("np.nan_to_num in place")
+    return False
 
 
 @rrule(np.sinc)
