@@ -1,7 +1,6 @@
 """Forward mode of programs that write to arrays: alone, and in all pairs of modes."""
 
 import array
-import operator
 import random
 import warnings
 
