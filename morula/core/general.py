@@ -18,6 +18,7 @@ from types import (
     CoroutineType,
     FunctionType,
     GeneratorType,
+    MethodType,
     ModuleType,
 )
 from typing import Any, NamedTuple, TypeVar
@@ -70,14 +71,67 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
         if protection.expected:
             protection.expected = rule.function in PASSING
         y, pullback = apply_rule(rule, args, kwargs)
-        return y, partial(_with_callee, pullback)
+        back: Back = partial(_with_callee, pullback)
+        return (y, followed(fn, args, kwargs, y, back, False)) if LOSSY else (y, back)
     if is_constant_for(fn, (*args, *kwargs.values()) if kwargs else args, kwargs):
         protection.expected = False
-        return fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
+        y, back = fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
+        if LOSSY or type(y) in ENCODINGS:
+            back = followed(fn, args, kwargs, y, back, True)
+        return y, back
     resolve = resolver_of(fn)
     if protection.expected:
         protection.expected = resolve in PASSING
-    return resolve(fn, args, kwargs)
+    if type(fn) in CALLED_BY_CODE:
+        return resolve(fn, args, kwargs)
+    y, back = resolve(fn, args, kwargs)
+    if LOSSY or type(y) in ENCODINGS:
+        back = followed(fn, args, kwargs, y, back, True)
+    return y, back
+
+
+# Values that hold numbers without having cotangents, as texts do: their types, those of them that
+# were made of numbers, and what knows of the calls that make and read them.
+ENCODINGS: set[type] = set()
+LOSSY: dict[int, Any] = {}
+FOLLOWS: list[Follows] = []
+CALLED_BY_CODE = (FunctionType, MethodType, partial)
+
+
+class Follows(NamedTuple):
+    """Follows numbers through values that have no cotangents.
+
+    `reads(fn, values, y, by_code)` says where in the user's source a call reads numbers that have
+    lost their derivative, or nothing; `by_code` says that no rule serves it. `back(where, back, y, ȳ)`
+    is the pullback of such a call, `warn(where)` what it does if the gradient depends on y.
+    """
+
+    reads: Callable[..., str]
+    back: Callable[..., Any]
+    warn: Callable[[str], None]
+
+
+def followed(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], y: Any, back: Back, by_code: bool
+) -> Back:
+    """The pullback of a call, which says so if numbers were read that have lost their derivative."""
+    for follows in FOLLOWS:
+        where = follows.reads(fn, (*args, *kwargs.values()), y, by_code)
+        if where:
+            back = partial(follows.back, where, back, y)
+    return back
+
+
+def seen(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> None:
+    """The same where derivatives of derivatives are taken: what is read counts as needed."""
+    if LOSSY or type(y) in ENCODINGS:
+        for follows in FOLLOWS:
+            where = follows.reads(fn, values, y, by_code)
+            if where:
+                follows.warn(where)
+
+
+non_differentiable(followed, seen)
 
 
 class Claim(NamedTuple):

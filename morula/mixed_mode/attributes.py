@@ -186,7 +186,8 @@ def compiled_attribute(run: Pass, x: Any, ẋ: Any, name: str, kind: type) -> Bo
         return y, ZERO
     if kind is MemberDescriptorType or isinstance(x, BaseException):
         return y, own(run, x, name)
-    return y, unknown(x, ẋ, name)
+    lost = tangents_if_any(run, x)  # of an object of a compiled class, as ctypes has them
+    return y, lost if type(lost) is Unknown else unknown(x, ẋ, name)
 
 
 def cached_attribute(run: Pass, x: Any, ẋ: Any, name: str, found: Any) -> Both:

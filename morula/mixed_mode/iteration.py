@@ -83,6 +83,11 @@ def tangent_at(run: Pass, origin: Any) -> Any:
                 return item_at(run, xs, tangents[SOURCE], origin.key)
             return entry(tangents[SOURCE], origin.key)
         return tangents.get(origin.key, ZERO)
+    if kind is reverse.FlatItem:
+        tangents = tangents_if_any(run, origin.iterator)
+        ẋ = ZERO if tangents is None else tangents.get(SOURCE, ZERO)
+        place = np.unravel_index(origin.i, origin.xs.shape)
+        return push(run, operator.getitem, ZERO, (origin.xs, place), (ẋ, ZERO))[1]
     if kind is reverse.Pieces:
         return together([tangent_at(run, part) for part in origin.parts])
     if origin is reverse.CONSTANT:
@@ -190,6 +195,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(cls, "__iter__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
+    remember_flat(run, xs, ẋs)
     if cls in reverse.ORIGINS or stepper_of(run, xs) is not None:
         return xs, ẋs
     if isinstance(xs, (tuple, np.ndarray)):
@@ -199,6 +205,22 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
         return iter(Indexed(run, xs, ẋs)), ZERO
     return iter(xs), ZERO
+
+
+def remember_flat(run: Pass, iterator: Any, ẋ: Any) -> None:
+    """Remember the tangent of `x.flat`, which is that of x, where its items come from."""
+    if type(iterator) is np.flatiter and not is_zero(ẋ):
+        begin_flat(run, iterator)
+        tangents_of(run, iterator)[SOURCE] = ẋ
+
+
+def begin_flat(run: Pass, iterator: Any) -> None:
+    """Make room for the tangents of an iterator of the class of `x.flat`."""
+    if id(iterator) not in run.table:
+        run.table[id(iterator)] = (iterator, {})
+
+
+non_differentiable(begin_flat)
 
 
 def over(run: Pass, iterator: Any, xs: Any, ẋs: Any) -> Any:
@@ -238,6 +260,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if stepper_of(run, iterator) is not None:
         item, ẏ = stepped(run, next, iterator, (primitives.DONE,))
         return item, ZERO if item is primitives.DONE else ẏ
+    remember_flat(run, iterator, tangents[0])
     item = next(iterator, primitives.DONE)
     if item is primitives.DONE:
         return item, ZERO

@@ -32,14 +32,20 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     resolve = general.resolver_of(inner) if claim is None else claim.reverse
     general.expect_from(resolve if rule is None else rule.function)
     if rule is not None and claim is None:
-        return pair_of_rule(run, rule, args[1:], tangents[1:], keywords, True)
+        found = pair_of_rule(run, rule, args[1:], tangents[1:], keywords, True)
+        general.seen(inner, tuple(rest), found[0][0], False)
+        return found
     if claim is None and registry.is_constant_for(inner, tuple(rest), keywords):
         y = inner(*rest[:n], **named)
+        general.seen(inner, tuple(rest), y, True)
         return (y, partial(general._constant_back, 1 + len(rest))), ZERO
     for name, ẋ in zip(keywords, tangents[1 + n :], strict=True):
         set_value(run, named, name, ẋ)
     dots = (tangents[0], together(tangents[1 : 1 + n]), ZERO)
-    return push(run, resolve, ZERO, (inner, tuple(rest[:n]), named), dots)
+    found = push(run, resolve, ZERO, (inner, tuple(rest[:n]), named), dots)
+    if type(found[0]) is tuple and type(inner) not in general.CALLED_BY_CODE:
+        general.seen(inner, tuple(rest), found[0][0], True)
+    return found
 
 
 @pushes(general.attempted)

@@ -38,6 +38,8 @@ from morula.mixed_mode.tangents import (
     zeros_like,
 )
 from morula.mixed_mode.transposition import transposed_call, transposed_rule
+from morula.rules import lossy
+from morula.rules.arrays.inplace import users_line
 from morula.rules.arrays.outs import has_out
 from morula.rules.boxes import missing_arguments
 from morula.rules.objects import is_by_identity
@@ -132,7 +134,7 @@ def push(
         refuse_unknown(tangents)
         return claim.forward(run, fn, ḟ, args, tangents, keywords)
     if type(rule) is Entry and (rule.asks is not None or not meanings_of(fn)):
-        return split_call(fn, args, keywords), ZERO
+        return without_derivative(run, fn, args, tangents, keywords)
     if writes(fn, args, keywords):
         refuse_unknown(tangents)
         return on_write[0](run, fn, args, tangents, keywords)
@@ -140,11 +142,13 @@ def push(
         for meaning in meanings_of(fn):
             found = meaning(run, args, tangents, keywords)
             if found is not NotImplemented:
+                if run.encodings or type(found[0]) in general.ENCODINGS:
+                    follow_text(run, fn, args, tangents, found[0])
                 return found
     if rule is None:
         return meaning_of_type(fn)(run, fn, ḟ, args, tangents, keywords)
     if type(rule) is Entry:
-        return split_call(fn, args, keywords), ZERO
+        return without_derivative(run, fn, args, tangents, keywords)
     refuse_unknown(tangents)
     if memory.in_memory():
         outer = memory.follow(None)  # tangents are no cotangents of the reverse pass that is pushed
@@ -168,12 +172,54 @@ def by_rule(
     if run.primitive is not None and not (rule.by_identity and rule.trusted):
         return run.primitive(fn, rule, is_forward, args, tangents, keywords)
     if is_forward:
-        return by_forward_rule(run, rule, args, tangents, keywords)
-    if rule.by_identity or any_mutable(args) or makes_container(fn):
-        return transposed_call(run, fn, ḟ, args, tangents, keywords)
-    if all_zero(tangents):
-        return value_by(rule, args, keywords), ZERO
-    return transposed_rule(rule, args, tangents, keywords)
+        found = by_forward_rule(run, rule, args, tangents, keywords)
+    elif rule.by_identity or any_mutable(args) or makes_container(fn):
+        found = transposed_call(run, fn, ḟ, args, tangents, keywords)
+    elif all_zero(tangents):
+        found = value_by(rule, args, keywords), ZERO
+    else:
+        found = transposed_rule(rule, args, tangents, keywords)
+    if run.encodings or is_zero(found[1]):
+        follow_text(run, fn, args, tangents, found[0])
+    return found
+
+
+def without_derivative(
+    run: Pass, fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: tuple[str, ...]
+) -> Both:
+    """The value of a call that has no derivative; texts are noted, if what they say of has tangents."""
+    y = split_call(fn, args, keywords)
+    if type(y) in general.ENCODINGS or (
+        run.encodings and (lossy.is_text(y) or lossy.holds_text(y))
+    ):
+        note(run, args, tangents, y)
+    return y, ZERO
+
+
+def note(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], y: Any) -> None:
+    """Note a text, or texts, made of values that have tangents."""
+    entering = not all_zero(tangents) or lossy.any_marked(args, run.encodings)
+    if entering or reached(run, args):
+        lossy.mark(y, run.encodings)
+
+
+def follow_text(
+    run: Pass, fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], y: Any
+) -> None:
+    """Note a text that was made of a noted one, or of numbers with tangents; warn if one is read."""
+    if lossy.is_text(y):
+        if lossy.any_marked(args, run.encodings, lossy.reads(fn)):
+            lossy.mark(y, run.encodings)
+        elif lossy.makes(fn, args, y, False):
+            note(run, args, tangents, y)
+    elif run.encodings and lossy.reads(fn) and lossy.any_marked(args, run.encodings):
+        if lossy.holds_text(y):
+            lossy.mark(y, run.encodings)
+        elif lossy.holds_numbers(y):
+            lossy.warn_of_reading(users_line())
+
+
+non_differentiable(note, follow_text)
 
 
 def attempted(
@@ -321,8 +367,14 @@ def opaque(
     """A callable that cannot be looked into: its result has no tangent that is known."""
     before = general.held_by((fn, *args))
     entering = not is_zero(ḟ) or not all_zero(tangents)
-    entering = entering or reached(run, (fn, *args))
+    entering = entering or reached(run, (fn, *args)) or lossy.any_marked(args, run.encodings)
     y = split_call(fn, args, keywords)
+    if entering:
+        lossy.mark_all(args, run.encodings)
+    if lossy.is_text(y) or lossy.holds_text(y):
+        if entering:
+            lossy.mark(y, run.encodings)
+        return y, ZERO
     for x, _ in general.changes(before):
         if not is_by_identity(x):
             raise errors.changed_in_place(fn, x)

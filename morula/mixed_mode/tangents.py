@@ -33,7 +33,7 @@ FEW = 256  # entries of a table that are not worth looking for values that have 
 class Pass:
     """One forward pass: the tangents of mutable values, by identity."""
 
-    __slots__ = ("limit", "table", "written")
+    __slots__ = ("encodings", "limit", "table", "written")
     primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
     attribute: Any = None  # the same for attributes of numbers and arrays
     refusal = ""  # what such a pass is for, in messages
@@ -41,6 +41,7 @@ class Pass:
     def __init__(self) -> None:
         self.table: dict[int, tuple[Any, Any]] = {}
         self.written: dict[int, tuple[Any, Any]] = {}  # memory of arrays, and what lies beside it
+        self.encodings: dict[int, Any] = {}  # texts that were made of what has tangents
         self.limit = FEW
 
     def given(self, ẋ: Any) -> Any:

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import errors
 from morula.core.cotangents import ZERO, is_zero, unthunk
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, all_zero, by_value
 from morula.rules.arrays import inplace
-from morula.rules.arrays.draws import FILLING, NO_SHAPE, place_of_shape
+from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
 from morula.rules.arrays.outs import has_out, outs_of, parted, where_of
 from morula.rules.calls import spelling_for
@@ -88,6 +87,10 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
     """A call that writes to an array, and what that does to tangents."""
     if nothing_enters(run, args, tangents):
         return split_call(fn, args, keywords), ZERO
+    if fn is np.nditer:
+        return entries(run, args, tangents, keywords)
+    if fn is np.random.Generator.shuffle:
+        return push(run, shuffle, ZERO, args, tangents, keywords)
     if id(fn) in DRAWS:
         return drawn(run, fn, args, tangents, keywords)
     if has_out(fn, len(args) - len(keywords), keywords):
@@ -156,7 +159,7 @@ def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) ->
 def drawn(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
     """A draw that fills an array: it happens once, and has no tangent."""
     if fn is np.random.Generator.permuted:
-        raise inplace.refuse("rng.permuted with out=, in forward mode,")
+        return push(run, permuted_into, ZERO, args, tangents, keywords)
     parts = parted(fn, len(args) - len(keywords), keywords)
     shape = place_of_shape(fn, len(args) - len(keywords), keywords)
     if shape is not None and not is_zero(tangents[shape]):
@@ -255,13 +258,18 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return places[index], push(run, operator.getitem, ZERO, (x, at_places), (tangents[0], ZERO))[1]
 
 
-@pushes(iter)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    if type(args[0]) is not np.flatiter or (is_zero(tangents[0]) and not run.written):
-        return NotImplemented
-    raise errors.UnsupportedError(
-        "forward mode cannot follow a loop over x.flat yet: loop over x.ravel()"
-    )
+def entries(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """np.nditer: its items are views of the operands, whose tangents are kept beside their memory."""
+    op, ȯp = (args[0], tangents[0]) if len(args) > len(keywords) else (None, None)
+    operands = op if isinstance(op, (list, tuple)) else (op,)
+    dots = by_value(run, op, ȯp) if isinstance(op, (list, tuple)) else (ȯp,)
+    for x, ẋ in zip(operands, dots if not is_zero(dots) else [ZERO] * len(operands), strict=True):
+        if isinstance(x, np.ndarray):
+            now = current(run, x, ẋ)
+            put_all(run, x, now, now)
+        elif not is_zero(ẋ):
+            raise inplace.refuse("np.nditer over what is no array, in forward mode,")
+    return split_call(np.nditer, args, keywords), ZERO
 
 
 def attribute(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
@@ -332,7 +340,8 @@ def at(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) ->
         put_all(run, x, old, sums if is_zero(old) else old + sums)
         return None, ZERO
     if inplace.last_writes(x.shape, index) is not None:
-        raise inplace.refuse(f"np.{ufunc.__name__}.at with an index that is there twice")
+        given = (ufunc, x, index, *operands)
+        return push(run, inplace.repeated_at, ZERO, given, (ZERO, *dots[1:]))
     old, ȯld = push(run, operator.getitem, ZERO, (x, index), (dots[1], ZERO))
     y, ẏ = push(run, ufunc, ZERO, (old, *operands), (ȯld, *dots[3:]))
     return item(run, operator.setitem, [x, index, y], [dots[1], ZERO, ẏ], {}, {})

@@ -127,10 +127,11 @@ class ArrayItem(Entry):
 class FlatItem(Origin):
     """An entry of an array, counted."""
 
-    __slots__ = ("i", "xs")
+    __slots__ = ("i", "iterator", "xs")
 
-    def __init__(self, xs: np.ndarray, i: int) -> None:
-        self.xs = xs
+    def __init__(self, iterator: np.flatiter, i: int) -> None:
+        self.iterator = iterator
+        self.xs = iterator.base
         self.i = i
 
     def deliver(self, c: Any) -> None:
@@ -452,7 +453,7 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
 
 @originates(np.flatiter)
 def _(iterator: Any, item: Any, skip: int) -> Origin:
-    return FlatItem(iterator.base, iterator.index - 1 - skip)
+    return FlatItem(iterator, iterator.index - 1 - skip)
 
 
 @originates(np.nditer)

@@ -146,14 +146,18 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     below(general.expect_from, resolve if rule is None else rule.function)
     if rule is not None and claim is None:
         expect_nothing()
-        y, back = apply(rule, tuple(rest), kwargs, True)
-        return y, lambda ȳ: (NONE, NONE, *back(ȳ))
+        both, back = apply(rule, tuple(rest), kwargs, True)
+        general.seen(inner, (*rest, *kwargs.values()), both[0], False)
+        return both, lambda ȳ: (NONE, NONE, *back(ȳ))
     n = 2 + len(rest) + len(kwargs)
     if claim is None and registry.is_constant_for(inner, (*rest, *kwargs.values()), kwargs):
         expect_nothing()
         y = inner(*rest, **kwargs)
+        general.seen(inner, (*rest, *kwargs.values()), y, True)
         return (y, partial(general._constant_back, n - 1)), lambda ȳ: (NONE,) * n
     both, back = call(resolve, inner, tuple(rest), kwargs)
+    if type(both) is tuple and type(inner) not in general.CALLED_BY_CODE:
+        general.seen(inner, (*rest, *kwargs.values()), both[0], True)
 
     def call_pullback(ȳ: Any) -> tuple[Any, ...]:
         _, f̄, args_bar, _ = back(ȳ)

@@ -1,7 +1,6 @@
 """Forward mode of programs that write to arrays: alone, and in all pairs of modes."""
 
 import array
-import operator
 import random
 import warnings
 
@@ -313,22 +312,16 @@ def test_all_entries_of_flat_at_once():
     assert jvp(f, (x,), (v,)) == (f(x), pytest.approx(x̄ @ v))
 
 
-def test_a_loop_over_flat_is_refused():
-    with pytest.raises(UnsupportedError, match=r"loop over x\.ravel\(\)"):
-        jvp(lambda x: sum(v * v for v in x.flat), (X,), (V,))
+def test_a_generator_over_flat():
+    y, ẏ = jvp(lambda x: sum(v * v for v in x.flat), (X,), (V,))
+    assert y == pytest.approx((X * X).sum())
+    assert ẏ == pytest.approx((2 * X * V).sum())
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda y, x: np.multiply.at(y, [0, 0], x),
-        lambda y, x: operator.setitem(np.lib.stride_tricks.as_strided(y, (3, 2), (8, 8)), 0, x),
-    ],
-)
-def test_what_cannot_be_followed_is_refused(write):
+def test_what_cannot_be_followed_is_refused():
     def f(x):
         y = np.zeros(4)
-        write(y, x)
+        np.lib.stride_tricks.as_strided(y, (3, 2), (8, 8))[0] = x
         return y
 
     with pytest.raises((UnsupportedError, NotImplementedError), match=r"in place|no reverse rule"):

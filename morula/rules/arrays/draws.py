@@ -30,6 +30,7 @@ from morula.core.extend import (
     sample_value,
     transfers,
 )
+from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.arrays.inplace import overwrite, refuse, seed
 from morula.rules.arrays.moving import moved_back, numbered
@@ -264,8 +265,6 @@ non_differentiable(places_like)
 def _taking(primal):
     @rrule(primal)
     def _(source: Anything, x: np.ndarray, *args: Anything, **kwargs):
-        if kwargs.get("out") is not None:
-            raise refuse("rng.permuted with out=")
         places = primal(source, places_like(x), *args, **kwargs)
         places = np.asarray(places).astype(int)
         shape = x.shape
@@ -287,7 +286,67 @@ def _taking(primal):
 for _source in SOURCES:
     _taking(_source.permutation)
     _taking(_source.choice)
-_taking(np.random.Generator.permuted)
+
+
+@rrule(np.random.Generator.permuted)
+def _(source: Anything, x: np.ndarray, *, axis=None):
+    places = permuted_places(source, x, axis)
+    shape = x.shape
+
+    def permuted_pullback(ȳ):
+        return NoTangent(), moved_back(np.asarray(ȳ), places, shape)
+
+    return np.reshape(x, -1)[places], permuted_pullback
+
+
+def permuted_places(source: Any, x: Any, axis: Any) -> Any:
+    """Which entries `source.permuted(x, axis=axis)` has."""
+    return source.permuted(places_like(x), axis=axis).astype(int)
+
+
+def shuffled_places(source: Any, x: Any, *axis: Any) -> Any:
+    """Where the entries come from that `source.shuffle(x, axis)` leaves."""
+    places: Any = [*range(len(x))] if isinstance(x, list) else places_like(x)
+    source.shuffle(places, *axis)
+    return places if isinstance(x, list) else places.astype(int)
+
+
+def check_out(source: Any, x: Any, axis: Any, out: Any) -> None:
+    """An error, NumPy's own, if there is no room for the result."""
+    if not isinstance(out, np.ndarray) or out.shape != x.shape or out.dtype != x.dtype:
+        source.permuted(x, axis=axis, out=out)
+        raise refuse("rng.permuted with such an out=")
+
+
+def not_shuffled(x: Any) -> UnsupportedError:
+    """The error of shuffling something else."""
+    return refuse(f"shuffle of a {type(x).__name__}")
+
+
+non_differentiable(permuted_places, shuffled_places, check_out, not_shuffled)
+
+
+@instead_of(np.random.Generator.permuted)
+def permuted_into(source, x, *, axis=None, out=None):
+    x = np.asarray(x)
+    places = permuted_places(source, x, axis)
+    y = np.reshape(x, -1)[places]
+    if out is None:
+        return y
+    check_out(source, x, axis, out)
+    out[...] = y
+    return out
+
+
+@instead_of(np.random.Generator.shuffle, np.random.RandomState.shuffle)
+def shuffle(source, x, *axis, **named):
+    if isinstance(x, list):
+        x[:] = [x[i] for i in shuffled_places(source, x, *axis, *named.values())]
+    elif isinstance(x, np.ndarray):
+        places = shuffled_places(source, x, *axis, *named.values())
+        x[...] = np.reshape(x, -1)[places]
+    else:
+        raise not_shuffled(x)
 
 
 # -- the module random -----------------------------------------------------------------------------

@@ -18,7 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import ZERO, NoTangent, ZeroTangent, rrule, type_stable
+from morula.core.extend import (
+    ZERO,
+    NoTangent,
+    NotSpecialised,
+    ZeroTangent,
+    rewrites,
+    rrule,
+    type_stable,
+)
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import (
     match,
@@ -783,6 +791,17 @@ def in_place_of(what, x, value, ȳ):
     if np.iscomplexobj(x):
         parts = parts + masked(np.imag(ȳ), what(np.imag(x)))
     return unbroadcast(parts, np.shape(value))
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """`np.nan_to_num(x, copy=False)` writes to x, which is followed on the general path."""
+    for c in s.ir.calls():
+        if c.primitive is np.nan_to_num and (
+            "copy" in c.keywords or len(c.args) > 1 + len(c.keywords)
+        ):
+            raise NotSpecialised("np.nan_to_num in place")
+    return False
 
 
 @rrule(np.sinc)

@@ -65,7 +65,8 @@ OPERATORS = {
 WRITING = (
     operator.setitem, operator.delitem, np.put, np.place, np.putmask, np.copyto,
     np.put_along_axis, np.fill_diagonal, np.ndarray.fill, np.ndarray.sort, np.ndarray.partition,
-    np.ndarray.put, np.ndarray.resize, np.ndarray.setfield,
+    np.ndarray.put, np.ndarray.resize, np.ndarray.setfield, np.random.Generator.shuffle,
+    np.random.RandomState.shuffle,
 )  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def users_line() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__")).split(".")[0]
-        if module not in ("morula", "plum", "numpy"):
+        if module not in ("morula", "plum", "numpy", "json"):
             break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
@@ -466,7 +467,8 @@ def _(ufunc: np.ufunc, x: np.ndarray, index: Anything, *operands: Anything):
     if x.dtype.kind == "b":
         return truths_at(ufunc, x, index, operands)
     if last_writes(x.shape, index) is not None:
-        raise refuse(f"np.{ufunc.__name__}.at with an index that is there twice")
+        _, back = call(repeated_at, ufunc, x, index, *operands)
+        return None, lambda ȳ: back(ȳ)[1:]
     old, old_back = call(operator.getitem, x, index)
     y, back = call(ufunc, old, *operands)
     _, set_back = call(operator.setitem, x, index, y)
@@ -477,6 +479,31 @@ def _(ufunc: np.ufunc, x: np.ndarray, index: Anything, *operands: Anything):
         return (NONE, ZERO, NONE, *bars[2:])
 
     return None, at_pullback
+
+
+def repeated_at(ufunc: Any, x: Any, index: Any, *operands: Any) -> None:
+    """`ufunc.at(x, index, …)` where a place comes more than once: in rounds in which none does."""
+    places, rounds = rounds_of(x.shape, index)
+    given = [np.ravel(np.broadcast_to(np.asarray(v), places.shape)) for v in operands]
+    for chosen in rounds:
+        here = np.unravel_index(np.ravel(places)[chosen], x.shape)
+        x[here] = ufunc(x[here], *[v[chosen] for v in given])
+
+
+def rounds_of(shape: tuple[int, ...], index: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The places that an index means, counted, and which of them are the first, second, … of one."""
+    places = np.arange(int(np.prod(shape))).reshape(shape)[index]
+    flat = np.ravel(places)
+    order = np.argsort(flat, kind="stable")
+    first = np.searchsorted(flat[order], flat[order])
+    number = np.empty(flat.size, int)
+    number[order] = np.arange(flat.size) - first
+    by_number = np.argsort(number, kind="stable")
+    ends = np.cumsum(np.bincount(number))
+    return places, np.split(by_number, ends[:-1])
+
+
+non_differentiable(rounds_of)
 
 
 def added_at(ufunc: np.ufunc, x: np.ndarray, index: Any, v: Any) -> Any:

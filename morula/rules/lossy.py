@@ -1,0 +1,253 @@
+"""Numbers that are read from texts and bytes which were made of numbers have lost their derivative.
+
+A text has no cotangent. So while code is differentiated it is noted by its identity if it was made of
+numbers: by `str`, a format, `json.dumps`, and by whatever makes a text of such a text (`join`, `split`,
+`strip`, slices, `+`). Where a number is read from one, and the gradient depends on that number, a
+warning says so, as where a real number is stored in an array of integers. In reverse mode nothing is
+known of where a number came from: one that does not depend on the arguments counts too. Texts of
+files and constants are made of no numbers and are free.
+Tests: tests/rules/test_lossy.py
+"""
+
+from __future__ import annotations
+
+import io
+import operator
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from numbers import Number
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NotSpecialised,
+    constant_unless,
+    general,
+    is_reached,
+    is_zero,
+    known,
+    non_differentiable,
+    prepares,
+    primitives,
+    unthunk,
+)
+from morula.rules.arrays.inplace import users_line
+
+WRITABLE = (bytearray, io.StringIO, io.BytesIO)
+TEXTS = (str, bytes, re.Match, *WRITABLE)
+general.ENCODINGS.update((str, bytes, bytearray, np.str_, np.bytes_))
+MOST = 4096  # texts that are known at a time
+LONGEST = 2**22  # characters in them
+
+
+def is_text(x: Any) -> bool:
+    """Is it text, or an array of texts?"""
+    return isinstance(x, TEXTS) or (isinstance(x, np.ndarray) and x.dtype.kind in "SU")
+
+
+def is_marked(x: Any, known: dict[int, Any], inside: bool = True) -> bool:
+    """Is it a text that was made of numbers, or does it hold one?"""
+    if type(x) in (list, tuple):
+        return inside and any([is_marked(item, known) for item in x])
+    return id(x) in known and is_text(x)
+
+
+def any_marked(values: Any, known: dict[int, Any], inside: bool = True) -> bool:
+    """Is there such a text among these values, or in those that are lists or tuples?"""
+    return bool(known) and any([is_marked(x, known, inside) for x in values])
+
+
+def mark(x: Any, known: dict[int, Any]) -> None:
+    """Note a text, or all texts in a list or a tuple."""
+    if type(x) in (list, tuple):
+        for item in x:
+            mark(item, known)
+    elif is_text(x) and not is_shared(x):
+        known[id(x)] = x
+        if len(known) > MOST:
+            del known[next(iter(known))]
+
+
+def mark_all(values: Any, known: dict[int, Any]) -> None:
+    """Note what a call may have written text to."""
+    for x in values:
+        if isinstance(x, WRITABLE):
+            known[id(x)] = x
+
+
+def is_shared(x: Any) -> bool:
+    """Is it one of the texts that there is one object of, or too long to be kept?"""
+    return len(x) < 2 or len(x) > LONGEST if isinstance(x, (str, bytes)) else False
+
+
+def is_number(x: Any) -> bool:
+    """Is it a real or complex number, or an array of such?"""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind in "fcO"
+    return isinstance(x, Number) and not isinstance(x, (int, np.integer))
+
+
+def holds_numbers(x: Any, depth: int = 4) -> bool:
+    """Is it a number, or a container of some?"""
+    if type(x) in (list, tuple, set, frozenset, dict):
+        items = x.values() if type(x) is dict else x
+        return depth > 0 and any([holds_numbers(item, depth - 1) for item in items])
+    return is_number(x)
+
+
+MAKERS = (operator.mod, str.__mod__, str.format)
+READERS = (
+    float, complex, np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.ndarray.astype,
+    float.fromhex, eval,
+)  # fmt: skip
+ITEMS = (operator.getitem, getattr, dict.get, dict.pop, dict.setdefault)  # give what was there
+
+
+def is_one_of(fn: Any, functions: tuple[Any, ...]) -> bool:
+    """Is it one of these functions?"""
+    return any([fn is g for g in functions])
+
+
+def reads(fn: Any) -> bool:
+    """Is it known for reading numbers from texts?"""
+    return is_one_of(fn, READERS) or (isinstance(fn, type) and issubclass(fn, Number | np.generic))
+
+
+def makes(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> bool:
+    """Does a call make a text of numbers?"""
+    if not (by_code or is_one_of(fn, MAKERS) or isinstance(y, np.ndarray)):
+        return False
+    return any(map(holds_numbers, values))
+
+
+def is_bound(fn: Any) -> bool:
+    """Is it a method of an object, whose function is called next?"""
+    owner = getattr(fn, "__self__", None)
+    return owner is not None and not isinstance(owner, (ModuleType, type))
+
+
+def where_read(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> str:
+    """Where a call reads a number from a text that was made of some; texts are noted."""
+    known = general.LOSSY
+    if is_bound(fn):
+        return ""
+    is_item = is_one_of(fn, ITEMS)
+    inside = not is_item and (by_code or reads(fn))
+    if is_text(y) or (by_code and holds_text(y)):
+        made = not is_item and makes(fn, values, y, by_code)
+        if made or any_marked(values, known, inside):
+            mark(y, known)
+        return ""
+    if is_item or not any_marked(values, known, inside):
+        return ""
+    mark_all(values, known)
+    return users_line() if (by_code or reads(fn)) and holds_numbers(y) else ""
+
+
+def holds_text(x: Any) -> bool:
+    """Is it a list or a tuple that begins with a text?"""
+    return type(x) in (list, tuple) and len(x) > 0 and is_text(x[0])
+
+
+def reading_pullback(where: str, back: Callable[[Any], Any], y: Any, ȳ: Any) -> Any:
+    """The pullback of what reads a number from a text."""
+    bars = back(ȳ)
+    if not is_zero(unthunk(ȳ)) or is_reached_inside(y):
+        warn_of_reading(where)
+    return bars
+
+
+def is_reached_inside(y: Any) -> bool:
+    """Does the gradient depend on a number in a list or a dict?"""
+    if type(y) not in (list, dict, tuple):
+        return False
+    if type(y) is not tuple and is_reached(y):
+        return True
+    return any(map(is_reached_inside, y.values() if type(y) is dict else y))
+
+
+def warn_of_reading(where: str) -> None:
+    """A number that is read from a text has lost its derivative."""
+    warnings.warn(
+        "a number that the gradient depends on is read from a text that was made of numbers: the "
+        f"derivative of that is zero\n  {where}",
+        stacklevel=2,
+    )
+
+
+general.FOLLOWS.append(general.Follows(where_read, reading_pullback, warn_of_reading))
+non_differentiable(
+    is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text, is_one_of, reads, makes,
+    warn_of_reading, is_reached_inside,
+)  # fmt: skip
+
+# Asked at every call: a plain call would not be seen.
+constant_unless(lambda types: False, primitives.build_string)
+
+# -- compiled programs -----------------------------------------------------------------------------
+
+
+@prepares
+def _(adjoint: Any) -> None:
+    """A program that reads numbers from texts which depend on its arguments takes the general path."""
+    s = adjoint.specialiser
+    made = [c for c in s.ir.calls() if gives_text(s, c)]
+    if not made:
+        return
+    dependent = reached_from(s, adjoint.leaves)
+    texts = {c.out for c in made if any(x in dependent for x in c.operands())}
+    encoded = reached_from(s, texts) if texts else set()
+    for c in s.ir.calls():
+        if any(x in encoded for x in c.operands()) and is_kind_of_number(s.types.get(c.out)):
+            raise NotSpecialised("numbers that were text")
+
+
+def reached_from(s: Any, variables: Iterable[Any]) -> set[Any]:
+    """All variables that depend on these, in whatever way."""
+    found = set(variables)
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for block in s.ir.blocks:
+            for c in block.calls:
+                if any(x in found for x in c.operands()) and not is_answer(s.types.get(c.out)):
+                    found.add(c.out)
+                    found.update([x for x in c.args if may_hold_text(s.types.get(x))])
+            for branch in block.branches:
+                if branch.block is not None:
+                    pairs = zip(branch.block.params, branch.args, strict=True)
+                    found.update([p for p, a in pairs if a in found])
+    return found
+
+
+def gives_text(s: Any, call: Any) -> bool:
+    """Does a call give text, or something without derivative that is not known?"""
+    k = known(s.types.get(call.out))
+    if k is None:
+        return bool(s.is_constant(call))
+    return k.type in general.ENCODINGS or (k.type is np.ndarray and k.detail[0][1] in "SU")
+
+
+def is_kind_of_number(value: Any) -> bool:
+    """May a value be a number that has a derivative?"""
+    k = known(value)
+    if k is None:
+        return True
+    if k.type is np.ndarray:
+        return k.detail[0][1] in "fcO"
+    return issubclass(k.type, Number) and not issubclass(k.type, (int, np.integer))
+
+
+def is_answer(value: Any) -> bool:
+    """Is a value a truth value or an integer?"""
+    k = known(value)
+    return k is not None and issubclass(k.type, (int, np.integer, np.bool_))
+
+
+def may_hold_text(value: Any) -> bool:
+    """May texts have been stored in a value?"""
+    k = known(value)
+    return k is not None and k.type in (list, dict)

@@ -1,0 +1,191 @@
+"""Shuffles, ufunc.at with repeats, np.nan_to_num in place, loops over the entries of arrays."""
+
+import numpy as np
+import pytest
+
+from morula import grad, gradient, hvp, jvp, pullback
+
+X = np.array([3.0, 1.5, 2.0, 0.5])
+V = np.array([0.3, -0.7, 0.2, 0.9])
+WEIGHTS = np.array([1.0, -2.0, 3.0, 0.5])
+
+
+def loss(write):
+    """A function of x that writes to w = x² and then weighs it, by its place."""
+
+    def f(x):
+        w = x * x
+        write(w, x)
+        return (w * w * WEIGHTS[: w.size].reshape(w.shape)).sum()
+
+    return f
+
+
+def shuffled(w, x):
+    np.random.default_rng(3).shuffle(w)
+
+
+def shuffled_rows(w, x):
+    m = w.reshape(2, 2)
+    np.random.default_rng(1).shuffle(m, axis=1)
+
+
+def shuffled_as_ever(w, x):
+    np.random.RandomState(2).shuffle(w[1:])
+
+
+def shuffled_list(w, x):
+    items = [w[0], x[1], w[2] * x[3], x[2]]
+    np.random.default_rng(5).shuffle(items)
+    w[:] = items
+
+
+def permuted(w, x):
+    np.random.default_rng(3).permuted(w, out=w)
+
+
+def permuted_into(w, x):
+    m = x.reshape(2, 2)
+    np.random.default_rng(3).permuted(m, axis=1, out=w.reshape(2, 2))
+
+
+def multiplied(w, x):
+    np.multiply.at(w, [0, 0, 1, 0], x)
+
+
+def divided(w, x):
+    np.divide.at(w, np.array([[2, 1], [2, 2]]), x[1])
+
+
+def largest(w, x):
+    np.maximum.at(w, [3, 3, 1], x[:3] * 2)
+
+
+def negated(w, x):
+    np.negative.at(w, [0, 0, 1, 0])
+
+
+def masked_rows(w, x):
+    m = w.reshape(2, 2)
+    np.multiply.at(m, ([0, 1, 0], slice(None)), [[x[0], 2.0], [1.0, x[1]], [x[2], x[3]]])
+
+
+def without_nan(w, x):
+    w[1] = np.nan
+    np.nan_to_num(w, copy=False, nan=x[0])
+
+
+def without_nan_by_position(w, x):
+    np.nan_to_num(w, False)
+
+
+def over_flat(w, x):
+    for i, v in enumerate(w.flat):
+        w.flat[i] = v * x[0]
+
+
+def over_flat_of_a_view(w, x):
+    total = sum([v * v for v in w.reshape(2, 2).T.flat])
+    w[0] = total
+
+
+def over_flat_by_next(w, x):
+    items = x.flat
+    w[1] = next(items) * next(items)
+    w[2] = sum(items)
+
+
+def over_entries(w, x):
+    for (i,), v in np.ndenumerate(x):
+        w[i] = w[i] * v
+
+
+def over_nditer(w, x):
+    for v in np.nditer(w, op_flags=["readwrite"]):
+        v[...] = v * x[0]
+
+
+def over_nditer_of_two(w, x):
+    with np.nditer([x, w], op_flags=[["readonly"], ["readwrite"]]) as it:
+        for a, b in it:
+            b[...] = a * b
+
+
+CASES = [
+    shuffled, shuffled_rows, shuffled_as_ever, shuffled_list, permuted, permuted_into, multiplied,
+    divided, largest, negated, masked_rows, without_nan, without_nan_by_position, over_flat,
+    over_flat_of_a_view, over_flat_by_next, over_entries, over_nditer, over_nditer_of_two,
+]  # fmt: skip
+
+
+def differences(f, x, h=1e-6):
+    """The gradient by central differences."""
+    steps = h * np.eye(x.size)
+    return np.array([(f(x + e) - f(x - e)) / (2 * h) for e in steps])
+
+
+@pytest.mark.parametrize("write", CASES)
+def test_gradient_value_and_repeated_pullback(write):
+    f = loss(write)
+    expected = differences(f, X)
+    y, back = pullback(f, X)
+    assert y == f(X)
+    np.testing.assert_allclose(back(1.0)[0], expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(back(1.0)[0], back(1.0)[0])
+    np.testing.assert_allclose(grad(f)(X), expected, rtol=1e-7, atol=1e-7)
+    y, ẏ = jvp(f, (X,), (V,))
+    assert y == f(X)
+    assert ẏ == pytest.approx(expected @ V, rel=1e-7)
+
+
+@pytest.mark.parametrize("write", CASES)
+def test_the_state_in_the_end(write):
+    w, again, x = X * X, X * X, X.copy()
+    write(again, x)
+    _, back = pullback(write, w, x)
+    np.testing.assert_array_equal(w, again)
+    back(None)
+    np.testing.assert_array_equal(w, again)
+    np.testing.assert_array_equal(x, X)
+
+
+@pytest.mark.parametrize("write", [permuted, multiplied, over_flat, over_nditer])
+def test_second_derivatives(write):
+    f = loss(write)
+    expected = (grad(f)(X + 1e-5 * V) - grad(f)(X - 1e-5 * V)) / 2e-5
+    found = [
+        hvp(f, X, V),
+        gradient(lambda x: gradient(f, x)[0] @ V, X)[0],
+        gradient(lambda x: jvp(f, (x,), (V,))[1], X)[0],
+    ]
+    for second in found:
+        np.testing.assert_allclose(second, expected, rtol=1e-6, atol=1e-6)
+    along = jvp(lambda x: jvp(f, (x,), (V,))[1], (X,), (V,))[1]
+    assert along == pytest.approx(expected @ V, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4"])
+@pytest.mark.parametrize("shape", [(7,), (4, 3), (3, 2, 2)])
+def test_the_draw_is_that_of_the_plain_call(dtype, shape):
+    x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    for axis in range(len(shape)):
+        plain, found = x.copy(), x.copy()
+        first, second = np.random.default_rng(9), np.random.default_rng(9)
+        first.shuffle(plain, axis)
+        pullback(lambda w, rng, axis: rng.shuffle(w, axis), found, second, axis)
+        np.testing.assert_array_equal(found, plain)
+        plain, found = np.zeros_like(x), np.zeros_like(x)
+        first.permuted(x, axis=axis, out=plain)
+        pullback(lambda w, rng, axis: rng.permuted(x, axis=axis, out=w), found, second, axis)
+        np.testing.assert_array_equal(found, plain)
+        assert first.random() == second.random()
+    old, new = np.random.RandomState(9), np.random.RandomState(9)
+    plain, found = x.copy(), x.copy()
+    old.shuffle(plain)
+    pullback(lambda w, rng: rng.shuffle(w), found, new)
+    np.testing.assert_array_equal(found, plain)
+
+
+def test_an_out_without_room_is_numpys_error():
+    with pytest.raises((TypeError, ValueError)):
+        gradient(lambda x: np.random.default_rng(0).permuted(x, out=np.zeros(3)).sum(), X)

@@ -1,0 +1,196 @@
+"""Numbers that are read from texts and bytes: the lost derivative is said, constant texts are free."""
+
+import ctypes
+import io
+import json
+import re
+import struct
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from morula import NoRuleError, grad, gradient, hessian, jvp, pullback, why
+
+X = 1.37
+FIRST_ORDER = {
+    "pullback": lambda f: pullback(f, X)[1](1.0)[0],
+    "grad": lambda f: grad(f)(X),
+    "jvp": lambda f: jvp(f, (X,), (1.0,))[1],
+}
+SECOND_ORDER = {
+    "reverse over reverse": lambda f: gradient(lambda x: gradient(f, x)[0], X)[0],
+    "forward over reverse": lambda f: hessian(f, X),
+    "reverse over forward": lambda f: gradient(lambda x: jvp(f, (x,), (1.0,))[1], X)[0],
+    "forward over forward": lambda f: jvp(lambda x: jvp(f, (x,), (1.0,))[1], (X,), (1.0,))[1],
+}
+ORDERS = FIRST_ORDER | SECOND_ORDER
+
+READ_FROM_TEXTS = {
+    "str": lambda x: float(str(x * 2)),
+    "repr": lambda x: float(repr(x * 2)),
+    "f-string": lambda x: float(f"{x * 2}"),
+    "f-string with a format": lambda x: float(f"{x * 2:.17g}"),
+    "f-string of parts": lambda x: float(f"{x:.3f}{2}"),
+    "format": lambda x: float(format(x, ".6f")),
+    "str.format": lambda x: float("{:.6f}".format(x)),
+    "percent": lambda x: float("%.6f" % x),
+    "concatenation": lambda x: float("0" + str(x)),
+    "slice": lambda x: float(("x=" + str(x))[2:]),
+    "strip": lambda x: float((" " + str(x) + "\n").strip()),
+    "regular expression": lambda x: float(re.search(r"=(.*)", f"x={x}").group(1)),
+    "split by an expression": lambda x: float(re.split("[;,]", f"2;{x}")[1]),
+    "split": lambda x: sum([float(t) for t in ",".join([str(x), "2.5"]).split(",")]),
+    "map": lambda x: sum(map(float, (str(x) + " 2.5").split())),
+    "array": lambda x: np.array(" ".join(map(str, [x * 2, x])).split(), float).sum(),
+    "array of texts": lambda x: np.array([str(x)]).astype(float)[0],
+    "astype": lambda x: np.array([x]).astype(str).astype(float)[0],
+    "list": lambda x: float([f"{x * i:.4f}" for i in range(3)][-1]),
+    "StringIO": lambda x: float(written(io.StringIO(), str(x))),
+    "Decimal": lambda x: float(Decimal(str(x * 2))),
+    "Fraction": lambda x: float(Fraction(str(x * 2))),
+    "complex": lambda x: complex(str(x * 2)).real,
+    "eval": lambda x: eval(str(x * 2)),
+    "helper": lambda x: parsed(str(x)),
+}
+
+
+def written(stream, text):
+    stream.write(text)
+    return stream.getvalue()
+
+
+def parsed(text):
+    return float(text)
+
+
+@pytest.mark.parametrize("mode", FIRST_ORDER)
+@pytest.mark.parametrize("case", READ_FROM_TEXTS)
+def test_a_number_that_is_read_from_a_text_of_numbers_warns(case, mode):
+    f = READ_FROM_TEXTS[case]
+    with pytest.warns(UserWarning, match=r"is read from a text that was made of numbers.*\n.*py:"):
+        assert FIRST_ORDER[mode](lambda x: f(x) + x * x) == pytest.approx(2 * X)
+
+
+@pytest.mark.parametrize("mode", SECOND_ORDER)
+@pytest.mark.parametrize("case", ["f-string of parts", "split", "Decimal"])
+def test_derivatives_of_derivatives_warn_too(case, mode):
+    f = READ_FROM_TEXTS[case]
+    with pytest.warns(UserWarning, match="is read from a text"):
+        assert SECOND_ORDER[mode](lambda x: f(x) + x * x) == pytest.approx(2.0)
+
+
+def test_the_warning_names_the_users_line():
+    def f(x):
+        text = json.dumps({"w": [x * 2]})
+        return json.loads(text)["w"][0] * x  # here
+
+    line = f.__code__.co_firstlineno + 2
+    for derivative in (FIRST_ORDER["pullback"], FIRST_ORDER["grad"]):
+        with pytest.warns(UserWarning, match=f"test_lossy.py:{line}, in f"):
+            derivative(f)
+    with pytest.raises(NoRuleError, match="Scanner"):
+        jvp(f, (X,), (1.0,))
+
+
+def of_a_file(x):
+    rows = [[float(t) for t in line.split(",")] for line in ("1.5,2.25", "2.5,3.75")]
+    print(f"{x:.4f} {x}", str(x), file=io.StringIO())
+    return rows[0][0] * x * x + rows[1][1] * float("2.5") * x
+
+
+def in_keys(x):
+    d = {f"{x:.3f}": 2.5 * x, "w": x * x}
+    return d[f"{x:.3f}"] + d.get("w") + d.pop(f"{x:.3f}")
+
+
+def in_a_log(x):
+    lines = []
+    for i in range(3):
+        lines.append(f"{i}: {x:.4f}")
+        x = x * 0.5
+    return x * x * len("\n".join(lines))
+
+
+class Named:
+    def __init__(self, name, w):
+        self.name = name
+        self.w = w
+
+
+def in_an_object(x):
+    run = Named(f"run {x:.4f}", x * 2)
+    return run.w * run.w * len(run.name)
+
+
+def beside_a_number(x):
+    pair = ("2.5", x * x, f"{x:.4f}")
+    return float(pair[0]) * pair[1]
+
+
+FREE = [of_a_file, in_keys, in_a_log, in_an_object, beside_a_number]
+
+
+@pytest.mark.parametrize(
+    ("f", "order"),
+    [(f, order) for f in FREE for order in (FIRST_ORDER if f is not in_an_object else ORDERS)],
+)
+def test_texts_that_no_gradient_depends_on_are_free(f, order):
+    h = 1e-4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ORDERS[order](f)
+    if order in FIRST_ORDER:
+        expected = (f(X + h) - f(X - h)) / (2 * h)
+    else:
+        expected = (f(X + h) - 2 * f(X) + f(X - h)) / h**2
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+BYTES = {
+    "struct": lambda x: struct.unpack("d", struct.pack("d", x * 2))[0],
+    "struct.unpack_from": lambda x: struct.unpack_from("d", struct.pack("d", x))[0],
+    "struct.pack_into": lambda x: struct.unpack("d", packed(bytearray(8), x))[0],
+    "frombuffer": lambda x: np.frombuffer(np.array([x * 2]).tobytes())[0],
+    "fromstring": lambda x: np.fromstring(str(x * 2), sep=" ")[0],
+    "hex": lambda x: float.fromhex((x * 2).hex()),
+    "ctypes": lambda x: ctypes.c_double(x * 2).value,
+    "ctypes array": lambda x: (ctypes.c_double * 2)(x, x)[1],
+    "loadtxt": lambda x: np.loadtxt(io.StringIO(str(x))),
+}
+
+
+def packed(buffer, x):
+    struct.pack_into("d", buffer, 0, x)
+    return buffer
+
+
+@pytest.mark.parametrize("mode", FIRST_ORDER)
+@pytest.mark.parametrize("case", BYTES)
+def test_numbers_that_were_bytes_are_refused(case, mode):
+    with pytest.raises(NoRuleError, match="rule for"):
+        FIRST_ORDER[mode](lambda x: BYTES[case](x) + x * x)
+
+
+def test_constant_bytes_are_free_in_forward_mode():
+    data = struct.pack("2d", 2.5, 3.5)
+
+    def f(x):
+        a, b = struct.unpack("2d", data)
+        return a * x + b * x * x + len(struct.pack("d", x))
+
+    assert FIRST_ORDER["jvp"](f) == 2.5 + 7.0 * X
+
+
+def test_dict_keys_keep_the_derivative():
+    for derivative in FIRST_ORDER.values():
+        assert derivative(lambda x: sum({x * 2: "a"})) == 2.0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_why_names_the_line():
+    found = why(lambda x: sum(float(t) for t in (str(x) + " 2.5").split()), X)
+    assert "str ends it" in str(found)
+    assert "test_lossy.py" in str(found)
