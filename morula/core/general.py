@@ -37,7 +37,7 @@ from morula.core.cotangents import (
 from morula.core.emit import emit
 from morula.core.garbage import collecting_seldom
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
-from morula.core.memory import Written, begin_log, end_log, follow, in_memory
+from morula.core.memory import AT_END, Written, begin_log, end_log, follow, in_memory
 from morula.core.outline import outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
 from morula.core.protected import Raised, caught, passed_by
@@ -94,6 +94,7 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
 # were made of numbers, and what knows of the calls that make and read them.
 ENCODINGS: set[type] = set()
 LOSSY: dict[int, Any] = {}
+AT_END.append(LOSSY.clear)
 FOLLOWS: list[Follows] = []
 CALLED_BY_CODE = (FunctionType, MethodType, partial)
 

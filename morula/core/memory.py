@@ -116,4 +116,10 @@ def end_log(outer: Any) -> Written:
     _pass.log = outer
     if outer is not None:
         outer.update(log)
+    else:
+        for forget in AT_END:
+            forget()
     return log
+
+
+AT_END: list[Callable[[], None]] = []  # what is done when nothing is differentiated any more

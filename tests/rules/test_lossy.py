@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from morula import NoRuleError, grad, gradient, hessian, jvp, pullback, why
+from morula.core import general
 
 X = 1.37
 FIRST_ORDER = {
@@ -194,3 +195,8 @@ def test_why_names_the_line():
     found = why(lambda x: sum(float(t) for t in (str(x) + " 2.5").split()), X)
     assert "str ends it" in str(found)
     assert "test_lossy.py" in str(found)
+
+
+def test_texts_are_forgotten_when_the_function_has_ended():
+    pullback(lambda x: print(end=f"{x:.0f}"[:0]) or x * x, X)
+    assert not general.LOSSY
