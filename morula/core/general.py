@@ -72,11 +72,13 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
             protection.expected = rule.function in PASSING
         y, pullback = apply_rule(rule, args, kwargs)
         back: Back = partial(_with_callee, pullback)
-        return (y, followed(fn, args, kwargs, y, back, False)) if LOSSY else (y, back)
+        if LOSSY or encodes(y):
+            back = followed(fn, args, kwargs, y, back, False)
+        return y, back
     if is_constant_for(fn, (*args, *kwargs.values()) if kwargs else args, kwargs):
         protection.expected = False
         y, back = fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
-        if LOSSY or type(y) in ENCODINGS:
+        if LOSSY or encodes(y):
             back = followed(fn, args, kwargs, y, back, True)
         return y, back
     resolve = resolver_of(fn)
@@ -85,14 +87,14 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     if type(fn) in CALLED_BY_CODE:
         return resolve(fn, args, kwargs)
     y, back = resolve(fn, args, kwargs)
-    if LOSSY or type(y) in ENCODINGS:
+    if LOSSY or encodes(y):
         back = followed(fn, args, kwargs, y, back, True)
     return y, back
 
 
-# Values that hold numbers without having cotangents, as texts do: their types, those of them that
-# were made of numbers, and what knows of the calls that make and read them.
-ENCODINGS: set[type] = set()
+# Values that hold numbers without having cotangents, as texts do: by their types, what says whether
+# one is; those of them that were made of numbers; and what knows of the calls that make and read them.
+ENCODINGS: dict[type, Callable[[Any], bool]] = {}
 LOSSY: dict[int, Any] = {}
 AT_END.append(LOSSY.clear)
 FOLLOWS: list[Follows] = []
@@ -112,6 +114,12 @@ class Follows(NamedTuple):
     warn: Callable[[str], None]
 
 
+def encodes(y: Any) -> bool:
+    """May a value hold numbers without having a cotangent?"""
+    test = ENCODINGS.get(type(y))
+    return test is not None and test(y)
+
+
 def followed(
     fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], y: Any, back: Back, by_code: bool
 ) -> Back:
@@ -125,14 +133,14 @@ def followed(
 
 def seen(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> None:
     """The same where derivatives of derivatives are taken: what is read counts as needed."""
-    if LOSSY or type(y) in ENCODINGS:
+    if LOSSY or encodes(y):
         for follows in FOLLOWS:
             where = follows.reads(fn, values, y, by_code)
             if where:
                 follows.warn(where)
 
 
-non_differentiable(followed, seen)
+non_differentiable(encodes, followed, seen)
 
 
 class Claim(NamedTuple):

@@ -142,7 +142,7 @@ def push(
         for meaning in meanings_of(fn):
             found = meaning(run, args, tangents, keywords)
             if found is not NotImplemented:
-                if run.encodings or type(found[0]) in general.ENCODINGS:
+                if run.encodings or general.encodes(found[0]):
                     follow_text(run, fn, args, tangents, found[0])
                 return found
     if rule is None:
@@ -189,9 +189,7 @@ def without_derivative(
 ) -> Both:
     """The value of a call that has no derivative; texts are noted, if what they say of has tangents."""
     y = split_call(fn, args, keywords)
-    if type(y) in general.ENCODINGS or (
-        run.encodings and (lossy.is_text(y) or lossy.holds_text(y))
-    ):
+    if general.encodes(y) or (run.encodings and (lossy.is_text(y) or lossy.holds_text(y))):
         note(run, args, tangents, y)
     return y, ZERO
 

@@ -38,7 +38,6 @@ from morula.rules.arrays.inplace import users_line
 
 WRITABLE = (bytearray, io.StringIO, io.BytesIO)
 TEXTS = (str, bytes, re.Match, *WRITABLE)
-general.ENCODINGS.update((str, bytes, bytearray, np.str_, np.bytes_))
 MOST = 4096  # texts that are known at a time
 LONGEST = 2**22  # characters in them
 
@@ -46,6 +45,11 @@ LONGEST = 2**22  # characters in them
 def is_text(x: Any) -> bool:
     """Is it text, or an array of texts?"""
     return isinstance(x, TEXTS) or (isinstance(x, np.ndarray) and x.dtype.kind in "SU")
+
+
+for _type in (str, bytes, bytearray, np.str_, np.bytes_, np.ndarray):
+    general.ENCODINGS[_type] = is_text
+del _type
 
 
 def is_marked(x: Any, known: dict[int, Any], inside: bool = True) -> bool:
@@ -228,7 +232,9 @@ def gives_text(s: Any, call: Any) -> bool:
     k = known(s.types.get(call.out))
     if k is None:
         return bool(s.is_constant(call))
-    return k.type in general.ENCODINGS or (k.type is np.ndarray and k.detail[0][1] in "SU")
+    if k.type is np.ndarray:
+        return k.detail[0][1] in "SU"
+    return k.type in general.ENCODINGS
 
 
 def is_kind_of_number(value: Any) -> bool:
