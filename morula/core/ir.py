@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 
 class Position(NamedTuple):
@@ -62,7 +62,8 @@ class Var:
     """An SSA value, defined once: by a call or as a parameter of a block."""
 
     __slots__ = ("id", "name")
-    value: Any = None  # no constant
+    if TYPE_CHECKING:  # it has none: who asks has made sure that the operand is a constant
+        value: Any
 
     def __init__(self, id: int, name: str = "") -> None:
         self.id = id
@@ -126,7 +127,7 @@ class Call:
     @property
     def primitive(self) -> Any:
         """The callable itself where it is a constant, else None."""
-        return self.fn.value
+        return self.fn.value if type(self.fn) is Const else None
 
     def __repr__(self) -> str:
         return f"{self.out} = {self.fn}{self.args}"
