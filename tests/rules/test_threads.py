@@ -73,6 +73,8 @@ def test_threads_that_change_what_matters_are_refused(path):
 
     with pytest.raises(NoRuleError, match=r"Thread.start.*which changes what the gradient"):
         gradient(f, 1.5)
+    with pytest.raises(NoRuleError, match=r"Thread.start.*may reach what the derivative"):
+        jvp(f, (1.5,), (1.0,))
 
 
 def test_threads_that_change_nothing_that_matters(path):
