@@ -10,6 +10,7 @@ from morula import (
     checkpoint,
     grad,
     gradient,
+    hvp,
     jvp,
     rrule,
     withgradient,
@@ -235,3 +236,17 @@ def test_a_program_that_takes_too_many_rounds_goes_by_the_general_path(monkeypat
         "it calls too much code of others"
     ]
     compiled.forget_programs()
+
+
+def test_views_by_strides_at_second_order():
+    def f(x):
+        windows = np.lib.stride_tricks.as_strided(x, (3, 2), (x.strides[0], x.strides[0]))
+        return (windows**3).sum()
+
+    x = np.array([1.0, 2.0, 3.0, 4.0])
+    expected = [6.0, 48.0, 108.0, 96.0]
+    np.testing.assert_allclose(hvp(f, x, x), expected)
+    np.testing.assert_allclose(jvp(lambda x: gradient(f, x)[0], (x,), (x,))[1], expected)
+    np.testing.assert_allclose(
+        gradient(lambda x: gradient(f, x)[0] @ np.ones(4), x)[0], [6.0, 24.0, 36.0, 24.0]
+    )

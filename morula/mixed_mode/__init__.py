@@ -1,5 +1,6 @@
 """Forward mode, and what combines the modes: Jacobians, Hessians, Taylor series."""
 
+from morula.core.shipped import waits
 from morula.mixed_mode import (
     asynchronous,
     attributes,
@@ -15,6 +16,8 @@ from morula.mixed_mode import (
 from morula.mixed_mode.jacobians import diaghessian, forwarddiff, hessian, hvp, jacobian
 from morula.mixed_mode.pushforward import jvp, pushforward
 from morula.mixed_mode.taylor import taylor
+
+waits("threading", "morula.mixed_mode.threads")
 
 __all__ = [
     "asynchronous",

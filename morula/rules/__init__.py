@@ -104,6 +104,8 @@ __all__ = [
 ]
 
 waits("asyncio", "morula.rules.asynchronous")
+waits("concurrent.futures.thread", "morula.rules.threads")
+waits("multiprocessing.pool", "morula.rules.threads")
 waits("json", "morula.rules.json_texts")
 waits("logging", "morula.rules.logs")
 waits("mpmath", "morula.rules.multiprecision")

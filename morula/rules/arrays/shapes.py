@@ -117,7 +117,7 @@ def _(a: np.ndarray, order="C"):
 
 @rrule(np.lib.stride_tricks.as_strided)
 def _(x: np.ndarray, shape=None, strides=None, *, subok=False, writeable=True):
-    y = np.lib.stride_tricks.as_strided(x, shape, strides, subok, writeable)
+    y = np.lib.stride_tricks.as_strided(x, shape, strides, subok=subok, writeable=writeable)
 
     def as_strided_pullback(ȳ):
         if not x.flags.c_contiguous:

@@ -72,7 +72,8 @@ def bins_of(columns: Any, edges: Any) -> np.ndarray:
 
 def edges_as_numbers(column: Any, bins: Any, limits: Any, weights: Any = None) -> np.ndarray:
     """The edges of the bins, as constants."""
-    return np.histogram_bin_edges(np.asarray(column), bins, limits, weights)
+    weights = None if weights is None else np.ravel(weights)
+    return np.histogram_bin_edges(np.ravel(column), bins, limits, weights)
 
 
 non_differentiable(bin_of, bins_of, edges_as_numbers)
