@@ -46,6 +46,7 @@ from morula.mixed_mode.tangents import (
 from morula.rules import functional, iterators
 from morula.rules import iteration as reverse
 from morula.rules.arrays import callbacks
+from morula.rules.arrays.inplace import fields_of
 from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import answers
 from morula.rules.questions import is_true
@@ -195,6 +196,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(cls, "__iter__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
+    if issubclass(cls, np.void) and xs.dtype.names is not None:
+        return push(run, iter, ZERO, *[(x,) for x in push(run, fields_of, ZERO, args, tangents)])
     remember_flat(run, xs, ẋs)
     if cls in reverse.ORIGINS or stepper_of(run, xs) is not None:
         return xs, ẋs

@@ -38,14 +38,19 @@ class Layers:
         start, stop = bounds(owner)
         self.start, self.dtype = start, owner.dtype
         self.step = owner.dtype.itemsize // (2 if owner.dtype.kind == "c" else 1)
-        n = (stop - start) // owner.dtype.itemsize
-        self.layers = [run.empty_layer((n,), owner.dtype) for _ in range(run.count_of_layers())]
+        kind = owner.dtype
+        if kind.kind == "V" or kind == np.uint8:  # records, or what lies beside them: by bytes
+            self.step, kind = 1, np.dtype(np.uint8)
+        n = (stop - start) // kind.itemsize
+        self.layers = [run.empty_layer((n,), kind) for _ in range(run.count_of_layers())]
         self.known = np.zeros((stop - start) // self.step, bool)
 
     def at(self, x: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The tangents of a view in each layer, and which of its entries, or parts, were written."""
         offset = address(x) - self.start if x.size else 0
         layers = self.layers
+        if x.dtype.kind in "fc" and layers[0].dtype == np.uint8:
+            return self.at_field(x, offset)
         if x.dtype != self.dtype:
             if (
                 self.dtype.kind != "c"
@@ -61,6 +66,14 @@ class Layers:
         if x.dtype.kind == "c" and x.size:
             known.append(view(self.known, x, offset + self.step, self.step))
         return parts, known
+
+    def at_field(self, x: np.ndarray, offset: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The same of a part of records."""
+        parts = [np.ndarray(x.shape, x.dtype, layer, offset, x.strides) for layer in self.layers]
+        halves = range(0, x.itemsize, x.itemsize // 2 if x.dtype.kind == "c" else x.itemsize)
+        if not x.size:
+            return parts, [np.zeros(x.shape, bool) for _ in halves]
+        return parts, [view(self.known, x, offset + half, 1) for half in halves]
 
 
 def layers_of(run: Any, x: np.ndarray) -> Layers:
@@ -124,6 +137,10 @@ non_differentiable(holds_followed)
 
 def item_of(run: Any, x: np.ndarray, ẋ: Any, index: Any) -> Any:
     """The tangent of x[index]."""
+    if x.dtype.names is not None:
+        return records_of(run, x, ẋ, index)
+    if x.dtype.kind not in "fcO" and owner_of(x).dtype.names is not None:
+        return ZERO
     parts, known = places_of(run, x)
     where = [mask[index] for mask in known]
     if not np.any(where):
@@ -136,6 +153,41 @@ def item_of(run: Any, x: np.ndarray, ẋ: Any, index: Any) -> Any:
         base = run.empty_layer(x.shape, x.dtype) if is_zero(c) else c
         found.append(chosen(where, part[index], base[index]))
     return run.of_layers(found)
+
+
+def refuse_records(run: Any, fn: Any, args: Args) -> None:
+    """An error if a call reads records as a whole whose fields have tangents."""
+    for x in args:
+        if isinstance(x, np.ndarray) and fn in (np.ndarray.copy, np.ndarray.reshape):
+            continue
+        is_record = isinstance(x, np.void) and isinstance(x.base, np.ndarray)
+        whole = x.base if is_record else x
+        if (
+            isinstance(whole, np.ndarray)
+            and whole.dtype.names is not None
+            and is_followed(run, whole)
+        ):
+            raise inplace.refuse(f"{getattr(fn, '__name__', fn)} of records, in forward mode,")
+
+
+non_differentiable(refuse_records)
+
+
+def records_of(run: Any, x: np.ndarray, ẋ: Any, index: Any) -> Any:
+    """The same of a structured array: of a field, or of records."""
+    if run.primitive is not None:
+        raise inplace.refuse("writing to a structured array, in search of a pattern or a series,")
+    if isinstance(index, str):
+        return item_of(run, x[index], ZERO if is_zero(ẋ) else ẋ[index], Ellipsis)
+    found = np.zeros(x.shape, x.dtype)
+    some = False
+    for name in x.dtype.names or ():
+        if x[name].dtype.kind not in "fcV":
+            continue
+        c = item_of(run, x[name], ZERO if is_zero(ẋ) else ẋ[name], Ellipsis)
+        if not is_zero(c):
+            found[name], some = c, True
+    return found[index] if some else ZERO
 
 
 def chosen(where: Any, new: Any, old: Any) -> Any:

@@ -23,7 +23,7 @@ from morula.core.protected import caught
 from morula.core.registry import Entry, Rule, is_constant_for, non_differentiable, registry
 from morula.core.traits import changes_in_place, deals_in_place, has_tangent, makes_container
 from morula.mixed_mode.forward import binder_of, forward_of
-from morula.mixed_mode.memory import is_followed, item_of
+from morula.mixed_mode.memory import is_followed, item_of, refuse_records
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
@@ -169,6 +169,8 @@ def by_rule(
     keywords: tuple[str, ...],
 ) -> Any:
     """The value of a call and its tangent by the rule that serves it."""
+    if run.written:
+        refuse_records(run, fn, args)
     if run.primitive is not None and not (rule.by_identity and rule.trusted):
         return run.primitive(fn, rule, is_forward, args, tangents, keywords)
     if is_forward:
@@ -363,6 +365,8 @@ def opaque(
     reason: str = "",
 ) -> Both:
     """A callable that cannot be looked into: its result has no tangent that is known."""
+    if run.written:
+        refuse_records(run, fn, args)
     before = general.held_by((fn, *args))
     entering = not is_zero(ḟ) or not all_zero(tangents)
     entering = entering or reached(run, (fn, *args)) or lossy.any_marked(args, run.encodings)

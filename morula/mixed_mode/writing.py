@@ -218,7 +218,8 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
         part, ṗart = push(run, operator.getitem, ZERO, (x, index), (dots[0], ZERO))
         return item(run, operator.setitem, [part, Ellipsis, value], [ṗart, ZERO, dots[2]], {}, {})
     if x.dtype.kind == "V":
-        raise inplace.refuse("writing to a structured array, but by one of its fields,")
+        records = (x, inplace.frozen(index), value)
+        return push(run, inplace.write_records, ZERO, records, tuple(dots))
     v, v̇ = as_operand(run, value, dots[2])
     index = inplace.frozen(index)
     if inplace.is_there_already(x, index, v):
@@ -235,6 +236,11 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
 @pushes(operator.setitem)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     places, index, value = args
+    if isinstance(places, np.void) and isinstance(index, str):
+        field = inplace.record_view(places)[index]
+        return item(
+            run, operator.setitem, [field, Ellipsis, value], [UNKNOWN, ZERO, tangents[2]], {}, {}
+        )
     if isinstance(places, inplace.SHARED) and not is_zero(tangents[2]):
         raise inplace.refuse(f"x[i] = v of {type(places).__name__}, in forward mode,")
     if not isinstance(places, np.flatiter):
@@ -251,11 +257,32 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(operator.getitem)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     places, index = args
+    if isinstance(places, np.void) and isinstance(index, str):
+        field = inplace.record_view(places)[index]
+        ẋ = ZERO if is_zero(tangents[0]) else np.asarray(tangents[0][index])
+        return places[index], push(run, operator.getitem, ZERO, (field, ()), (ẋ, ZERO))[1]
+    if isinstance(places, np.ndarray) and places.dtype.names is not None:
+        return places[index], ZERO if is_zero(tangents[0]) else tangents[0][index]
     if not isinstance(places, np.flatiter):
         return NotImplemented
     x = places.base
     at_places = np.unravel_index(np.arange(x.size)[index], x.shape)
     return places[index], push(run, operator.getitem, ZERO, (x, at_places), (tangents[0], ZERO))[1]
+
+
+def _moving_records(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not isinstance(args[0], np.ndarray) or args[0].dtype.names is None:
+            return NotImplemented
+        ẋ = tangents[0]
+        ẏ = ZERO if is_zero(ẋ) else split_call(fn, (ẋ, *args[1:]), keywords)
+        return split_call(fn, args, keywords), ẏ
+
+
+for _fn in (np.ndarray.copy, np.ndarray.reshape):
+    _moving_records(_fn)
+del _fn
 
 
 def entries(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:

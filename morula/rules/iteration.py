@@ -44,7 +44,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.arrays.flat import give_place
-from morula.rules.arrays.inplace import follow_item
+from morula.rules.arrays.inplace import fields_of, follow_item
 from morula.rules.arrays.memory import reading
 from morula.rules.arrays.structural import selected
 from morula.rules.calls import MISSING, Back, compiled, entry, lookup, own_method, serves
@@ -532,6 +532,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recorder = Recorder(args[0], ())
         return iter(recorder, args[1]), lambda ȳ: (NONE, take(adjoint_of(recorder), FUNCTION), NONE)
     (xs,) = args
+    if isinstance(xs, np.void) and xs.dtype.names is not None:
+        fields, of_fields = call(fields_of, xs)
+        iterator, of_iterator = call(iter, fields)
+        return iterator, lambda ȳ: (NONE, of_fields(of_iterator(ȳ)[1])[1])
     y, back = iterator_of(xs)
     return y, lambda ȳ: (NONE, back())
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from morula.core.extend import (
     NoTangent,
+    UnsupportedError,
     non_differentiable,
     rrule,
     type_stable,
@@ -58,6 +59,11 @@ def scatter(ȳ, index, shape, dtype):
 
 def scattered(ȳ, index, shape, dtype):
     """Zeros of this shape, with ȳ added at `index`: the transpose of indexing."""
+    if isinstance(index, str):
+        raise UnsupportedError(
+            f"the gradient runs through the field {index!r} of a structured array that nothing writes "
+            "to here, but that was copied, made or given as a whole: give its fields as arrays"
+        )
     x̄ = np.zeros(shape, _scattered_dtype(ȳ, dtype))
     if type(index) is tuple:
         basic = all(isinstance(i, _BASIC) and not isinstance(i, bool) for i in index)

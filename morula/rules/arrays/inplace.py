@@ -16,6 +16,7 @@ import operator
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,16 @@ from morula.core.extend import (
     non_differentiable,
     project_to,
     rrule,
+    stays_general,
+    unthunk,
 )
 from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.arrays.indexing import along
 from morula.rules.arrays.memory import (
+    address,
     beside_of,
     contents,
+    give,
     is_basic,
     overlaps,
     owner_of,
@@ -167,7 +172,8 @@ non_differentiable(frozen)
 @rrule(np.ndarray.__setitem__, by_identity=True)
 def _(x: np.ndarray, index: Anything, value: Anything):
     if x.dtype.kind == "V" and not isinstance(index, str):
-        raise refuse("writing to a structured array, but by one of its fields,")
+        _, back = call(write_records, x, frozen(index), value)
+        return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
     if isinstance(index, str):
         _, back = call(operator.setitem, x[index], Ellipsis, value)
         return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
@@ -192,6 +198,99 @@ def _(x: np.ndarray, index: Anything, value: Anything):
         return ZERO, NONE, project(in_shape(v̄, np.shape(v)))
 
     return None, setitem_pullback
+
+
+def write_records(x: Any, index: Any, value: Any) -> None:
+    """x[index] = value of a structured array: field by field."""
+    check_records(x, index, value)
+    for i, name in enumerate(x.dtype.names):
+        x[name][index] = field_of(value, i)
+
+
+def field_of(value: Any, i: int) -> Any:
+    """What the i-th field becomes: records count their fields, other values are for all of them."""
+    if isinstance(value, tuple):
+        return value[i]
+    if isinstance(value, list):
+        return [field_of(item, i) for item in value]
+    if isinstance(value, (np.void, np.ndarray)) and value.dtype.names is not None:
+        return value[value.dtype.names[i]]
+    return value
+
+
+def check_records(x: np.ndarray, index: Any, value: Any) -> None:
+    """An error, NumPy's own, if there are too many fields or too few; can the others be written to?"""
+    names, parts = x.dtype.names, index if type(index) is tuple else (index,)
+    if names is None or (len(parts) > 1 and any([p is Ellipsis or p is None for p in parts])):
+        raise refuse("writing to a structured array, but by one of its fields,")
+    given = getattr(getattr(value, "dtype", None), "names", None)
+    if len(given if given is not None else value if isinstance(value, tuple) else names) != len(
+        names
+    ):
+        operator.setitem(x, index, value)
+        raise refuse("writing records of another number of fields")
+
+
+def is_in_memory(r: np.void) -> bool:
+    """Is it an item of an array, not a copy of one?"""
+    return isinstance(r.base, np.ndarray) and r.base.ndim > 0
+
+
+def fields_of(r: Any) -> Any:
+    """What an item of a structured array gives when it is unpacked."""
+    return tuple([r[name] for name in r.dtype.names])
+
+
+def record_view(r: np.void) -> np.ndarray:
+    """An item of a structured array as an array without axes, in the memory of that array."""
+    if not is_in_memory(r):
+        raise refuse("an item of a structured array that is not in its memory")
+    owner = owner_of(r.base)
+    if not owner.flags.c_contiguous:
+        raise refuse("an item of a structured array whose memory has gaps")
+    return np.ndarray((), r.dtype, owner, address(r) - address(owner))
+
+
+non_differentiable(check_records, record_view, is_in_memory)
+
+
+@rrule(operator.getitem, by_identity=True)
+def _(r: np.void, name: str):
+    if not is_in_memory(r):
+        return r[name], partial(lost, f"item {name!r} of a record")
+    field = record_view(r)[name]
+    memory.write_to(owner_of(field))  # its cotangents are kept there, as those of any view
+
+    def getitem_pullback(ȳ):
+        if not is_zero(ȳ):
+            give(field, unthunk(ȳ))
+        return ZERO, NONE
+
+    return r[name], getitem_pullback
+
+
+def lost(what: str, ȳ: Any) -> Any:
+    """The pullback of what reads a record that is not in the memory of an array, or all of one."""
+    if not is_zero(ȳ):
+        raise UnsupportedError(
+            f"the gradient runs through {what}, which is a copy of what a structured array holds: "
+            'read the fields of the array, s["name"]'
+        )
+    return ZERO, NONE
+
+
+@rrule(np.generic.item)
+def _(r: np.void):
+    return r.item(), partial(lost, "x.item() of a record")
+
+
+@rrule(operator.setitem, by_identity=True)
+def _(r: np.void, name: str, value: Anything):
+    _, back = call(operator.setitem, record_view(r)[name], Ellipsis, value)
+    return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
+
+
+stays_general.append(lambda x: isinstance(x, type) and issubclass(x, np.void))
 
 
 def is_there_already(x: np.ndarray, index: Any, value: Any) -> bool:

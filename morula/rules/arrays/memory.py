@@ -213,7 +213,9 @@ def take(x: np.ndarray) -> Any:
 
 def take_at(x: np.ndarray, index: Any) -> Any:
     """The cotangents of x[index], which are zero afterwards."""
-    if x.dtype.kind not in "fciuO":
+    if x.dtype.names is not None:
+        refuse_records(x)
+    if x.dtype.kind not in "fciuO" or (x.dtype.kind in "iu" and is_of_records(x)):
         return ZERO
     part, reached = beside_of(x)
     if reached is None:
@@ -227,6 +229,24 @@ def take_at(x: np.ndarray, index: Any) -> Any:
     part[index] = 0
     reached[index] = False
     return x̄ if where.all() else selected(x̄, where)
+
+
+def is_of_records(x: np.ndarray) -> bool:
+    """Is it a field of a structured array?"""
+    return owner_of(x).dtype.names is not None
+
+
+def refuse_records(x: np.ndarray) -> None:
+    """An error if a cotangent lies beside records that were made or written as a whole."""
+    for name in x.dtype.names or ():
+        field = x[name]
+        if field.dtype.names is not None:
+            refuse_records(field)
+        elif field.dtype.kind in "fc" and np.any(beside_of(field)[0] != 0):
+            raise UnsupportedError(
+                f"the gradient runs through the field {name!r} of records that were copied or written "
+                'as a whole: copy or write their fields, s["name"]'
+            )
 
 
 def contents(x: np.ndarray, index: Any) -> Any:

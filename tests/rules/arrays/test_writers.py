@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import grad, gradient, hvp, jvp, pullback
+from morula import UnsupportedError, grad, gradient, hvp, jvp, pullback
 
 X = np.array([3.0, 1.5, 2.0, 0.5])
 V = np.array([0.3, -0.7, 0.2, 0.9])
@@ -111,7 +111,55 @@ def over_nditer_of_two(w, x):
             b[...] = a * b
 
 
+PAIRS = [("a", float), ("b", float)]
+MIXED = [("n", int), ("a", float), ("b", complex, (2,))]
+
+
+def fields(w, x):
+    s = np.zeros(2, PAIRS)
+    s["a"][0] = w[0]
+    s["b"][:] = x[1:3]
+    s[1]["a"] = w[2] * s[0]["b"]
+    w[:2] = s["a"] * s["b"]
+
+
+def records(w, x):
+    s = np.ones(3, PAIRS)
+    s[0] = (w[0], x[1])
+    s[1] = s[0]
+    s[1:] = [(w[2], 2.0), (x[3], s[1]["a"])]
+    w[0] = s["a"].sum() * s["b"].sum()
+    s[s["a"] > 1] = (1.0, 2.0)
+    w[1] = (s["a"] * s["b"]).sum()
+
+
+def records_in_a_loop(w, x):
+    s = np.zeros(4, PAIRS)
+    s["a"], s["b"] = w, x
+    for r in s:
+        r["a"] = r["a"] * r["b"]
+    w[3] = sum(r["a"] for r in s[::-1])
+
+
+def mixed_records(w, x):
+    s = np.zeros((2, 2), MIXED)
+    s[0, 1] = (3, w[0], [x[1], 1j * x[2]])
+    s[1] = s[0, 1]
+    s[1, 0]["b"][1] = x[0] + 1j * x[1]
+    a, n = s[1, 0]["a"], int(s["n"][0, 1])
+    w[:2] = (s["b"] * s["b"][::-1]).real.sum() * a * n
+
+
+def record_of_another_name(w, x):
+    s, t = np.zeros(2, PAIRS), np.zeros(2, [("u", float), ("v", float)])
+    t["u"], t["v"] = w[:2], x[2:]
+    s[...] = t
+    s[0] = t[1]
+    w[:2] = s["a"] * s["b"]
+
+
 CASES = [
+    fields, records, records_in_a_loop, mixed_records, record_of_another_name,
     shuffled, shuffled_rows, shuffled_as_ever, shuffled_list, permuted, permuted_into, multiplied,
     divided, largest, negated, masked_rows, without_nan, without_nan_by_position, over_flat,
     over_flat_of_a_view, over_flat_by_next, over_entries, over_nditer, over_nditer_of_two,
@@ -164,6 +212,14 @@ def test_second_derivatives(write):
     assert along == pytest.approx(expected @ V, rel=1e-6)
 
 
+def test_second_derivatives_of_records():
+    f = loss(records)
+    expected = (grad(f)(X + 1e-5 * V) - grad(f)(X - 1e-5 * V)) / 2e-5
+    np.testing.assert_allclose(hvp(f, X, V), expected, rtol=1e-6)
+    along = jvp(lambda x: jvp(f, (x,), (V,))[1], (X,), (V,))[1]
+    assert along == pytest.approx(expected @ V, rel=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4"])
 @pytest.mark.parametrize("shape", [(7,), (4, 3), (3, 2, 2)])
 def test_the_draw_is_that_of_the_plain_call(dtype, shape):
@@ -184,6 +240,58 @@ def test_the_draw_is_that_of_the_plain_call(dtype, shape):
     old.shuffle(plain)
     pullback(lambda w, rng: rng.shuffle(w), found, new)
     np.testing.assert_array_equal(found, plain)
+
+
+def test_records_with_too_few_fields_are_numpys_error():
+    def f(x):
+        s = np.zeros(2, PAIRS)
+        s[0] = (x[0],)
+        return s["a"].sum()
+
+    with pytest.raises(ValueError, match="could not assign tuple"):
+        gradient(f, X)
+
+
+def copied(x):
+    s = np.zeros(2, PAIRS)
+    s["a"] = x[:2]
+    return s[0].copy()["a"]
+
+
+def as_items(x):
+    s = np.zeros(2, PAIRS)
+    s["a"] = x[:2]
+    return s[0].item()[0]
+
+
+def copied_array(x):
+    s = np.zeros(2, PAIRS)
+    s["a"] = x[:2]
+    t = s.copy()
+    t["b"][0] = 1.0
+    return t["a"][0]
+
+
+@pytest.mark.parametrize("f", [copied, as_items, copied_array])
+def test_copies_of_records_are_refused(f):
+    with pytest.raises(UnsupportedError, match="the gradient runs through"):
+        gradient(f, X)
+    if f is copied_array:
+        assert jvp(f, (X,), (V,))[1] == V[0]
+        return
+    with pytest.raises(UnsupportedError, match="of records, in forward mode"):
+        jvp(f, (X,), (V,))
+
+
+def test_a_record_that_is_unpacked():
+    def f(x):
+        s = np.zeros(2, PAIRS)
+        s["a"], s["b"] = x[:2], x[2:]
+        a, b = s[1]
+        return a * b
+
+    np.testing.assert_array_equal(gradient(f, X)[0], [0.0, 0.5, 0.0, 1.5])
+    assert jvp(f, (X,), (V,))[1] == pytest.approx(0.5 * V[1] + 1.5 * V[3])
 
 
 def test_an_out_without_room_is_numpys_error():

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import linalg
 from scipy import special as sp
 
-from morula import gradient
+from morula import gradient, hvp
 from morula.core.errors import NoRuleError
 from morula.core.extend import call
 from morula.testing import check_gradient, check_rrule
@@ -336,3 +337,24 @@ def test_zero_axes_and_empty_arrays(name):
     check_rrule(fn, *[np.array(0.7 + i) for i in range(n)])
     check_rrule(fn, *[np.zeros((0, 2)) for _ in range(n)])
     check_rrule(fn, *[np.ones((4, 3))[::2, ::-1] * (0.7 + i) for i in range(n)])
+
+
+def test_weights_in_a_list():
+    def f(x):
+        return sp.logsumexp([x[0], x[1]], b=[x[1], 2.0])
+
+    x, v = np.array([0.7, 1.3]), np.array([0.4, -0.3])
+    check_gradient(f, x)
+    slope = (gradient(f, x + 1e-5 * v)[0] - gradient(f, x - 1e-5 * v)[0]) / 2e-5
+    np.testing.assert_allclose(hvp(f, x, v), slope, rtol=1e-6)
+
+
+def test_matrices_in_lists_at_second_order():
+    def f(x):
+        matrix = [[1.0, x[0]], [x[1], 3.0], [1.0, 1.0]]
+        return np.sum(linalg.pinv(matrix)) + linalg.det(matrix[:2]) ** 2
+
+    x, v = np.array([0.7, 1.3]), np.array([0.4, -0.3])
+    check_gradient(f, x)
+    slope = (gradient(f, x + 1e-5 * v)[0] - gradient(f, x - 1e-5 * v)[0]) / 2e-5
+    np.testing.assert_allclose(hvp(f, x, v), slope, rtol=1e-6)

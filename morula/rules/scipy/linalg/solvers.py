@@ -17,6 +17,7 @@ from scipy import linalg
 
 from morula.core.extend import NoTangent, call, rrule
 from morula.rules.arrays.broadcasting import match, part
+from morula.rules.arrays.sequences import takes_sequences
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.inverses import lstsq_cotangents, pinv_cotangent
 from morula.rules.linalg.matrices import adjugate
@@ -299,3 +300,6 @@ def discrete_adjoint(X̄, a, b, r, e, s, X):
 
 _riccati(linalg.solve_continuous_are, continuous_residual, continuous_adjoint)
 _riccati(linalg.solve_discrete_are, discrete_residual, discrete_adjoint)
+
+
+takes_sequences(linalg.inv, linalg.det, linalg.pinv)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special as sp
 
 from morula.core.extend import NoTangent, is_zero, rrule, stands_in, type_stable
+from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.broadcasting import match, part, restore, shape_of
 from morula.rules.arrays.freshness import with_few_entries
 from morula.rules.arrays.types import Numeric
@@ -86,7 +87,14 @@ def _(x: np.ndarray, axis=None):
     return y, log_softmax_pullback
 
 
-takes_sequences(sp.softmax, sp.log_softmax, sp.logsumexp)
+takes_sequences(sp.softmax, sp.log_softmax)
+
+
+@instead_of(sp.logsumexp)
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    """Of sequences, weights among them."""
+    weights = None if b is None else np.asarray(b)
+    return sp.logsumexp(np.asarray(a), axis, weights, keepdims, return_sign)
 
 
 type_stable(sp.logsumexp, sp.softmax, sp.log_softmax)
