@@ -250,3 +250,9 @@ def test_views_by_strides_at_second_order():
     np.testing.assert_allclose(
         gradient(lambda x: gradient(f, x)[0] @ np.ones(4), x)[0], [6.0, 24.0, 36.0, 24.0]
     )
+
+
+def test_an_axis_that_is_given_reaches_the_pullback(path):
+    X = np.arange(12.0).reshape(3, 4)
+    (x̄,) = gradient(lambda x: (x * 2).sum(axis=1)[0], X)
+    np.testing.assert_array_equal(x̄, [[2.0] * 4, [0.0] * 4, [0.0] * 4])

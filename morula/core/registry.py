@@ -26,6 +26,7 @@ from morula.core.traits import (
     from_memory,
     gives_old,
     makes_container,
+    says_where_to_write,
     space_problem,
     stands_apart,
 )
@@ -89,19 +90,40 @@ class Rule:
 
     def position_of(self, keyword: str) -> int | None:
         """Where in the pullback's result the cotangent of a keyword argument stands."""
-        if keyword in self.positional:
-            return self.positional.index(keyword)
-        if keyword in self.keyword_only:
-            return len(self.positional) + self.keyword_only.index(keyword)
-        return None
+        return self.positions(0, (keyword,))[0]
+
+    def positions(self, n_args: int, keywords: Iterable[str]) -> list[int | None]:
+        """Where the cotangents of so many arguments by position, and of those by keyword, stand.
+
+        Those that `**kwargs` takes come last, in the order of the call.
+        """
+        found: list[int | None] = [*range(n_args)]
+        first = self.least(n_args)
+        last = first + len(self.keyword_only)
+        for k in keywords:
+            if k in self.positional:
+                found.append(self.positional.index(k))
+            elif k in self.keyword_only:
+                found.append(first + self.keyword_only.index(k))
+            elif self.takes_any_keyword:
+                found.append(last)
+                last += 1
+            else:
+                found.append(None)
+        return found
+
+    def least(self, n_args: int) -> int:
+        """How many cotangents there are at least for a call with so many arguments by position."""
+        return max(n_args, len(self.positional)) if self.variadic else len(self.positional)
 
     def checked(self, cotangents: Any, n_args: int) -> tuple[Any, ...]:
         """The result of the rule's pullback, if it is a tuple of the right length."""
         if type(cotangents) is not tuple:
             raise errors.not_a_tuple(str(self), cotangents)
-        least = max(n_args, len(self.positional)) if self.variadic else len(self.positional)
+        least = self.least(n_args)
         most = least + len(self.keyword_only)
-        if not least <= len(cotangents) <= most:
+        many = self.takes_any_keyword and len(cotangents) > most
+        if not (least <= len(cotangents) <= most or many):
             expected = str(least) if least == most else f"{least} to {most}"
             raise errors.wrong_count(str(self), expected, len(cotangents))
         return cotangents
@@ -459,7 +481,10 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
     if entry is None or entry.reverse is None:
         return None
     rule = entry.find("reverse", args)
-    if rule is not None and keywords and not rule.accepts(keywords):
+    if rule is None or (keywords and not rule.accepts(keywords)):
+        return None
+    by_value = rule.takes_any_keyword and not rule.by_identity
+    if by_value and any([test(fn, len(args), keywords) for test in says_where_to_write]):
         return None
     return rule
 
@@ -549,7 +574,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
         raise errors.not_a_pair(str(rule), pair)
     y, pullback = pair
     n_args = len(args)
-    positions = [*range(n_args), *[rule.position_of(k) for k in kwargs]]
+    positions = rule.positions(n_args, kwargs)
     collect = collector_of(rule, y, args)
     if rule.by_identity:  # it moves cotangents about, which are in their spaces
         projections = [_as_it_is] * len(positions)

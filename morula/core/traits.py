@@ -477,6 +477,10 @@ def leaves_types(fn: Any) -> bool:
     return id(fn) in _only_reads or id(fn) in _follow_changes
 
 
+# Tests of a callable, the number of arguments by position and the keywords: is one of them a value
+# that the result is written to?
+says_where_to_write: list[Callable[[Any, int, Any], bool]] = []
+
 # Tests of calls, `test(fn, types of the first operand, how many arguments, keywords)`: is a value
 # changed in place whose type counts as immutable? Such programs are not specialised.
 changes_in_place: list[Callable[[Any, list[type], int, tuple[str, ...]], bool]] = []

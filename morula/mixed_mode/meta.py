@@ -105,7 +105,7 @@ def pair_of_rule(
     n = len(args) - len(keywords)
     pair, ṗair = push(run, rule.function, ZERO, args, tangents, keywords)
     y, pullback = pair
-    positions = [*range(n), *[rule.position_of(k) for k in keywords]]
+    positions = rule.positions(n, keywords)
     if rule.by_identity:
         projections: list[Any] = [None] * len(args)
     else:

@@ -393,7 +393,7 @@ def by_slopes(rule: Any, args: Any, ẋs: Any, keywords: Any) -> Any:
         y, pullback = rule.function(*args)
     else:
         y, pullback = split_call(rule.function, args, keywords)
-    places = [*range(n), *[rule.position_of(k) for k in keywords]]
+    places = rule.positions(n, keywords)
     one = one_like(y)
     ẏ = contracted(args, ẋs, places, pullback(one), y)
     if is_complex(y):
@@ -423,7 +423,7 @@ def by_rows(rule: Any, args: Any, ẋs: Any, keywords: Any) -> Any:
         y, pullback = rule.function(*args)
     else:
         y, pullback = split_call(rule.function, args, keywords)
-    places = [*range(n), *[rule.position_of(k) for k in keywords]]
+    places = rule.positions(n, keywords)
     if not isinstance(y, tuple):
         return rows_of(args, ẋs, places, pullback, y, None)
     parts = []

@@ -41,7 +41,7 @@ def transposed_rule(
     seed = zeros_like(y)
     if seed is ZERO:
         return y, ZERO
-    positions = [*range(n), *[rule.position_of(k) for k in keywords]]
+    positions = rule.positions(n, keywords)
     kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
     ẏ = transposed(pullback, kept, seed, tangents)
     return y, ZERO if ẏ is NONE else unthunk(project_to(y)(unthunk(ẏ)))

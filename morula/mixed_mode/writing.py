@@ -16,7 +16,7 @@ from morula.core.cotangents import ZERO, is_zero, unthunk
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
-from morula.mixed_mode.tangents import Pass, all_zero, by_value
+from morula.mixed_mode.tangents import Pass, all_zero, by_value, together
 from morula.rules.arrays import inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
@@ -145,15 +145,16 @@ def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) ->
     before = [ZERO if x is Ellipsis else current(run, x, ZERO) for x in outs]
     result = split_call(fn, args, keywords)
     several = isinstance(y, tuple)
+    found = [ZERO] * len(y) if several and is_zero(ẏ) else [*ẏ] if several else [ẏ]
     for i, x in enumerate(outs):
         if x is None or x is Ellipsis:
             continue
-        v, v̇ = (y[i], ZERO if is_zero(ẏ) else ẏ[i]) if several else (y, ẏ)
         old = out_tangent(args, tangents, x, before[i])
-        put(run, x, old, v, v̇, masked_fill(mask))
+        put(run, x, old, y[i] if several else y, found[i], masked_fill(mask))
+        found[i] = current(run, x, old)
     if len(outs) == 1 and outs[0] is Ellipsis:  # the result as an array, also where it has no axes
         return result, ẏ if is_zero(ẏ) else push(run, np.asarray, ZERO, (y,), (ẏ,))[1]
-    return result, current(run, result, ẏ) if not several else ẏ
+    return result, together(found) if several else found[0]
 
 
 def drawn(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:

@@ -73,6 +73,7 @@ non_differentiable(
     registry.find_rrule,
     registry.is_constant,
     registry.is_constant_for,
+    registry.Rule.positions,
     registry.Rule.position_of,
     *[p.func for p in vars(registry.Rule).values() if isinstance(p, cached_property)],
     traits.has_tangent,
@@ -212,7 +213,7 @@ def apply(rule: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callee: bool
     both, back = call(rule.function, *args, **kwargs)
     y, pullback = both
     values = (*args, *kwargs.values())
-    positions = [*range(len(args)), *[rule.position_of(key) for key in kwargs]]
+    positions = rule.positions(len(args), kwargs)
     if rule.by_identity:
         projections: list[Any] = [None] * len(values)
     else:

@@ -25,6 +25,7 @@ from morula.core.extend import (
     non_differentiable,
     project_to,
     registry,
+    says_where_to_write,
 )
 from morula.rules.arrays.inplace import note, seed, to_masked, undo
 from morula.rules.arrays.memory import take, take_at
@@ -123,6 +124,7 @@ def writes_out(fn: Any, types: Any, n_args: int, keywords: Iterable[str]) -> boo
 
 
 changes_in_place.append(writes_out)
+says_where_to_write.append(has_out)
 
 
 def constant_but_for_out(*primals: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NONE, UnsupportedError, find_rrule, primitives, rrule
+from morula.core.extend import call, is_zero, primitives, rrule
 from morula.rules.arrays.construction import like_sequence
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 from morula.rules.containers import argument_tuple, made_tuple, unpacked
@@ -42,7 +42,7 @@ FIRST: tuple[Any, ...] = (
     np.trace, np.diagonal, np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims,
     np.repeat, np.tile, np.roll, np.flip, np.diff, np.take, np.diag, np.tril, np.triu, np.sort,
     np.clip, np.nansum, np.nanmean, np.pad, np.median, np.quantile, np.percentile, np.nanmedian,
-    np.nanquantile, np.nanpercentile, np.broadcast_to,
+    np.nanquantile, np.nanpercentile, np.broadcast_to, np.insert,
 )  # fmt: skip
 OF_A_MATRIX: tuple[Any, ...] = (
     np.linalg.inv, np.linalg.det, np.linalg.slogdet, np.linalg.matrix_power, np.linalg.norm,
@@ -63,20 +63,18 @@ METHODS_OF_SCALARS = (
 )  # fmt: skip
 
 
-def _by_arrays(primal: Any, rule_primal: Any, args: Any, kwargs: Any) -> Any:
+def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
     """The value and the pullback of a call whose sequences and scalars are converted to arrays."""
     arrays = [np.asarray(a) if i in _CONVERTED[primal] else a for i, a in enumerate(args)]
-    rule = find_rrule(rule_primal, tuple(arrays), kwargs)
-    if rule is None:
-        raise UnsupportedError(f"no reverse rule for {primal.__name__} of a sequence")
-    _, back = rule.function(*arrays, **kwargs)
+    _, back = call(by, *arrays, **kwargs)
+    given = (*args, *kwargs.values())
 
     def sequence_pullback(ȳ):
-        cotangents = back(ȳ)
+        _, *cotangents = back(ȳ)
         return tuple(
             [
-                like_sequence(x̄, x) if isinstance(x, list | tuple) and x̄ is not NONE else x̄
-                for x, x̄ in zip(args, cotangents, strict=False)
+                like_sequence(x̄, x) if isinstance(x, list | tuple) and not is_zero(x̄) else x̄
+                for x, x̄ in zip(given, cotangents, strict=True)
             ]
         )
 

@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 
+from morula import grad, gradient, jvp, pullback
 from morula.rules.arrays.sequences import BINARY, FIRST, OF_TWO, UNARY
 from morula.testing import check_rrule
 
@@ -42,6 +43,7 @@ ARGUMENTS = {
     np.reshape: ((4,),), np.expand_dims: (0,), np.repeat: (2,), np.tile: (2,), np.roll: (1,),
     np.take: (1,), np.clip: (0.1, 0.5), np.pad: (1,), np.quantile: (0.3,), np.percentile: (30.0,),
     np.nanquantile: (0.3,), np.nanpercentile: (30.0,), np.broadcast_to: ((2, 2, 2),),
+    np.insert: (1, 0.5),
 }  # fmt: skip
 
 
@@ -67,3 +69,49 @@ def test_where_with_lists():
     check_rrule(np.where, [True, False], PAIR, 2.0)
     check_rrule(np.where, [True, False], 2.0, PAIR)
     check_rrule(np.where, [True, False], PAIR, (0.1, 0.2))
+
+
+LIST = [1.0, 2.5, 0.3]
+WITH_KEYWORDS = {
+    "sum initial": lambda s: np.sum(LIST, initial=s),
+    "sum of list of s, initial": lambda s: np.sum([s, 2.0], initial=s * s),
+    "max initial": lambda s: np.max(LIST, initial=s * 9),
+    "min initial": lambda s: np.min(LIST, initial=s * 0.01),
+    "prod initial": lambda s: np.prod(LIST, initial=s),
+    "clip": lambda s: np.sum(np.clip(LIST, a_min=s, a_max=2.0)),
+    "clip2": lambda s: np.sum(np.clip(LIST, min=s, max=2 * s)),
+    "diff prepend": lambda s: np.sum(np.diff(LIST, prepend=s) ** 2),
+    "diff append": lambda s: np.sum(np.diff(LIST, append=[s]) ** 2),
+    "quantile": lambda s: np.quantile(LIST, q=s / 2),
+    "pad": lambda s: np.sum(np.pad(LIST, 1, constant_values=s) ** 2),
+    "std mean": lambda s: np.std(LIST, mean=np.array([s])),
+    "var mean": lambda s: np.var(LIST, mean=s),
+    "nansum": lambda s: np.nansum(LIST, initial=s),
+    "insert": lambda s: np.sum(np.insert(LIST, 1, values=s) ** 2),
+    "add out where": lambda s: np.sum(
+        np.add([1.0, 2.0], [s, s], where=[True, False], out=np.array([s, s * 2]))
+    ),
+}
+
+
+@pytest.mark.parametrize("f", WITH_KEYWORDS.values(), ids=WITH_KEYWORDS.keys())
+def test_what_is_given_by_name_beside_a_list_has_a_derivative(f):
+    slope = pytest.approx((f(0.7 + 1e-6) - f(0.7 - 1e-6)) / 2e-6, rel=1e-6)
+    assert grad(f)(0.7) == slope
+    assert pullback(f, 0.7)[1](1.0) == (slope,)
+    assert jvp(f, (0.7,), (1.0,))[1] == slope
+
+
+def into(w):
+    """What a call writes over loses its cotangent; what a mask leaves keeps its own."""
+    np.add([1.0, 2.0], w * 2, out=w)
+    np.exp([0.1, 0.2], where=[True, False], out=w)
+    return w
+
+
+def test_lists_and_out():
+    w = np.array([0.3, 0.5])
+    (w̄,) = gradient(lambda w: into(w * 1.0).sum(), w)
+    np.testing.assert_allclose(w̄, [0.0, 2.0])
+    _, ẏ = jvp(lambda w: into(w * 1.0), (w,), (np.ones(2),))
+    np.testing.assert_allclose(ẏ, [0.0, 2.0])
