@@ -21,7 +21,7 @@ from morula.rules.arrays import inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
 from morula.rules.arrays.outs import has_out, outs_of, parted, where_of
-from morula.rules.calls import spelling_for
+from morula.rules.calls import entry, spelling_for
 
 Args = tuple[Any, ...]
 Names = tuple[str, ...]
@@ -145,7 +145,7 @@ def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) ->
     before = [ZERO if x is Ellipsis else current(run, x, ZERO) for x in outs]
     result = split_call(fn, args, keywords)
     several = isinstance(y, tuple)
-    found = [ZERO] * len(y) if several and is_zero(ẏ) else [*ẏ] if several else [ẏ]
+    found = [entry(ẏ, i) for i in range(len(y))] if several else [ẏ]
     for i, x in enumerate(outs):
         if x is None or x is Ellipsis:
             continue
