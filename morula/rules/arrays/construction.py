@@ -355,7 +355,7 @@ def _(*, start=0, stop=None, step=1, dtype=None, device=None):
     def arange_pullback(ȳ):
         if rounds(y.dtype, [start, step]):
             return (ZeroTangent(),) * 3
-        return total(ȳ), NoTangent(), np.dot(ȳ, np.arange(len(y)))
+        return total(ȳ), ZeroTangent(), np.dot(ȳ, np.arange(len(y)))
 
     return y, arange_pullback
 
@@ -370,7 +370,7 @@ def _(start: Anything, stop: Anything, step=1, dtype=None, *, device=None):
     def arange_pullback(ȳ):
         if rounded:
             return (ZeroTangent(),) * 4
-        return total(ȳ), NoTangent(), np.dot(ȳ, np.arange(n)), NoTangent()
+        return total(ȳ), ZeroTangent(), np.dot(ȳ, np.arange(n)), NoTangent()
 
     return y, arange_pullback
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from morula.core.extend import (
     Const,
+    coarsened,
     fresh_results,
     in_place_forms,
     marks_results,
@@ -209,6 +210,14 @@ type_stable(
     np.fft.rfftn, np.interp, np.trapezoid, np.vander, np.average, np.cov, np.corrcoef, np.polyval,
     np.gradient,
 )  # fmt: skip
+
+
+@transfers(np.arange)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """How many there are depends on the numbers themselves."""
+    value = result_on_samples(np.arange, args, call.keywords)
+    return value if all(type(a) is Const for a in args) else coarsened(value)
+
 
 SQUARE = (
     np.linalg.solve, np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.pinv, np.linalg.qr,

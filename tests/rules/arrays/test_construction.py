@@ -6,6 +6,7 @@ import copy
 import numpy as np
 import pytest
 
+from morula import grad
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_gradient, check_rrule
@@ -111,3 +112,11 @@ def test_arrays_on_a_device(path, primal):
     check_gradient(lambda x: (np.arange(x, x + 2.5, device="cpu") ** 2).sum(), 0.7)
     check_gradient(lambda x: (np.arange(3, device="cpu") * x).sum(), 0.7)
     check_gradient(lambda x: (np.arange(start=0, stop=3, device="cpu") * x).sum(), 0.7)
+
+
+def test_how_many_numbers_a_range_has_is_found_when_it_runs(path):
+    assert grad(lambda s: np.sum(np.arange(s, 3.0, 0.5)))(0.7) == 5.0
+    assert grad(lambda s: s * len(np.arange(0.0, 10 * s)))(0.7) == 7.0
+    x = np.array([0.3, 2.2])
+    found = grad(lambda x: np.mean(np.arange(0.0, x[1], 0.5) * x[0]))(x)
+    np.testing.assert_allclose(found, [1.0, 0.0])
