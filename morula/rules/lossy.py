@@ -231,10 +231,15 @@ def gives_text(s: Any, call: Any) -> bool:
     """Does a call give text, or something without derivative that is not known?"""
     k = known(s.types.get(call.out))
     if k is None:
-        return bool(s.is_constant(call))
+        return bool(s.is_constant(call)) and not asks_for_guards(call.primitive)
     if k.type is np.ndarray:
         return k.detail[0][1] in "SU"
     return k.type in general.ENCODINGS
+
+
+def asks_for_guards(fn: Any) -> bool:
+    """Is it one of the core's own, by which a program asks whether what it assumes holds?"""
+    return getattr(fn, "__module__", None) == primitives.__name__
 
 
 def is_kind_of_number(value: Any) -> bool:

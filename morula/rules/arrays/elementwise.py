@@ -378,7 +378,7 @@ def _(y, x):
 def _(y, a, b):
     """The slope is 0 where both are."""
     r = np.hypot(a, b)
-    return quotient(quotient(b, r), r), quotient(quotient(-a, r), r)
+    return quotient(quotient(b, r), r), -quotient(quotient(a, r), r)
 
 
 @broadcasting(np.hypot)

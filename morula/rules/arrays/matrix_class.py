@@ -32,7 +32,7 @@ def _by_arrays(primal: Any, args: Any, kwargs: Any) -> Any:
     def matrix_pullback(ȳ):
         if isinstance(z, np.ndarray):
             ȳ = np.reshape(_plain(ȳ), z.shape)
-        return back(ȳ)[1 : 1 + len(args)]
+        return tuple(back(ȳ)[1:])
 
     return y, matrix_pullback
 
