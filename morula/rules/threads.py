@@ -32,11 +32,17 @@ def check_pool(pool: Any) -> None:
     """Raise what handing a task to a pool raises."""
     if pool._shutdown:
         raise RuntimeError("cannot schedule new futures after shutdown")
-    if getattr(pool, "_initializer", None) is not None:
+    if initializer_of(pool) is not None:
         raise UnsupportedError("a pool of threads with an initializer is not differentiated yet")
 
 
-non_differentiable(check_pool)
+def initializer_of(pool: Any) -> Any:
+    """What each worker of a pool begins with."""
+    make = getattr(pool, "_create_worker_context", None)  # since CPython 3.14
+    return pool._initializer if make is None else make().initializer
+
+
+non_differentiable(check_pool, initializer_of)
 
 
 @instead_of(ThreadPoolExecutor.submit)
