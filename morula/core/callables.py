@@ -151,9 +151,5 @@ def positions_of(argnums: Any, n: int, f: Any) -> list[int]:
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for i in numbers:
         if not -n <= i < n:
-            raise errors.ArgumentError(
-                f"argnums={argnums!r} asks for the gradient by argument {i} of "
-                f"{errors.qualified_name(f)}, which was called with {n} positional "
-                f"argument{'' if n == 1 else 's'}; arguments passed by keyword are not differentiated"
-            )
+            raise errors.argnums_out_of_range(f, argnums, i + 1 if i >= 0 else -i, n)
     return [i % n for i in numbers]

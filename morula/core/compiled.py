@@ -27,6 +27,7 @@ from morula.core.specialise import NotSpecialised, TooMuchEffort
 from morula.core.values import argument_value, coarsened
 
 Fallback = Callable[..., Any]
+MISSING = type("Missing", (), {})()  # the default of what a call has to give
 How = tuple[tuple[int, ...], bool, bool, bool, tuple[str, ...]]  # what is asked for, and keywords
 VARARGS, VARKEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -58,6 +59,7 @@ class Family:
         self.signature = with_keywords(code, keywords)
         self.is_plain = code.co_argcount == count_parameters(self.signature)
         self.wanted = wanted
+        self.n_by_position = max([-1, *wanted]) + 1
         self.with_value = with_value
         self.single = single
         self.has_aux = has_aux
@@ -87,10 +89,14 @@ class Family:
             self.specialised.add(g)
         return g
 
-    def defaults(self, f: FunctionType) -> tuple[Any, ...] | None:
-        """The defaults of `f`, but for those of arguments that are differentiated: they are given."""
-        free = self.code.co_argcount - max([-1, *self.wanted]) - 1
-        return (f.__defaults__ or ())[-free:] if free > 0 and f.__defaults__ else None
+    def defaults(self, f: FunctionType) -> tuple[Any, ...]:
+        """The defaults of `f`, but for those of arguments that are differentiated: they are given.
+
+        `MISSING` for what has none, so that it is not Python that tells of too few arguments.
+        """
+        n_free = max(self.code.co_argcount - self.n_by_position, 0)
+        own = (f.__defaults__ or ())[-n_free:] if n_free else ()
+        return (MISSING,) * (self.code.co_argcount - len(own)) + own
 
     def target(self, f: FunctionType) -> FunctionType:
         """What is differentiated, for its signature and its closure: what it does, its source says."""
@@ -107,6 +113,15 @@ class Family:
         n, n_named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         named = dict(zip(code.co_varnames[n:n_named], args[n:n_named], strict=True))
         return (*args[:n], *[x for rest in args[n_named:] for x in rest]), named
+
+    def as_given(
+        self, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same of a call that leaves some out: what is behind those was given by name."""
+        n = [x is MISSING for x in args].index(True)
+        names = self.signature.co_varnames[n : len(args)]
+        by_name = {k: x for k, x in zip(names, args[n:], strict=True) if x is not MISSING}
+        return args[:n], {**by_name, **named}
 
     def program(self, f: FunctionType, args: tuple[Any, ...], failed: Program | None) -> Program:
         """The program for arguments like these; `failed` is one whose guards did not hold."""
@@ -213,6 +228,8 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
     family: Family = g.__dict__["__morula__"]
     f = g.__wrapped__  # type: ignore[attr-defined]
     positional, named = family.as_called(args)
+    if any(x is MISSING for x in positional):
+        return family.general(f, *family.as_given(positional, named))  # says what is wrong
     if registry.registry.get(primal_of(f)) is not None:  # a rule of its own says what it means
         return family.general(f, positional, named)
     program = family.program(f, args, failed)

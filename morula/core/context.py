@@ -15,6 +15,7 @@ from typing import Any
 
 from morula.core import memory
 from morula.core.cotangents import ZERO, is_zero
+from morula.core.places import tell_place
 from morula.core.traits import adjoint_object
 
 
@@ -120,14 +121,16 @@ def leave(outer: Any) -> None:
 def as_before(run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """`run(*args, **kwargs)`; when an exception leaves it, the pass that runs is that of before.
 
-    What differentiated code says of `enter` and `leave` has nobody to end what is broken off.
+    What differentiated code says of `enter` and `leave` has nobody to end what is broken off. An error
+    of Morula's gets the user's line.
     """
     outer = _adjoints.current, memory.running()
     try:
         return run(*args, **kwargs)
-    except BaseException:
+    except BaseException as error:
         _adjoints.current, of_memory = outer
         memory.give_up(of_memory)
+        tell_place(error)
         raise
 
 

@@ -13,6 +13,8 @@ from typing import Any
 class DifferentiationError(Exception):
     """The common base of Morula's errors."""
 
+    tells_place = False  # whether its text has the user's line
+
 
 class NoRuleError(DifferentiationError, NotImplementedError):
     """A cotangent reached the result of a callable that has no rule and no Python code."""
@@ -91,8 +93,9 @@ def no_rule(
         lines.append(f"  {reason}")
     short = name.rsplit(".", 1)[-1]
     lines.append(
-        f"  Ways out: register one with @rrule({short}), see docs/rules.md; or put the call in "
-        "ignore_derivatives(...), if it counts as constant"
+        f"  Ways out: register one with @rrule({short}), see docs/rules.md; or let finite differences "
+        f"be the rule, numeric_rule({short}); or put the call in ignore_derivatives(...), if it counts "
+        "as constant"
     )
     return NoRuleError("\n".join(lines))
 
@@ -145,8 +148,8 @@ def unsupported(construct: str, where: str, hint: str = "") -> UnsupportedError:
     return UnsupportedError(text + (f"\n  {hint}" if hint else ""))
 
 
-def not_scalar(value: Any, function: str) -> OutputError:
-    """The output of a function handed to `gradient` is not one real number."""
+def not_scalar(value: Any, function: str, made_at: Iterable[str] = ()) -> OutputError:
+    """The output, made at these lines, of a function handed to `gradient` is not one real number."""
     kind = type(value).__name__
     head = f"gradient needs one real number as the output of {function}, which returned "
     if value is None:
@@ -159,8 +162,9 @@ def not_scalar(value: Any, function: str) -> OutputError:
         )
     if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
         return OutputError(
-            head + f"a truth value ({kind}): a comparison made the output discrete. pullback "
-            "accepts any output"
+            head
+            + "\n  ".join([f"a truth value ({kind}): a comparison made it", *made_at])
+            + "\n  Return what is compared, or use pullback, which accepts any output"
         )
     if shape is not None and shape != ():
         return OutputError(
@@ -170,6 +174,15 @@ def not_scalar(value: Any, function: str) -> OutputError:
     return OutputError(
         head + f"a {kind}. Return one of its numbers, or use pullback with a cotangent of the "
         "output, or jacobian"
+    )
+
+
+def argnums_out_of_range(fn: Any, argnums: Any, needed: int, given: int) -> ArgumentError:
+    """There are too few positional arguments for `argnums`."""
+    return ArgumentError(
+        f"argnums={argnums!r} needs at least {needed} positional argument{'s' * (needed > 1)}, but "
+        f"{qualified_name(fn)} was called with {given}; arguments passed by keyword are not "
+        "differentiated"
     )
 
 

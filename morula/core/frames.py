@@ -14,6 +14,7 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
 from morula.core.ir import Inlined, Position
+from morula.core.places import tell_place
 
 Places = dict[int, Position]  # of the instructions in inlined code, by their offsets
 
@@ -32,6 +33,7 @@ def restore(places: Places, error: BaseException) -> None:
         behind = TracebackType(behind, frame, -1, position.line or frame.f_lineno)
         position = position.inlined.at
     entry.tb_next = behind
+    tell_place(error)
 
 
 def frame_of(inlined: Inlined) -> FrameType:

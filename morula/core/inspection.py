@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -9,7 +10,7 @@ from morula.core import errors
 from morula.core.bytecode.lower import lower
 from morula.core.emit import merge_blocks
 from morula.core.general import general_plan
-from morula.core.ir import IR, reachable
+from morula.core.ir import IR, Call, Operand, reachable
 from morula.core.program import Gradient
 from morula.core.reverse import Reversal
 from morula.core.specialise import NotSpecialised
@@ -85,6 +86,42 @@ def adjoint_of(function: FunctionType, args: tuple[Any, ...], by_bodies: bool) -
         reversal.build()
         reversal.resolve()
         return AdjointCode(_tidy(reversal.ir), f"general, because: {reason}")
+
+
+def lines_of_result(f: Any) -> list[str]:
+    """The lines of the user's source where what `f` returns was made, for messages."""
+    try:
+        code = _function(f).__code__
+        ir = lower(code, _function(f).__globals__)
+    except errors.DifferentiationError:
+        return []
+    lines = {call.position.line for call in _makers_of_result(ir)} - {None}
+    return [
+        f"{code.co_filename}:{line}, in {code.co_name}:   {text.strip()}"
+        for line in sorted(lines)  # type: ignore[type-var]
+        if (text := linecache.getline(code.co_filename, line or 0))
+    ]
+
+
+def _makers_of_result(ir: IR) -> list[Call]:
+    """The calls that define what is returned, by whatever way it came there."""
+    made = {call.out: call for call in ir.calls()}
+    incoming: dict[Operand, list[Operand]] = {}
+    returned: list[Operand] = []
+    for block in ir.blocks:
+        for branch in block.branches:
+            if branch.block is None:
+                returned += branch.args
+            else:
+                for param, x in zip(branch.block.params, branch.args, strict=True):
+                    incoming.setdefault(param, []).append(x)
+    seen: set[Operand] = set()
+    while returned:
+        x = returned.pop()
+        if x not in seen:
+            seen.add(x)
+            returned += incoming.get(x, [])
+    return [call for out, call in made.items() if out in seen]
 
 
 def _tidy(ir: IR) -> IR:

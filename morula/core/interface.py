@@ -12,10 +12,13 @@ from morula.core.callables import Calls, function_of, is_plain, positions_of
 from morula.core.compiled import Fallback, Family, family_by, family_of
 from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
+from morula.core.errors import DifferentiationError
 from morula.core.general import Back, call
 from morula.core.gradients import give_name
+from morula.core.inspection import lines_of_result
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.orders import Along, OfGradient, with_direction
+from morula.core.places import tell_place
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
@@ -97,6 +100,9 @@ def one_pass(
     outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)
+    except DifferentiationError as error:
+        tell_place(error)
+        raise
     finally:
         leave(outer)
 
@@ -197,7 +203,7 @@ def _one(y: Any, f: Any) -> Any:
     """The cotangent of an output that must be one real number."""
     one = unit(y)
     if one is None:
-        raise errors.not_scalar(y, errors.qualified_name(f))
+        raise errors.not_scalar(y, errors.qualified_name(f), lines_of_result(f))
     return one
 
 

@@ -7,7 +7,6 @@ Tests: tests/rules/test_diagnosis.py
 
 from __future__ import annotations
 
-import linecache
 import numbers
 import operator
 import sys
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +31,7 @@ from morula.core.extend import (
     interface,
     is_zero,
     parts_of,
+    places,
     qualified_name,
     registry,
     unthunk,
@@ -41,49 +40,13 @@ from morula.core.extend import (
 from morula.rules.numeric import is_numeric
 from morula.rules.steering import ignore_derivatives
 
-HERE = str(Path(__file__).parents[1])
-
-
-class Place(NamedTuple):
-    """A line of the user's."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        source = linecache.getline(self.file, self.line).strip()
-        return f"{self.file}:{self.line}, in {self.function}" + (f":   {source}" if source else "")
-
-
-def place_of(frame: FrameType | None) -> Place:
-    """The innermost line outside of Morula, but for those of libraries if there is another."""
-    first = None
-    while frame is not None:
-        code = frame.f_code
-        if not code.co_filename.startswith(HERE):
-            found = Place(code.co_filename, frame.f_lineno, code.co_name)
-            if not is_of_a_library(code.co_filename):
-                return found
-            first = first or found
-        frame = frame.f_back
-    return first or Place("?", 0, "?")
-
-
-LIBRARIES = (str(Path(linecache.__file__).parent), str(Path(np.__file__).parents[1]))
-
-
-def is_of_a_library(file: str) -> bool:
-    """Is it a file of Python's or of an installed package?"""
-    return file.startswith(LIBRARIES)
-
 
 class Record:
     """One call: what was called, with which values, where, and what served it."""
 
     __slots__ = ("args", "cotangents", "fn", "how", "number", "place", "reached", "y")
 
-    def __init__(self, number: int, fn: Any, args: tuple[Any, ...], place: Place) -> None:
+    def __init__(self, number: int, fn: Any, args: tuple[Any, ...], place: places.Place) -> None:
         self.number = number
         self.fn = fn
         self.args = args
@@ -116,7 +79,11 @@ def served_by(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 def short_path(file: str) -> str:
     """The path of a file of Morula from its folder on."""
-    return str(Path(file).relative_to(Path(HERE).parent)) if file.startswith(HERE) else file
+    return (
+        str(Path(file).relative_to(Path(places.HERE).parent))
+        if file.startswith(places.HERE)
+        else file
+    )
 
 
 # -- numbers that are not finite -------------------------------------------------------------------
@@ -178,7 +145,7 @@ class Watching(watch.Observer):
 
     def call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Look on while a call is differentiated."""
-        place = place_of(sys._getframe(2))
+        place = places.place_of(sys._getframe(2))
         how = served_by(fn, args, kwargs)
         number = self.number
         y, back = general.call(fn, *args, **kwargs)
@@ -304,7 +271,7 @@ class Finding(NamedTuple):
     path: str  # "x", "params['w'][0]"
     kind: str  # "zero", "None" or "not finite"
     reason: str
-    place: Place | None
+    place: places.Place | None
 
     def __str__(self) -> str:
         text = f"{self.path}: {self.kind}. {self.reason}"
@@ -314,7 +281,7 @@ class Finding(NamedTuple):
 class Served(NamedTuple):
     """What served a call."""
 
-    place: Place
+    place: places.Place
     name: str
     how: str
 
@@ -445,7 +412,9 @@ class WhyWatch(Watching):
             Finding(path, "zero", reason, place) for reason, place in self.ends_of(x, args, value)
         ]
 
-    def ends_of(self, x: Any, args: tuple[Any, ...], value: Any) -> list[tuple[str, Place | None]]:
+    def ends_of(
+        self, x: Any, args: tuple[Any, ...], value: Any
+    ) -> list[tuple[str, places.Place | None]]:
         """Where what depends on x ends: lines, and why."""
         trace = Trace(self.records, args, x)
         ends = trace.ends

@@ -31,6 +31,7 @@ from morula.core.extend import (
     is_zero,
     memory,
     non_differentiable,
+    places,
     project_to,
     rrule,
     stays_general,
@@ -86,13 +87,7 @@ def refuse(what: str) -> UnsupportedError:
 
 def users_line() -> str:
     """Where in the user's source the running code was called."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        module = str(frame.f_globals.get("__name__")).split(".")[0]
-        if module not in ("morula", "plum", "numpy", "json"):
-            break
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
+    return str(places.place_of(sys._getframe(1)))
 
 
 non_differentiable(refuse, users_line)

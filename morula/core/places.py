@@ -1,0 +1,84 @@
+"""Lines of the user's source, for messages: where something was called, where an error came from."""
+
+from __future__ import annotations
+
+import linecache
+import sysconfig
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import NamedTuple
+
+import plum
+
+from morula.core.errors import DifferentiationError
+
+HERE = str(Path(__file__).parents[1])
+LIBRARIES = (
+    sysconfig.get_path("stdlib"),
+    sysconfig.get_path("purelib"),
+    sysconfig.get_path("platlib"),
+    str(Path(plum.__file__).parents[1]),
+)
+
+
+class Place(NamedTuple):
+    """A line of the user's."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        source = linecache.getline(self.file, self.line).strip()
+        return f"{self.file}:{self.line}, in {self.function}" + (f":   {source}" if source else "")
+
+
+NOWHERE = Place("?", 0, "?")
+
+
+def place_of(frame: FrameType | None) -> Place:
+    """The innermost line outside of Morula, but for those of libraries if there is another."""
+    lines = []
+    while frame is not None:
+        lines.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return innermost(lines)
+
+
+def place_in(traceback: TracebackType | None) -> Place:
+    """The same in what an exception has passed."""
+    lines = []
+    while traceback is not None:
+        lines.append((traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return innermost(lines[::-1])
+
+
+def innermost(lines: list[tuple[FrameType, int]]) -> Place:
+    """The first of these lines that is the user's."""
+    first = None
+    for frame, line in lines:
+        code = frame.f_code
+        if not code.co_filename.startswith(HERE):
+            found = Place(code.co_filename, line, code.co_name)
+            if not is_of_a_library(code.co_filename):
+                return found
+            first = first or found
+    return first or NOWHERE
+
+
+def is_of_a_library(file: str) -> bool:
+    """Is it a file of Python's or of an installed package?"""
+    return file.startswith(LIBRARIES)
+
+
+def tell_place(error: BaseException) -> None:
+    """Let an error of Morula's show the user's line that it came from, behind what happened."""
+    if not isinstance(error, DifferentiationError) or error.tells_place or len(error.args) != 1:
+        return
+    place = place_in(error.__traceback__)
+    if place is not NOWHERE:
+        error.tells_place = True
+        what, *more = str(error).split("\n")
+        if not any(line.startswith(f"  {place.file}:{place.line},") for line in more):
+            error.args = ("\n".join([what, f"  {place}", *more]),)
