@@ -55,11 +55,13 @@ def test_negative_argnums_count_from_the_end():
 
 @pytest.mark.parametrize("transform", [grad, value_and_grad])
 def test_wrong_argnums_and_too_few_arguments(transform):
-    with pytest.raises(ArgumentError, match=r"at least 3 .*product was called with 1;"):
+    with pytest.raises(ArgumentError, match=r"at least 3 .*product was called with 1 pos"):
         transform(product, 2)(3.0)
-    with pytest.raises(ArgumentError, match=r"at least 3 .*product was called with 2;"):
+    with pytest.raises(ArgumentError, match=r"at least 3 .*product was called with 2 pos"):
         transform(product, (0, -3))(3.0, 2.0)
-    with pytest.raises(ArgumentError, match="called with 1; arguments passed by keyword"):
+    with pytest.raises(
+        ArgumentError, match="with 1 positional argument; arguments passed by keyword"
+    ):
         transform(product, 1)(3.0, y=2.0)
     for argnums in (1.0, "x", None, True, (0, 1.0)):
         with pytest.raises(TypeError, match="argnums must be an int or a sequence of ints"):
@@ -77,7 +79,7 @@ def of_three(x, y, z=1.0):
 )
 def test_too_few_arguments_are_counted(transform, argnums, args, needed):
     gradient_function = transform(of_three, argnums)
-    message = f"at least {needed} positional .*of_three was called with {len(args)};"
+    message = f"at least {needed} of them, but .*of_three was called with {len(args)} positional"
     for _ in range(2):
         with pytest.raises(ArgumentError, match=message):
             gradient_function(*args)
@@ -90,7 +92,7 @@ def test_arguments_that_are_not_differentiated_may_be_given_by_name_or_be_missin
     assert at(2.0, y=3.0) == at(2.0, 3.0) == at(2.0, z=1.0, y=3.0)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         at(2.0)
-    with pytest.raises(ArgumentError, match=r"at least 1 positional .*called with 0;"):
+    with pytest.raises(ArgumentError, match=r"at least 1 of them.*called with 0 positional"):
         at(y=3.0)
 
 

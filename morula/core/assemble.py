@@ -15,6 +15,7 @@ from typing import Any
 from bytecode import BinaryOp, Bytecode, Compare, Instr, Label
 from bytecode.instr import FreeVar, InstrLocation, Intrinsic1Op
 
+from morula.core.context import enter
 from morula.core.frames import Places, exception_table, handler_of
 from morula.core.ir import Position
 
@@ -122,6 +123,7 @@ class Assembler:
         self.position: Position | None = None
         self.places: dict[int, Position] = {}  # of instructions in inlined code, by their numbers
         self.held: dict[int, _Held] = {}
+        self.begins_pass = False
 
     def at(self, position: Position) -> None:
         """The instructions that follow belong to this place in the source."""
@@ -147,6 +149,7 @@ class Assembler:
 
     def const(self, value: Any) -> None:
         """Push a constant."""
+        self.begins_pass |= value is enter
         if not _is_literal(value):
             value = self.held.setdefault(id(value), _Held(value))
         self.op("LOAD_CONST", value)
@@ -158,12 +161,13 @@ class Assembler:
         """
         code.docstring = self.docstring(like)
         places: Places = {}
-        if self.places:
+        handles = bool(self.places) or self.begins_pass
+        if handles:
             self.handle_exceptions(places)
         code.extend(self.code)
         size = stack_size(self.code)
         done = code.to_code(stacksize=size, compute_exception_stack_depths=False)
-        if self.places:
+        if handles:
             done = self.protected(done, places)
         consts = [c.value if type(c) is _Held else c for c in done.co_consts]
         flags = done.co_flags | like.co_flags & INHERITED

@@ -8,9 +8,11 @@ The cotangents of values in memory that is written to (memory.py) are kept `besi
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from morula.core import memory
@@ -24,6 +26,14 @@ class Adjoints(threading.local):
 
     def __init__(self) -> None:
         self.current: dict[int, tuple[Any, Any]] | None = None
+
+
+class Pass(dict[int, tuple[Any, Any]]):
+    """The adjoint objects of a pass that `enter` began: in which frame, and what `leave` needs."""
+
+    __slots__ = ("frame", "outer")
+    frame: FrameType
+    outer: Any
 
 
 _adjoints = Adjoints()
@@ -108,7 +118,8 @@ def enter(written: memory.Written | None = None) -> Any:
     `written` is the memory beside which cotangents are kept; None: all go by value.
     """
     outer = _adjoints.current, memory.enter(written)
-    _adjoints.current = {}
+    begun = _adjoints.current = Pass()
+    begun.frame, begun.outer = sys._getframe(1), outer
     return outer
 
 
@@ -116,6 +127,13 @@ def leave(outer: Any) -> None:
     """End a reverse pass begun by `enter`."""
     _adjoints.current, of_memory = outer
     memory.leave(of_memory)
+
+
+def break_off(frame: FrameType) -> None:
+    """End the reverse pass that was begun in a frame which an exception leaves."""
+    current = _adjoints.current
+    if type(current) is Pass and current.frame is frame:
+        leave(current.outer)
 
 
 def as_before(run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

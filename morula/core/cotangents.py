@@ -8,7 +8,7 @@ primals of that type). What adds or projects a given type is said by the rules, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial, singledispatch
 from reprlib import recursive_repr
 from typing import Any, ClassVar, final
@@ -124,13 +124,12 @@ class Thunk:
 
 
 class NotKnown:
-    """A cotangent that nobody has a formula for: a sum with it, or a multiple, is it again.
+    """A cotangent that nobody has a formula for: a sum with it, a multiple, a part is it again.
 
     It travels as others do, and whoever looks at it gets the error.
     """
 
     __slots__ = ("_error",)
-    __array_ufunc__ = None
 
     def __init__(self, error: Callable[[], Exception]) -> None:
         self._error = error
@@ -139,13 +138,16 @@ class NotKnown:
         return self
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _absorb
-    __matmul__ = __rmatmul__ = __neg__ = __pos__ = _absorb
+    __matmul__ = __rmatmul__ = __neg__ = __pos__ = __getitem__ = _absorb
 
     def refuse(self, *_: Any) -> Any:
         """Raise the error."""
         raise self._error()
 
-    __float__ = __complex__ = __array__ = __getitem__ = __iter__ = __bool__ = refuse
+    __float__ = __complex__ = __array__ = __iter__ = __bool__ = __array_function__ = refuse
+
+    def __array_ufunc__(self, *_: Any, out: Any = None, **kwargs: Any) -> NotKnown:
+        return self if out is None else self.refuse()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -353,10 +355,20 @@ def projector(x: Any) -> Callable[[Any], Any] | None:
     return None
 
 
-def hands_on(project: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Declare a projection that gives parts of a cotangent to adjoint objects: it must not wait."""
-    project.hands_on = True  # type: ignore[attr-defined]
-    return project
+_Projection = Callable[[Any], Any]
+
+
+def hands_on(keys: Iterable[Any]) -> Callable[[_Projection], _Projection]:
+    """Declare a projection that gives parts of a cotangent to adjoint objects: it must not wait.
+
+    `keys` are those of the parts of the primal.
+    """
+
+    def declare(project: _Projection) -> _Projection:
+        project.hands_on = tuple(keys)  # type: ignore[attr-defined]
+        return project
+
+    return declare
 
 
 def project_to(x: Any) -> Callable[[Any], Any]:
@@ -374,12 +386,15 @@ def project_to(x: Any) -> Callable[[Any], Any]:
 
 def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
     """A cotangent, brought to a space by what `projector` gave."""
-    if x̄ is ZERO or x̄ is NONE or project is None or type(x̄) is NotKnown:
+    if x̄ is ZERO or x̄ is NONE or project is None:
         return x̄
+    keys = getattr(project, "hands_on", None)
     if type(x̄) is Thunk:
-        if not hasattr(project, "hands_on") and not in_memory():
+        if keys is None and not in_memory():
             return Thunk(lambda: projected(project, x̄.force()))
         x̄ = x̄.force()
         if isinstance(x̄, AbstractZero):
             return x̄
+    if type(x̄) is NotKnown:
+        return x̄ if keys is None else project(Tangent[object](dict.fromkeys(keys, x̄)))
     return project(x̄)

@@ -180,9 +180,9 @@ def not_scalar(value: Any, function: str, made_at: Iterable[str] = ()) -> Output
 def argnums_out_of_range(fn: Any, argnums: Any, needed: int, given: int) -> ArgumentError:
     """There are too few positional arguments for `argnums`."""
     return ArgumentError(
-        f"argnums={argnums!r} needs at least {needed} positional argument{'s' * (needed > 1)}, but "
-        f"{qualified_name(fn)} was called with {given}; arguments passed by keyword are not "
-        "differentiated"
+        f"argnums={argnums!r} needs at least {needed} of them, but {qualified_name(fn)} was called "
+        f"with {given} positional argument{'' if given == 1 else 's'}; arguments passed by keyword are "
+        "not differentiated"
     )
 
 

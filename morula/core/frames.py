@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
+from morula.core.context import break_off
 from morula.core.ir import Inlined, Position
 from morula.core.places import tell_place
 
@@ -20,8 +21,12 @@ Places = dict[int, Position]  # of the instructions in inlined code, by their of
 
 
 def restore(places: Places, error: BaseException) -> None:
-    """Put frames of inlined functions into the traceback of an exception that is passing."""
+    """Put frames of inlined functions into the traceback of an exception that is passing.
+
+    It breaks off the reverse pass, if the program has begun one.
+    """
     here = sys._getframe(1)
+    break_off(here)
     entry = error.__traceback__
     while entry is not None and entry.tb_frame is not here:
         entry = entry.tb_next

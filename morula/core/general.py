@@ -48,11 +48,12 @@ from morula.core.registry import (
     is_constant_call,
     is_constant_for,
     non_differentiable,
+    not_known,
 )
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.simplify import is_trusted
 from morula.core.ssa import prune_params, same
-from morula.core.traits import adjoint_object, from_memory, memory_of, parts_of
+from morula.core.traits import adjoint_object, from_memory, memory_of, parts_of, shows_all
 from morula.core.verify import checked
 
 Back = Callable[[Any], tuple[Any, ...]]
@@ -447,7 +448,10 @@ def opaque_with_changes(
             reached = reached or not is_zero(from_memory(y, given))
         if is_zero(ȳ) and not reached:
             return (ZERO,) * n
-        raise errors.no_rule(fn, args, reason=reason)
+        error = errors.no_rule(fn, args, reason=reason)
+        if not all(map(shows_all, (fn, *given))):
+            raise error
+        return not_known(error, (fn, *given))
 
     return y, opaque_pullback, changed
 

@@ -18,7 +18,7 @@ from morula.core.gradients import give_name
 from morula.core.inspection import lines_of_result
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.orders import Along, OfGradient, with_direction
-from morula.core.places import tell_place
+from morula.core.places import ENTRIES, tell_place
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
@@ -105,6 +105,9 @@ def one_pass(
         raise
     finally:
         leave(outer)
+
+
+ENTRIES.append(one_pass.__code__)
 
 
 def straight_pull(

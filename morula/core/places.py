@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import sysconfig
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
 import plum
@@ -72,13 +72,30 @@ def is_of_a_library(file: str) -> bool:
     return file.startswith(LIBRARIES)
 
 
-def tell_place(error: BaseException) -> None:
-    """Let an error of Morula's show the user's line that it came from, behind what happened."""
+def tell_place(error: BaseException, frame: FrameType | None = None) -> None:
+    """Let an error of Morula's show the user's line that it came from, behind what happened.
+
+    `frame` is where it is made, if it is not raised now; its traceback then shows what called that.
+    """
     if not isinstance(error, DifferentiationError) or error.tells_place or len(error.args) != 1:
         return
+    if frame is not None:
+        error.__traceback__ = traceback_to(frame)
     place = place_in(error.__traceback__)
     if place is not NOWHERE:
         error.tells_place = True
         what, *more = str(error).split("\n")
         if not any(line.startswith(f"  {place.file}:{place.line},") for line in more):
             error.args = ("\n".join([what, f"  {place}", *more]),)
+
+
+ENTRIES: list[CodeType] = []  # of functions that begin a reverse pass
+
+
+def traceback_to(frame: FrameType | None) -> TracebackType | None:
+    """The traceback of an error that is raised in a frame, from the beginning of the pass on."""
+    behind = None
+    while frame is not None and not any(frame.f_code is code for code in ENTRIES):
+        behind = TracebackType(behind, frame, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return behind

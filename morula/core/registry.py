@@ -8,6 +8,7 @@ primal, and is told when a rule for it is added.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,11 +17,22 @@ from typing import Any, get_args
 import plum
 
 from morula.core import debug, errors
-from morula.core.cotangents import NONE, ZERO, NotKnown, accumulate, is_zero, project_to, unthunk
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    NotKnown,
+    accumulate,
+    is_zero,
+    project_to,
+    projector,
+    unthunk,
+)
 from morula.core.ir import Call, Const
 from morula.core.memory import in_memory
+from morula.core.places import tell_place
 from morula.core.shipped import meet
 from morula.core.traits import (
+    adjoint_object,
     at_once,
     collector,
     from_memory,
@@ -553,6 +565,30 @@ def check_spaces(
 non_differentiable(check_spaces)
 
 
+def not_known(error: errors.DifferentiationError, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The cotangents of values when nobody knows them: an error where they matter."""
+    tell_place(error, sys._getframe(1))
+    bars = passed_on(NotKnown(lambda: error), values)
+    if bars is None:
+        raise error
+    return bars
+
+
+def passed_on(unknown: NotKnown, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """What is not known as the cotangents of these values; None where there is no place for it.
+
+    That is beside memory, and in adjoint objects that no projection hands parts to.
+    """
+    if in_memory() or any([adjoint_object(x) is not None and not has_parts(x) for x in values]):
+        return None
+    return tuple([project_to(x)(unknown) for x in values])
+
+
+def has_parts(x: Any) -> bool:
+    """Does the projection to the space of `x` hand on the parts of a cotangent?"""
+    return hasattr(projector(x), "hands_on")
+
+
 def collector_of(rule: Rule, y: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
     """What gives the cotangent of a mutable value that the rule has made."""
     own = not rule.trusted or makes_container(rule.primal)
@@ -594,7 +630,17 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
                 return given
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
-        cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)
+        ȳ = unthunk(ȳ)
+        if type(ȳ) is NotKnown and not rule.by_identity:
+            given = passed_on(ȳ, all_args)
+            if given is not None:
+                return given
+        try:
+            cotangents = rule.checked(pullback(ȳ), n_args)
+        except errors.UnsupportedError as error:
+            if rule.by_identity or not rule.trusted:
+                raise
+            return not_known(error, all_args)
         n = len(cotangents)
         if checks:
             check_spaces(rule, all_args, positions, cotangents)

@@ -52,6 +52,15 @@ def has_tangent(t: type) -> bool:
 
 
 @singledispatch
+def shows_all(x: Any) -> bool:
+    """Does what may depend on the arguments of a program reach others by the cotangent of `x` alone?
+
+    Not so where numbers are out of sight: in bytes, in the state of an iterator or a compiled object.
+    """
+    return False
+
+
+@singledispatch
 def detail_of(x: Any) -> Any:
     """What matters of `x` besides its type: for an array its dtype and number of dimensions."""
     return None

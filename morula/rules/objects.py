@@ -132,6 +132,9 @@ def is_by_identity(x: Any) -> bool:
 non_differentiable(has_fields, is_by_identity)
 
 
+IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nobody sets attributes of such a class
+
+
 @adjoint_object.register(object)
 def _(x: Any) -> Any:
     return {} if has_fields(type(x)) else None
@@ -140,8 +143,9 @@ def _(x: Any) -> Any:
 _type: Any
 for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum):
     adjoint_object.register(_type, lambda x: None)
-for _type in (type, ModuleType, FunctionType):
+for _type in (ModuleType, FunctionType):
     adjoint_object.register(_type, lambda x: {})
+adjoint_object.register(type, lambda cls: None if cls.__flags__ & IMMUTABLE_TYPE else {})
 projector.register(AbstractZero, lambda x: lambda x̄: NONE)
 no_tangent(type(ZERO), type(NONE))
 
@@ -1281,7 +1285,7 @@ def _(x: Any) -> Any:
         return None
     fields = own_fields(x)
 
-    @hands_on
+    @hands_on(fields)
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the table of the object."""
         if isinstance(x, Tangent) and not (isinstance(x̄, Tangent) and x̄._primal is Tangent):

@@ -5,9 +5,14 @@ Tests: tests/rules/test_unknown.py
 
 from __future__ import annotations
 
+import ctypes
+import numbers
+from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
-from morula.core.extend import NotKnown, no_rule, non_differentiable
+import numpy as np
+
+from morula.core.extend import NotKnown, no_rule, non_differentiable, shows_all
 
 
 def unknown(primal: Any, parameter: str) -> Any:
@@ -17,3 +22,34 @@ def unknown(primal: Any, parameter: str) -> Any:
 
 
 non_differentiable(unknown)
+
+
+def _nothing_hidden(x: Any) -> bool:
+    return True
+
+
+_type: Any
+for _type in (numbers.Number, type, type(None), ModuleType, np.dtype, np.ufunc, ctypes._CFuncPtr):
+    shows_all.register(_type, _nothing_hidden)
+
+
+@shows_all.register(np.ndarray)
+@shows_all.register(np.generic)
+def _(x: Any) -> bool:
+    return x.dtype.kind in "biufc"
+
+
+@shows_all.register(BuiltinFunctionType)
+def _(fn: Any) -> bool:
+    return fn.__self__ is None or shows_all(fn.__self__)
+
+
+@shows_all.register(tuple)
+@shows_all.register(list)
+def _(x: Any) -> bool:
+    return all(map(shows_all, x))
+
+
+@shows_all.register(dict)
+def _(x: dict[Any, Any]) -> bool:
+    return all(map(shows_all, x.values()))

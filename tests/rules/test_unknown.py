@@ -1,10 +1,19 @@
 """Cotangents that nobody has a formula for: they travel, and are refused where they arrive."""
 
+import copy
+import ctypes
+import ctypes.util
+import functools
+import math
+from collections import deque
+
 import numpy as np
 import pytest
+from scipy import stats
 
-from morula import J, gradient, rrule
-from morula.core.errors import NoRuleError
+from morula import J, grad, gradient, rrule
+from morula.core import context
+from morula.core.errors import NoRuleError, UnsupportedError
 from morula.core.extend import NotKnown
 from morula.rules.unknown import unknown
 
@@ -64,3 +73,113 @@ def test_the_callable_hands_it_on():
     assert isinstance(f̄.order, NotKnown)
     with pytest.raises(NoRuleError):
         float(f̄.order)
+
+
+# -- functions without a rule, of which the gradient depends or not --------------------------------
+
+cubic_root = ctypes.CDLL(ctypes.util.find_library("m")).cbrt
+cubic_root.restype, cubic_root.argtypes = ctypes.c_double, [ctypes.c_double]
+
+
+class Box:
+    def __init__(self, v):
+        self.v = v
+
+
+def in_a_cell(v):
+    def double():
+        nonlocal v
+        v = 2 * v
+
+    double()
+    return v
+
+
+def in_a_class(v):
+    class Kept:
+        held = v
+
+    return Kept.held
+
+
+def in_a_global(v):
+    global kept
+    kept = v
+    return kept
+
+
+def in_an_exception(v):
+    try:
+        raise KeyError(v)
+    except KeyError as error:
+        return error.args[0]
+
+
+def in_an_array(v):
+    a = np.zeros(3)
+    a[1] = v
+    a *= 2
+    return a[1]
+
+
+CARRIERS = [
+    lambda v: v,
+    lambda v: [v, 1.0][0],
+    lambda v: (v, 1.0)[0],
+    lambda v: {"a": [v]}["a"][0],
+    lambda v: Box(v).v,
+    lambda v: np.array([v, 1.0])[0],
+    lambda v: np.sort(np.stack([v, 3 * v]))[0],
+    lambda v: next(iter([v])),
+    lambda v: next(u for u in (v, v)),
+    lambda v: max(v, 0.5),
+    lambda v: copy.deepcopy([Box(v)])[0].v,
+    lambda v: deque([v])[0],
+    lambda v: {v}.pop(),
+    lambda v: math.fsum([v, v]),
+    lambda v: functools.partial(lambda a, b: a, v)(b=1.0),
+    lambda v: (lambda *args, **named: named["v"])(1.0, v=v),
+    in_a_cell,
+    in_a_class,
+    in_a_global,
+    in_an_exception,
+    in_an_array,
+]
+
+
+@pytest.mark.parametrize("carry", CARRIERS)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_function_without_a_rule_is_refused_where_it_matters(carry, first):
+    def f(x):
+        return x + (cubic_root(carry(x)) if first else carry(cubic_root(x)))
+
+    for _ in range(2):
+        with pytest.raises(NoRuleError, match=r"test_unknown.py:\d+, in f:") as caught:
+            gradient(f, 1.5)
+    assert any(entry.name == "f" for entry in caught.traceback)
+    with pytest.raises(RuntimeError, match="outside of a reverse pass"):
+        context.adjoint_of([])  # the pass is over
+
+
+@pytest.mark.parametrize("carry", CARRIERS[:-1])  # beside memory there is no place for it
+@pytest.mark.parametrize("first", [True, False])
+def test_a_function_without_a_rule_is_in_nobodys_way(carry, first):
+    def f(x, y):
+        return x * (cubic_root(carry(y)) if first else carry(cubic_root(y)))
+
+    root = f(1.0, 8.0)
+    for of in (lambda x: f(x, 8.0), lambda x: f(x, Model(8.0).order), lambda x: f(x, [8.0][0])):
+        assert gradient(of, 1.5) == (root,)
+    assert grad(f)(1.5, 8.0) == root  # the other argument is not asked for
+
+
+def test_degenerate_points_of_what_is_constant_are_in_nobodys_way():
+    def of_its_vectors(matrix):
+        return np.linalg.eigh(matrix)[1][0].sum()
+
+    assert gradient(lambda x: x * of_its_vectors(np.eye(3)), 2.0) == (1.0,)
+    with pytest.raises(UnsupportedError, match="choice of eigenvectors"):
+        gradient(lambda x: x * of_its_vectors(x * np.eye(3)), 2.0)
+    density = stats.multivariate_normal
+    (x̄,) = gradient(lambda x: density.logpdf(x, np.zeros(3), np.eye(3)), np.arange(3.0))
+    np.testing.assert_allclose(x̄, [0.0, -1.0, -2.0])
