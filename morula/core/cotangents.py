@@ -396,5 +396,5 @@ def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
         if isinstance(x̄, AbstractZero):
             return x̄
     if type(x̄) is NotKnown:
-        return x̄ if keys is None else project(Tangent[object](dict.fromkeys(keys, x̄)))
+        return x̄ if keys is None else project(_TangentOf(object)(dict.fromkeys(keys, x̄)))
     return project(x̄)

@@ -29,7 +29,8 @@ def _nothing_hidden(x: Any) -> bool:
 
 
 _type: Any
-for _type in (numbers.Number, type, type(None), ModuleType, np.dtype, np.ufunc, ctypes._CFuncPtr):
+_CFunction: Any = type(ctypes.pythonapi.Py_IsInitialized).__base__
+for _type in (numbers.Number, type, type(None), ModuleType, np.dtype, np.ufunc, _CFunction):
     shows_all.register(_type, _nothing_hidden)
 
 
