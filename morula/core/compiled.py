@@ -148,7 +148,7 @@ class Family:
         while True:
             before = _changes.count
             program = self.compile(f, key, tries, args)
-            if _changes.count == before:
+            if _changes.count == before or program.is_too_dear:
                 return program
             self.first = None
 
@@ -185,6 +185,7 @@ class Family:
             if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
                 return self.compile(f, key, tries, args, False)
             program.reason = str(reason)
+            program.is_too_dear = type(reason) is TooMuchEffort
             return program
         if self.first is None:
             self.first = program.code
@@ -212,12 +213,13 @@ class Program:
     """One compiled gradient; without code the general path is taken."""
 
     most_tries = 8
-    __slots__ = ("code", "reason", "tries")
+    __slots__ = ("code", "is_too_dear", "reason", "tries")
 
     def __init__(self, tries: int) -> None:
         self.code: CodeType | None = None
         self.tries = tries
         self.reason = ""  # why there is no code
+        self.is_too_dear = False  # to try it once more with other rules
 
     def __repr__(self) -> str:
         return "program"
