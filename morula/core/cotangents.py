@@ -130,14 +130,14 @@ class NotKnown:
     """
 
     __slots__ = ("_error",)
-    __array_ufunc__ = None
 
     def __init__(self, error: Callable[[], Exception]) -> None:
         self._error = error
 
-    def _absorb(self, other: Any = None) -> NotKnown:
+    def _absorb(self, *_: Any, **__: Any) -> NotKnown:
         return self
 
+    __array_ufunc__ = __array_function__ = _absorb
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _absorb
     __matmul__ = __rmatmul__ = __neg__ = __pos__ = _absorb
 
@@ -351,6 +351,11 @@ def projector(x: Any) -> Callable[[Any], Any] | None:
     Rules register the types they know.
     """
     return None
+
+
+@projector.register(NotKnown)
+def _(x: NotKnown) -> Callable[[Any], Any]:
+    return x.refuse
 
 
 def hands_on(project: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -78,7 +78,9 @@ class Rule:
 
     def accepts(self, keywords: Iterable[str]) -> bool:
         """Does the rule honour each of these keyword arguments?"""
-        known = {*self.positional, *self.keyword_only}
+        by_place = inspect.Parameter.POSITIONAL_ONLY
+        named = [k for k in self.positional if self.signature.parameters[k].kind is not by_place]
+        known = {*named, *self.keyword_only}
         return self.takes_any_keyword or all(k in known for k in keywords)
 
     def __str__(self) -> str:
@@ -594,7 +596,10 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
                 return given
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
-        cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)
+        ȳ = unthunk(ȳ)
+        if type(ȳ) is NotKnown and not rule.by_identity:
+            return (ȳ,) * len(positions)
+        cotangents = rule.checked(pullback(ȳ), n_args)
         n = len(cotangents)
         if checks:
             check_spaces(rule, all_args, positions, cotangents)

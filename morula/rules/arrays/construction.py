@@ -16,6 +16,7 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     NoTangent,
+    NotKnown,
     UnsupportedError,
     ZeroTangent,
     project_to,
@@ -42,6 +43,8 @@ def like_sequence(ȳ, items):
 
 def parts_like(ȳ, items):
     """The cotangents of the items."""
+    if type(ȳ) is NotKnown:
+        return tuple([like_sequence(ȳ, item) for item in items])
     return tuple([like_sequence(ȳ[i], item) for i, item in enumerate(items)])
 
 

@@ -145,7 +145,9 @@ def _(
         share = np.true_divide(ȳ, n) * quotient(1.0, y)
         share = restore(share, shape, axis, keepdims)
         ā = asked_for(share * deviations(a, axis, where, mean), where)
-        ddof_bar, correction_bar = freedom_cotangents(np.true_divide(ȳ * y, 2 * n), ddof, correction)
+        ddof_bar, correction_bar = freedom_cotangents(
+            np.true_divide(ȳ * y, 2 * n), ddof, correction
+        )
         return (
             ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean), ddof_bar, NoTangent(),
             NoTangent(), correction_bar,
