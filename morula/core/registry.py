@@ -233,6 +233,10 @@ class Entry:
         except plum.NotFoundLookupError:
             return None
         except plum.AmbiguousLookupError as error:
+            meant = [m for m in error.methods if _means_them(rules, m.implementation, shown)]
+            if len(meant) == 1:
+                function = meant[0].implementation
+                return Rule(self.primal, function, id(function) in self._by_identity)
             candidates = [
                 f"{m.signature} at {m.implementation.__code__.co_filename}:"
                 f"{m.implementation.__code__.co_firstlineno}"

@@ -132,7 +132,8 @@ def stacked_eigh(ȳ, y, a, b, lower, eigvals_only):
 @rrule(linalg.eigvalsh)
 def _(
     a: np.ndarray, b: np.ndarray | None = None, /, *, lower=True, overwrite_a=False,
-    overwrite_b=False, type=1, check_finite=True, subset_by_index=None, subset_by_value=None, driver=None,
+    overwrite_b=False, type=1, check_finite=True, subset_by_index=None, subset_by_value=None,
+    driver=None,
 ):  # fmt: skip
     y = linalg.eigvalsh(
         a, b, lower=lower, type=type, check_finite=check_finite, subset_by_index=subset_by_index,
