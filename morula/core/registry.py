@@ -600,10 +600,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
                 return given
         if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
             return (ZERO,) * len(positions)
-        ȳ = unthunk(ȳ)
-        if type(ȳ) is NotKnown and not rule.by_identity:
-            return (ȳ,) * len(positions)
-        cotangents = rule.checked(pullback(ȳ), n_args)
+        cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)
         n = len(cotangents)
         if checks:
             check_spaces(rule, all_args, positions, cotangents)

@@ -25,7 +25,7 @@ from morula.rules.scipy.linalg import (
 __all__ = ["by_code", "factors", "functions", "solvers", "spectral", "structured"]
 
 takes_array_likes(
-    (0,), linalg.inv, linalg.det, linalg.pinv, linalg.pinvh, linalg.norm, linalg.cholesky,
+    (0,), linalg.inv, linalg.det, linalg.pinv, linalg.pinvh, linalg.cholesky,
     linalg.cho_factor, linalg.cholesky_banded, linalg.lu, linalg.lu_factor, linalg.ldl, linalg.qr,
     linalg.rq, linalg.polar, linalg.hessenberg, linalg.matrix_balance, linalg.svd, linalg.svdvals,
     linalg.schur, linalg.eig_banded, linalg.eigvals_banded, linalg.expm, linalg.logm, linalg.sqrtm,
