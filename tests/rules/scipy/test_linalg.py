@@ -258,3 +258,11 @@ def test_both_paths(rng, path):
 
     check_gradient(log_density, a, b)
     check_gradient(lambda a, b: b @ linalg.solve(a, b, assume_a="pos"), a, b)
+
+
+def test_the_triangular_factors_of_a_stack(rng):
+    a = rng.standard_normal((2, 3, 3))
+    for pivoting in (False, True):
+        check_gradient(lambda a, p=pivoting: np.sum(linalg.qr(a, mode="r", pivoting=p)[0] ** 3), a)
+    w = rng.standard_normal((2, 3, 3))
+    check_gradient(lambda a: np.sum(linalg.qr(a, mode="r") * w), a)

@@ -284,8 +284,8 @@ def by_mode(ȳ, y, A, mode):
     if mode == "r":
         Q = np.linalg.qr(A)[0]
         k = Q.shape[-1]
-        R = y[0][..., :k, :]
-        return qr_cotangent(np.zeros_like(Q), part(ȳ, 0)[..., :k, :], Q, R, A)
+        R, R̄ = (y, ȳ) if isinstance(y, np.ndarray) else (y[0], part(ȳ, 0))  # an array of a stack
+        return qr_cotangent(np.zeros_like(Q), R̄[..., :k, :], Q, R[..., :k, :], A)
     Q, R = y[0], y[1]
     Q̄, R̄ = filled(part(ȳ, 0), Q), filled(part(ȳ, 1), R)
     if mode == "economic" or m <= n:
