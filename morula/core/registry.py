@@ -498,6 +498,11 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
 non_differentiable(find_rrule)
 
 
+def is_known(fn: Any) -> bool:
+    """Is anything registered for a callable?"""
+    return registry.get(fn) is not None
+
+
 def is_constant(
     fn: Any, types: tuple[Any, ...] | None = None, n: int = 0, keywords: Iterable[str] = ()
 ) -> bool:

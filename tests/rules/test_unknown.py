@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from morula import J, gradient, rrule
-from morula.core.errors import NoRuleError
+from morula import J, gradient, jvp, rrule
+from morula.core.errors import NoRuleError, UnsupportedError
 from morula.core.extend import NotKnown
 from morula.rules.unknown import unknown
 
@@ -64,3 +64,21 @@ def test_the_callable_hands_it_on():
     assert isinstance(f̄.order, NotKnown)
     with pytest.raises(NoRuleError):
         float(f̄.order)
+
+
+def test_what_a_compiled_function_writes_is_seen_however_often_it_writes_the_same():
+    kernel = pytest.importorskip("scipy.sparse._sparsetools").csr_maximum_csr
+
+    def f(x):
+        data, indptr, indices = np.empty(6), np.empty(4, np.int32), np.empty(6, np.int32)
+        at, places = np.arange(4, dtype=np.int32), np.arange(3, dtype=np.int32)
+        kernel(3, 3, at, places, x, at, places, np.ones(3), indptr, indices, data)
+        return data[:3].sum()
+
+    x = np.array([2.0, 3.0, 4.0])
+    for _ in range(5):
+        f(x)
+        with pytest.raises(UnsupportedError, match="changes a ndarray in place"):
+            gradient(f, x)
+        with pytest.raises(UnsupportedError, match="changes a ndarray in place"):
+            jvp(f, (x,), (x,))

@@ -29,6 +29,30 @@ from morula.rules.arrays.constants import decided_by_types
 from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
+# -- memory that nobody has written to -------------------------------------------------------------
+
+
+def _uninitialised(primal):
+    @rrule(primal)
+    def _(*args: Anything, **kwargs):
+        """Filled with NaN, so that a compiled function is always seen to write to it.
+
+        The memory is often that of an earlier run, with the very numbers that are written now.
+        """
+        y = primal(*args, **kwargs)
+        if isinstance(y, np.ndarray) and y.dtype.kind in "fc":
+            y.fill(np.nan)
+
+        def empty_pullback(ȳ):
+            return (NoTangent(),) * (len(args) + len(kwargs))
+
+        return y, empty_pullback
+
+
+_uninitialised(np.empty)
+_uninitialised(np.empty_like)
+
+
 # -- conversions of arrays and numbers -------------------------------------------------------------
 
 
