@@ -65,7 +65,8 @@ OF_A_MATRIX_AND_ANOTHER: tuple[Any, ...] = (
 )  # fmt: skip
 OF_SCALARS: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ravel, np.reshape, np.squeeze,
-    np.cumsum, np.cumprod, np.transpose, np.expand_dims, np.repeat, np.tile,
+    np.cumsum, np.cumprod, np.transpose, np.expand_dims, np.repeat, np.tile, np.ptp, np.nansum,
+    np.nanmean, np.nanmax, np.nanmin,
 )  # fmt: skip
 METHODS_OF_SCALARS = (
     "sum", "prod", "mean", "var", "std", "max", "min", "ravel", "reshape", "squeeze", "flatten",
@@ -94,7 +95,7 @@ def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
 
 def as_array(a):
     """An array of a sequence or a number; what is something else stays as it is."""
-    return np.asarray(a) if isinstance(a, Sequence | Scalar) else a
+    return np.asarray(a) if isinstance(a, Sequence | Scalar | np.generic) else a
 
 
 _CONVERTED: dict[Any, tuple[int, ...]] = {}
@@ -206,6 +207,8 @@ for _name in METHODS_OF_SCALARS:
 
 
 def _function_of_scalar(primal):
+    _CONVERTED[primal] = (0,)
+
     @rrule(primal)
     def _(x: Scalar, *args: Anything, **kwargs):
         return _by_arrays(primal, primal, (x, *args), kwargs)
@@ -213,6 +216,18 @@ def _function_of_scalar(primal):
 
 for _primal in OF_SCALARS:
     _function_of_scalar(_primal)
+
+
+def _method_of_ufuncs(primal):
+    _CONVERTED[primal] = (1,)
+
+    @rrule(primal)
+    def _(ufunc: np.ufunc, x: Sequence | Scalar, *args: Anything, **kwargs):
+        return _by_arrays(primal, primal, (ufunc, x, *args), kwargs)
+
+
+for _primal in (np.ufunc.reduce, np.ufunc.accumulate, np.ufunc.reduceat):
+    _method_of_ufuncs(_primal)
 
 
 @rrule(np.where)
