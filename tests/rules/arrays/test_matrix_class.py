@@ -104,3 +104,11 @@ def test_items_and_sums_in_forward_mode():
     assert jvp(lambda a: np.matrix(a).sum(), (a,), (a,)) == (6.0, 6.0)
     assert jvp(lambda a: np.matrix(a)[1, 0] * 2.0, (a,), (a,)) == (4.0, 4.0)
     assert gradient(lambda a: np.matrix(a).sum(), a)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_numbers_beside_masked_ones_come_to_an_end():
+    """The method of the number had asked the operator, which asked the method."""
+    with pytest.raises(NotImplementedError):
+        gradient(lambda x: float(np.float64(2.0) + np.ma.array(x, mask=[0, 1, 0])[0]), np.ones(3))
+    with pytest.raises(NotImplementedError):
+        jvp(lambda x: sum(np.ma.array(x, mask=[0, 1])), (np.ones(2),), (np.ones(2),))
