@@ -19,6 +19,7 @@ from morula.core.extend import (
     NotKnown,
     UnsupportedError,
     ZeroTangent,
+    non_differentiable,
     project_to,
     rrule,
     type_stable,
@@ -32,25 +33,28 @@ from morula.rules.arrays.types import Anything, Numeric, Scalar
 # -- memory that nobody has written to -------------------------------------------------------------
 
 
+def uninitialised(y):
+    """The array, filled with NaN, so that a compiled function is always seen to write to it.
+
+    The memory is often that of an earlier run, with the very numbers that are written now.
+    """
+    if isinstance(y, np.ndarray) and y.dtype.kind in "fc":
+        y.fill(np.nan)
+    return y
+
+
 def _uninitialised(primal):
     @rrule(primal)
     def _(*args: Anything, **kwargs):
-        """Filled with NaN, so that a compiled function is always seen to write to it.
-
-        The memory is often that of an earlier run, with the very numbers that are written now.
-        """
-        y = primal(*args, **kwargs)
-        if isinstance(y, np.ndarray) and y.dtype.kind in "fc":
-            y.fill(np.nan)
-
         def empty_pullback(ȳ):
             return (NoTangent(),) * (len(args) + len(kwargs))
 
-        return y, empty_pullback
+        return uninitialised(primal(*args, **kwargs)), empty_pullback
 
 
 _uninitialised(np.empty)
 _uninitialised(np.empty_like)
+non_differentiable(np.empty, np.empty_like, uninitialised)
 
 
 # -- conversions of arrays and numbers -------------------------------------------------------------
