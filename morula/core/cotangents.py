@@ -123,6 +123,10 @@ class Thunk:
         return "Thunk(...)" if self._compute is not None else f"Thunk({self._value!r})"
 
 
+# Functions that write to what they are given: that has no place for what is not known.
+WRITERS = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
+
+
 class NotKnown:
     """A cotangent that nobody has a formula for: a sum with it, a multiple, a part is it again.
 
@@ -134,7 +138,7 @@ class NotKnown:
     def __init__(self, error: Callable[[], Exception]) -> None:
         self._error = error
 
-    def _absorb(self, other: Any = None) -> NotKnown:
+    def _absorb(self, *_: Any, **__: Any) -> NotKnown:
         return self
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _absorb
@@ -144,10 +148,14 @@ class NotKnown:
         """Raise the error."""
         raise self._error()
 
-    __float__ = __complex__ = __array__ = __iter__ = __bool__ = __array_function__ = refuse
+    __float__ = __complex__ = __array__ = __iter__ = __bool__ = refuse
 
     def __array_ufunc__(self, *_: Any, out: Any = None, **kwargs: Any) -> NotKnown:
         return self if out is None else self.refuse()
+
+    def __array_function__(self, fn: Any, types: Any, args: Any, kwargs: Any) -> NotKnown:
+        writes = kwargs.get("out") is not None or fn.__name__ in WRITERS
+        return self.refuse() if writes else self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -353,6 +361,11 @@ def projector(x: Any) -> Callable[[Any], Any] | None:
     Rules register the types they know.
     """
     return None
+
+
+@projector.register(NotKnown)
+def _(x: NotKnown) -> Callable[[Any], Any]:
+    return x.refuse
 
 
 _Projection = Callable[[Any], Any]

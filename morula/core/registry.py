@@ -90,7 +90,9 @@ class Rule:
 
     def accepts(self, keywords: Iterable[str]) -> bool:
         """Does the rule honour each of these keyword arguments?"""
-        known = {*self.positional, *self.keyword_only}
+        by_place = inspect.Parameter.POSITIONAL_ONLY
+        named = [k for k in self.positional if self.signature.parameters[k].kind is not by_place]
+        known = {*named, *self.keyword_only}
         return self.takes_any_keyword or all(k in known for k in keywords)
 
     def __str__(self) -> str:
@@ -243,6 +245,10 @@ class Entry:
         except plum.NotFoundLookupError:
             return None
         except plum.AmbiguousLookupError as error:
+            meant = [m for m in error.methods if _means_them(rules, m.implementation, shown)]
+            if len(meant) == 1:
+                function = meant[0].implementation
+                return Rule(self.primal, function, id(function) in self._by_identity)
             candidates = [
                 f"{m.signature} at {m.implementation.__code__.co_filename}:"
                 f"{m.implementation.__code__.co_firstlineno}"
@@ -502,6 +508,11 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
 
 
 non_differentiable(find_rrule)
+
+
+def is_known(fn: Any) -> bool:
+    """Is anything registered for a callable?"""
+    return registry.get(fn) is not None
 
 
 def is_constant(

@@ -117,6 +117,12 @@ def unit(y: Any) -> Any:
 
 
 @singledispatch
+def some_cotangent(y: Any) -> Any:
+    """A cotangent of `y` to transpose a pullback at, where zeros would lose its form; else None."""
+    return None
+
+
+@singledispatch
 def space_problem(x: Any, x̄: Any) -> tuple[str, str] | None:
     """What the cotangent of `x` should be and what `x̄` is; None: it is in the space of `x`."""
     return None

@@ -27,7 +27,7 @@ import numpy as np
 
 from morula.core import errors, general
 from morula.core.cotangents import ZERO, is_zero
-from morula.core.registry import non_differentiable
+from morula.core.registry import find_rrule, non_differentiable
 from morula.mixed_mode.calls import Args, Names, compiled
 from morula.mixed_mode.push import Both, Unknown, push, pushes, rules_of, split_call
 from morula.mixed_mode.tangents import (
@@ -74,6 +74,9 @@ def own(run: Pass, x: Any, name: str) -> Any:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     x, name, *default = args
     if not default:
+        if find_rrule(getattr, (x, name)) is not None:
+            y = getattr(x, name)
+            return (y, tangents[0]) if objects.is_bound(y, x) else NotImplemented
         return attribute(run, x, tangents[0], name)
     found = attribute_or_none(run, x, tangents[0], name)
     return (default[0], tangents[2]) if found is None else found

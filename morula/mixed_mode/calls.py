@@ -54,7 +54,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.mixed_mode.transposition import nothing_enters, transposed_call
 from morula.rules import calls as reverse
-from morula.rules.arrays.ufunc_methods import along_axes
+from morula.rules.arrays.ufunc_methods import along_axes, operands
 from morula.rules.calls import (
     MISSING,
     STEPS,
@@ -235,7 +235,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     if fn.signature is not None and not {"axis", "axes", "keepdims"}.isdisjoint(keywords):
         values, dots = (fn, args[:n], *args[n:]), (ZERO, together(tangents[:n]), *tangents[n:])
         return push(run, along_axes, ZERO, values, dots, keywords)
-    served = is_constant(fn) or find_rrule(fn, args[:n]) is not None
+    served = is_constant(fn) or find_rrule(fn, operands(args[:n])) is not None
     if not served or find_rrule(np.ufunc.__call__, (fn, *args[:n]), keywords) is None:
         return compiled(run, fn, ḟ, args, tangents, keywords)
     return push(run, np.ufunc.__call__, ZERO, (fn, *args), (ZERO, *tangents), keywords)
@@ -251,7 +251,8 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return push(run, method.__func__, ZERO, args, tangents, keywords)
-    return compiled(run, fn, ḟ, args, tangents, keywords)
+    found = respelled(run, fn, args, tangents, keywords)
+    return found or compiled(run, fn, ḟ, args, tangents, keywords)
 
 
 # -- classes ---------------------------------------------------------------------------------------

@@ -20,7 +20,14 @@ from morula.core import errors, general, memory
 from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
 from morula.core.ir import count_of_parameters
 from morula.core.protected import caught
-from morula.core.registry import Entry, Rule, is_constant_for, non_differentiable, registry
+from morula.core.registry import (
+    Entry,
+    Rule,
+    find_rrule,
+    is_constant_for,
+    non_differentiable,
+    registry,
+)
 from morula.core.traits import changes_in_place, deals_in_place, has_tangent, makes_container
 from morula.mixed_mode.forward import binder_of, forward_of
 from morula.mixed_mode.memory import is_followed, item_of, refuse_records
@@ -171,6 +178,9 @@ def by_rule(
     """The value of a call and its tangent by the rule that serves it."""
     if run.written:
         refuse_records(run, fn, args)
+    if is_forward and keywords and passes_over(rule, tangents, keywords):
+        reverse = find_rrule(fn, args[: len(args) - len(keywords)], keywords)
+        rule, is_forward = (rule, True) if reverse is None else (reverse, False)
     if run.primitive is not None and not (rule.by_identity and rule.trusted):
         return run.primitive(fn, rule, is_forward, args, tangents, keywords)
     if is_forward:
@@ -294,6 +304,20 @@ def by_forward_rule(
         )
         return y, in_space_of(y, pushforward(*tangents))
     return y, unthunk(pushforward(*tangents))
+
+
+def passes_over(rule: Rule, tangents: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:
+    """Is there a tangent by a keyword that this forward rule takes no tangent of?"""
+    named = tangents[len(tangents) - len(keywords) :]
+    return any(
+        [
+            not is_zero(ẋ) and name not in rule.positional
+            for name, ẋ in zip(keywords, named, strict=True)
+        ]
+    )
+
+
+non_differentiable(passes_over)
 
 
 def by_position(

@@ -15,6 +15,7 @@ import numpy as np
 
 from morula.core import primitives
 from morula.core.cotangents import ZERO, Tangent, is_zero
+from morula.core.registry import find_rrule, non_differentiable
 from morula.mixed_mode.push import Both, push, pushes, split_call
 from morula.mixed_mode.tangents import (
     Pass,
@@ -157,6 +158,15 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 # -- items of lists and dicts ----------------------------------------------------------------------
 
 
+def goes_by_value(args: Args) -> bool:
+    """Does a rule that needs no identities serve `xs[i]`?"""
+    rule = find_rrule(operator.getitem, args)
+    return rule is not None and not rule.by_identity
+
+
+non_differentiable(goes_by_value)
+
+
 @pushes(operator.getitem)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     xs, i = args
@@ -167,6 +177,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return of_tuple(xs, tangents[0], i)
     if kind is dict:
         return xs[i], value_of(run, xs, i)
+    if goes_by_value(args):
+        return NotImplemented
     if isinstance(xs, (list, tuple, dict)):
         if not is_native(xs, "__getitem__"):
             return by_class(run, "__getitem__", args, tangents)

@@ -1,8 +1,8 @@
 """The forward rule that a reverse rule gives: a pullback is linear, its own pullback is the transpose.
 
 For y = f(x) the pullback is ȳ ↦ J* ȳ. Its derivative by ȳ does not depend on ȳ; the pullback of
-that is ẋ ↦ J** ẋ = J ẋ, the pushforward. The pullback runs once, on zeros of the shape of y, and
-is differentiated in reverse by Morula itself.
+that is ẋ ↦ J** ẋ = J ẋ, the pushforward. The pullback runs once, on zeros of the shape of y (numbers
+in its pattern, where y is sparse), and is differentiated in reverse by Morula itself.
 """
 
 from __future__ import annotations
@@ -38,13 +38,24 @@ def transposed_rule(
     n = len(args) - len(keywords)
     named = dict(zip(keywords, args[n:], strict=True))
     y, pullback = rule.function(*args[:n], **named)
-    seed = zeros_like(y)
+    seed = seed_for(y)
     if seed is ZERO:
         return y, ZERO
     positions = rule.positions(n, keywords)
     kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
     ẏ = transposed(pullback, kept, seed, tangents)
     return y, ZERO if ẏ is NONE else unthunk(project_to(y)(unthunk(ẏ)))
+
+
+def seed_for(y: Any) -> Any:
+    """Where a pullback is transposed: at zeros, but for values whose form zeros would lose."""
+    if isinstance(y, tuple):
+        return tuple([seed_for(v) for v in y])
+    some = traits.some_cotangent(y)
+    return zeros_like(y) if some is None else some
+
+
+non_differentiable(seed_for)
 
 
 def transposed(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) -> Any:
@@ -178,7 +189,7 @@ def transpose_call(
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
     outer = install(pairs)
     log = memory.begin_log()
-    bars, pull = general.call(back, zeros_like(y))
+    bars, pull = general.call(back, seed_for(y))
     present = memory.follow(memory.end_log(log))
     doubled = [(x̄, as_adjoint(x̄, tangents_if_any(run, x))) for x, x̄ in pairs]
     install(doubled)

@@ -17,7 +17,7 @@ from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, all_zero, by_value, together
-from morula.rules.arrays import inplace
+from morula.rules.arrays import construction, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
 from morula.rules.arrays.outs import has_out, outs_of, parted, where_of
@@ -269,6 +269,16 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     x = places.base
     at_places = np.unravel_index(np.arange(x.size)[index], x.shape)
     return places[index], push(run, operator.getitem, ZERO, (x, at_places), (tangents[0], ZERO))[1]
+
+
+def _uninitialised(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return construction.uninitialised(split_call(fn, args, keywords)), ZERO
+
+
+_uninitialised(np.empty)
+_uninitialised(np.empty_like)
 
 
 def _moving_records(fn: Any) -> None:

@@ -566,7 +566,7 @@ def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return call(method.__func__, *args, **kwargs)
-    return compiled(fn, args, kwargs)
+    return respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
 
 
 # -- classes ---------------------------------------------------------------------------------------

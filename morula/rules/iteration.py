@@ -602,7 +602,8 @@ def stacked(iterator: Any, xs: Any) -> Any:
     rows = [bars.get(i, ZERO) for i in range(len(xs))]
     bars.clear()
     shape = np.shape(xs)[1:]
-    whole = np.stack([np.zeros(shape) if is_zero(row) else unthunk(row) for row in rows])
+    parts = [np.zeros(shape) if is_zero(row) else np.reshape(unthunk(row), shape) for row in rows]
+    whole = np.stack(parts)  # a row of a matrix is a matrix
     reached = np.array([not is_zero(row) for row in rows]).reshape((-1, *[1] * len(shape)))
     return selected(whole, reached)
 

@@ -827,9 +827,12 @@ def as_operator(op: Any, swapped: bool) -> Any:
     """A resolver for `np.ndarray.__add__` and the like: the operator."""
 
     def resolver(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        operands = args[::-1] if swapped else args
         if kwargs or not all(isinstance(a, ARRAY_LIKE) for a in args):
             return compiled(fn, args, kwargs)
-        y, back = call(op, *(args[::-1] if swapped else args))
+        if any([is_python(m) for m, _ in attempts(op, *operands)]):  # it was asked by the operator
+            return compiled(fn, args, kwargs)
+        y, back = call(op, *operands)
         if not swapped:
             return y, back
         return y, operator_pullback(back, True)

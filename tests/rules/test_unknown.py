@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from morula import J, grad, gradient, rrule
+from morula import J, grad, gradient, jvp, rrule
 from morula.core import context
 from morula.core.errors import NoRuleError, UnsupportedError
 from morula.core.extend import NotKnown
@@ -183,3 +183,21 @@ def test_degenerate_points_of_what_is_constant_are_in_nobodys_way():
     density = stats.multivariate_normal
     (x̄,) = gradient(lambda x: density.logpdf(x, np.zeros(3), np.eye(3)), np.arange(3.0))
     np.testing.assert_allclose(x̄, [0.0, -1.0, -2.0])
+
+
+def test_what_a_compiled_function_writes_is_seen_however_often_it_writes_the_same():
+    kernel = pytest.importorskip("scipy.sparse._sparsetools").csr_maximum_csr
+
+    def f(x):
+        data, indptr, indices = np.empty(6), np.empty(4, np.int32), np.empty(6, np.int32)
+        at, places = np.arange(4, dtype=np.int32), np.arange(3, dtype=np.int32)
+        kernel(3, 3, at, places, x, at, places, np.ones(3), indptr, indices, data)
+        return data[:3].sum()
+
+    x = np.array([2.0, 3.0, 4.0])
+    for _ in range(5):
+        f(x)
+        with pytest.raises(UnsupportedError, match="changes a ndarray in place"):
+            gradient(f, x)
+        with pytest.raises(UnsupportedError, match="changes a ndarray in place"):
+            jvp(f, (x,), (x,))

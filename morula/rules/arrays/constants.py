@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from morula.core.extend import (
     NotSpecialised,
     answers,
     have_constants,
+    is_known,
     non_differentiable,
     rewrites,
     sample_value,
@@ -32,7 +34,7 @@ CONSTANT = """
     array_equiv array_repr array_str bartlett bitwise_and bitwise_count bitwise_invert
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman broadcast
     broadcast_shapes can_cast ceil common_type count_nonzero diag_indices diag_indices_from digitize
-    dtype einsum_path empty empty_like equal errstate eye finfo fix flatnonzero floor floor_divide
+    dtype einsum_path equal errstate eye finfo fix flatnonzero floor floor_divide
     gcd greater greater_equal hamming hanning identity iinfo indices invert
     isclose iscomplex iscomplexobj isdtype isfinite isfortran isin isinf isnan isnat isneginf
     isposinf isreal isrealobj isscalar issubdtype iterable ix_ lcm left_shift less less_equal
@@ -104,6 +106,21 @@ def _(s: Any) -> bool:
     if any(c.primitive in OUT_OF_SIGHT for c in s.ir.calls()):
         raise NotSpecialised("numbers that were bytes, or come out of an iterator over entries")
     return False
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """Only the general path sees what an unknown function writes to memory that nobody has filled."""
+    made = {c.out for c in s.ir.calls() if c.primitive in (np.empty, np.empty_like)}
+    for c in s.ir.calls() if made else ():
+        if not made.isdisjoint(c.args) and is_unknown(c.primitive):
+            raise NotSpecialised("memory that a function of which nothing is known may write to")
+    return False
+
+
+def is_unknown(fn: Any) -> bool:
+    """Is a callable neither Python code nor known to any rule?"""
+    return not (fn is None or isinstance(fn, FunctionType | type) or is_known(fn))
 
 
 OUT_OF_SIGHT = (

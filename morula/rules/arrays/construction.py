@@ -16,8 +16,10 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     NoTangent,
+    NotKnown,
     UnsupportedError,
     ZeroTangent,
+    non_differentiable,
     project_to,
     rrule,
     type_stable,
@@ -27,6 +29,33 @@ from morula.rules.arrays.broadcasting import part, total, unbroadcast
 from morula.rules.arrays.constants import decided_by_types
 from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.arrays.types import Anything, Numeric, Scalar
+
+# -- memory that nobody has written to -------------------------------------------------------------
+
+
+def uninitialised(y):
+    """The array, filled with NaN, so that a compiled function is always seen to write to it.
+
+    The memory is often that of an earlier run, with the very numbers that are written now.
+    """
+    if isinstance(y, np.ndarray) and y.dtype.kind in "fc":
+        y.fill(np.nan)
+    return y
+
+
+def _uninitialised(primal):
+    @rrule(primal)
+    def _(*args: Anything, **kwargs):
+        def empty_pullback(ȳ):
+            return (NoTangent(),) * (len(args) + len(kwargs))
+
+        return uninitialised(primal(*args, **kwargs)), empty_pullback
+
+
+_uninitialised(np.empty)
+_uninitialised(np.empty_like)
+non_differentiable(np.empty, np.empty_like, uninitialised)
+
 
 # -- conversions of arrays and numbers -------------------------------------------------------------
 
@@ -42,6 +71,8 @@ def like_sequence(ȳ, items):
 
 def parts_like(ȳ, items):
     """The cotangents of the items."""
+    if type(ȳ) is NotKnown:
+        return tuple([like_sequence(ȳ, item) for item in items])
     return tuple([like_sequence(ȳ[i], item) for i, item in enumerate(items)])
 
 

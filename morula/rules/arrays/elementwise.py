@@ -774,13 +774,26 @@ def _(x: Numeric, *, nan=0.0, posinf=None, neginf=None):
 
     def nan_to_num_pullback(ȳ):
         return (
-            selected(ȳ, np.isfinite(x)),
+            selected(of_finite_parts(ȳ, x), has_finite_part(x)),
             in_place_of(np.isnan, x, nan, ȳ),
             in_place_of(np.isposinf, x, posinf, ȳ),
             in_place_of(np.isneginf, x, neginf, ȳ),
         )
 
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf), nan_to_num_pullback
+
+
+def has_finite_part(x):
+    """Is a number, or one of its parts, finite?"""
+    return np.isfinite(np.real(x)) | (np.iscomplexobj(x) & np.isfinite(np.imag(x)))
+
+
+def of_finite_parts(ȳ, x):
+    """ȳ without the parts of complex numbers that were replaced."""
+    if not np.iscomplexobj(x):
+        return ȳ
+    real = masked(np.real(ȳ), np.isfinite(np.real(x)))
+    return real + 1j * masked(np.imag(ȳ), np.isfinite(np.imag(x)))
 
 
 def in_place_of(what, x, value, ȳ):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import call, keep_apart, rrule
+from morula.core.extend import UnsupportedError, call, keep_apart, non_differentiable, rrule
 from morula.rules.arrays import sequences
 from morula.rules.arrays.types import Anything, Real, Scalar
 
@@ -24,10 +24,29 @@ def _plain(x: Any) -> Any:
     return x.view(np.ndarray) if isinstance(x, np.matrix) else x
 
 
+def same_numbers(y: Any, z: Any) -> bool:
+    """Are the numbers of two results, whose shapes may differ, the same?"""
+    if isinstance(y, tuple | list):
+        return all(map(same_numbers, y, z))
+    y, z = np.ravel(_plain(np.asarray(y))), np.ravel(np.asarray(z))
+    return y.dtype.kind not in "fc" or (
+        y.shape == z.shape and np.allclose(y, z, rtol=1e-3, equal_nan=True)
+    )
+
+
+non_differentiable(same_numbers)
+
+
 def _by_arrays(primal: Any, args: Any, kwargs: Any) -> Any:
     y = primal(*args, **kwargs)
     of_arrays = operator.getitem if primal is np.matrix.__getitem__ else primal
     z, back = call(of_arrays, *[_plain(a) for a in args], **kwargs)
+
+    if not same_numbers(y, z):
+        raise UnsupportedError(
+            f"{primal.__name__} of a matrix is not that of its entries, and has no derivative here: "
+            "call it with np.asarray(…)"
+        )
 
     def matrix_pullback(ȳ):
         if isinstance(z, np.ndarray):
@@ -151,3 +170,19 @@ for _name in METHODS.split():
     _first(getattr(np.ndarray, _name))
 for _primal in (np.array, np.asarray, np.asanyarray, operator.getitem, np.matrix.__getitem__):
     _first(_primal)
+_pair(np.ndarray.dot)
+
+
+@rrule(np.where)
+def _(condition: Anything, a: np.matrix, b: np.ndarray | Scalar | Real):
+    return _by_arrays(np.where, (condition, a, b), {})
+
+
+@rrule(np.where)
+def _(condition: Anything, a: np.ndarray | Scalar | Real, b: np.matrix):
+    return _by_arrays(np.where, (condition, a, b), {})
+
+
+@rrule(np.where)
+def _(condition: Anything, a: np.matrix, b: np.matrix):
+    return _by_arrays(np.where, (condition, a, b), {})

@@ -4,7 +4,7 @@
     y = Π x:          x̄ = ȳ Π of the other entries, by y / x where no entry is zero
     y = max x:        the entries that attain it share ȳ equally
     y = var x:        x̄ = ȳ 2 (x - mean x) / (n - ddof);   std: ȳ (x - mean x) / (y (n - ddof)),
-                      and 0 where y = 0
+                      and 0 where y = 0;  by ddof: ȳ y / (n - ddof), std: half of it
 
 Shapes: y is x without `axis` (1 there if keepdims). The functions of NumPy, the methods of arrays
 and the `reduce` of the ufuncs share these rules. `out=` is not served.
@@ -96,6 +96,12 @@ def mean_cotangent(ā, mean):
     return NoTangent() if mean is NO_VALUE else -unbroadcast(ā, shape_of(mean))
 
 
+def freedom_cotangents(slope, ddof, correction):
+    """The cotangents of `ddof` and `correction`, two names of one number, of which one is given."""
+    x̄ = unbroadcast(slope, shape_of(ddof))
+    return (x̄, NoTangent()) if correction is NO_VALUE else (NoTangent(), x̄)
+
+
 def _asked(where, mean):
     keywords = {} if where is True else {"where": where}
     return keywords if mean is NO_VALUE else {**keywords, "mean": mean}
@@ -114,7 +120,11 @@ def _(
         n = count(shape, axis, keepdims, where) - ddof
         share = restore(np.true_divide(ȳ * 2, n), shape, axis, keepdims)
         ā = asked_for(share * deviations(a, axis, where, mean), where)
-        return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
+        ddof_bar, correction_bar = freedom_cotangents(np.true_divide(ȳ * y, n), ddof, correction)
+        return (
+            ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean), ddof_bar, NoTangent(),
+            NoTangent(), correction_bar,
+        )  # fmt: skip
 
     y = np.var(a, axis, dtype, ddof=ddof, keepdims=keepdims, **_asked(where, mean))
     return y, var_pullback
@@ -135,7 +145,13 @@ def _(
         share = np.true_divide(ȳ, n) * quotient(1.0, y)
         share = restore(share, shape, axis, keepdims)
         ā = asked_for(share * deviations(a, axis, where, mean), where)
-        return ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean)
+        ddof_bar, correction_bar = freedom_cotangents(
+            np.true_divide(ȳ * y, 2 * n), ddof, correction
+        )
+        return (
+            ā, NoTangent(), NoTangent(), mean_cotangent(ā, mean), ddof_bar, NoTangent(),
+            NoTangent(), correction_bar,
+        )  # fmt: skip
 
     return y, std_pullback
 

@@ -9,14 +9,25 @@ Tests: tests/rules/arrays/test_sequences.py
 
 from __future__ import annotations
 
+import inspect
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import call, is_zero, primitives, rrule
+from morula.core.extend import (
+    NoTangent,
+    call,
+    is_zero,
+    primitives,
+    python_function,
+    rrule,
+    unthunk,
+)
 from morula.rules.arrays.construction import like_sequence
 from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.calls import without_callee
 from morula.rules.containers import argument_tuple, made_tuple, unpacked
 
 Sequence = list | tuple
@@ -54,7 +65,8 @@ OF_A_MATRIX_AND_ANOTHER: tuple[Any, ...] = (
 )  # fmt: skip
 OF_SCALARS: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ravel, np.reshape, np.squeeze,
-    np.cumsum, np.cumprod, np.transpose, np.expand_dims, np.repeat, np.tile,
+    np.cumsum, np.cumprod, np.transpose, np.expand_dims, np.repeat, np.tile, np.ptp, np.nansum,
+    np.nanmean, np.nanmax, np.nanmin,
 )  # fmt: skip
 METHODS_OF_SCALARS = (
     "sum", "prod", "mean", "var", "std", "max", "min", "ravel", "reshape", "squeeze", "flatten",
@@ -65,7 +77,7 @@ METHODS_OF_SCALARS = (
 
 def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
     """The value and the pullback of a call whose sequences and scalars are converted to arrays."""
-    arrays = [np.asarray(a) if i in _CONVERTED[primal] else a for i, a in enumerate(args)]
+    arrays = [as_array(a) if i in _CONVERTED[primal] else a for i, a in enumerate(args)]
     _, back = call(by, *arrays, **kwargs)
     given = (*args, *kwargs.values())
 
@@ -73,12 +85,17 @@ def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
         _, *cotangents = back(ȳ)
         return tuple(
             [
-                like_sequence(x̄, x) if isinstance(x, list | tuple) and not is_zero(x̄) else x̄
+                like_sequence(unthunk(x̄), x) if isinstance(x, Sequence) and not is_zero(x̄) else x̄
                 for x, x̄ in zip(given, cotangents, strict=True)
             ]
         )
 
     return primal(*args, **kwargs), sequence_pullback
+
+
+def as_array(a):
+    """An array of a sequence or a number; what is something else stays as it is."""
+    return np.asarray(a) if isinstance(a, Sequence | Scalar | np.generic) else a
 
 
 _CONVERTED: dict[Any, tuple[int, ...]] = {}
@@ -96,6 +113,44 @@ def takes_sequences(*primals):
     """Declare functions whose rules for arrays serve sequences as first arguments too."""
     for primal in primals:
         _first(primal)
+
+
+def takes_array_likes(places, *primals):
+    """Declare functions whose arguments at these places may be sequences.
+
+    A call with anything else that is no array is followed into the code of the function.
+    """
+    for primal in primals:
+        _array_like(primal, places)
+
+
+def _array_like(primal, places):
+    _CONVERTED[primal] = places
+    parameters = list(inspect.signature(primal).parameters.values())
+
+    def rule(*args, **kwargs):
+        if any([i < len(args) and isinstance(args[i], Sequence) for i in places]):
+            y, back = _by_arrays(primal, primal, args, kwargs)
+        else:
+            y, own = python_function(primal, args, kwargs)
+            back = partial(without_callee, own)
+
+        def array_likes_pullback(ȳ):
+            found = dict(zip([*names[: len(args)], *kwargs], back(ȳ), strict=True))
+            return tuple([found.get(k, NoTangent()) for k in names])
+
+        return y, array_likes_pullback
+
+    # Without annotations it is the least specific rule; what is by position only is not served by
+    # name, so such a call is spelt anew.
+    names = [p.name for p in parameters]
+    rule.__signature__ = inspect.Signature(
+        [
+            p.replace(annotation=p.empty, kind=p.POSITIONAL_ONLY if i <= max(places) else p.kind)
+            for i, p in enumerate(parameters)
+        ]
+    )
+    rrule(primal)(rule)
 
 
 def take_two_sequences(*primals):
@@ -152,6 +207,8 @@ for _name in METHODS_OF_SCALARS:
 
 
 def _function_of_scalar(primal):
+    _CONVERTED[primal] = (0,)
+
     @rrule(primal)
     def _(x: Scalar, *args: Anything, **kwargs):
         return _by_arrays(primal, primal, (x, *args), kwargs)
@@ -159,6 +216,18 @@ def _function_of_scalar(primal):
 
 for _primal in OF_SCALARS:
     _function_of_scalar(_primal)
+
+
+def _method_of_ufuncs(primal):
+    _CONVERTED[primal] = (1,)
+
+    @rrule(primal)
+    def _(ufunc: np.ufunc, x: Sequence | Scalar, *args: Anything, **kwargs):
+        return _by_arrays(primal, primal, (ufunc, x, *args), kwargs)
+
+
+for _primal in (np.ufunc.reduce, np.ufunc.accumulate, np.ufunc.reduceat):
+    _method_of_ufuncs(_primal)
 
 
 @rrule(np.where)

@@ -126,6 +126,8 @@ def _(x: np.ndarray, shape=None, strides=None, *, subok=False, writeable=True):
             i * stride
             for i, stride in zip(np.indices(y.shape, sparse=True), y.strides, strict=True)
         )
+        if y.size and not 0 <= np.min(places) <= np.max(places) < x.nbytes:
+            raise no_rule(np.lib.stride_tricks.as_strided, (x,), reason="beyond the array's ends")
         return from_places(ȳ, places // x.itemsize, x), NoTangent(), NoTangent()
 
     return y, as_strided_pullback

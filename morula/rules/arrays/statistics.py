@@ -91,6 +91,14 @@ def edges_of(column, bins, limits, numbers):
     return np.linspace(low, high, len(numbers))
 
 
+def weight_of_each(places, w, n):
+    """The sums of the weights in n bins; `bincount` takes those that are float64."""
+    if w.dtype.kind == "c":
+        parts = [np.bincount(places, part.astype(float), n) for part in (w.real, w.imag)]
+        return parts[0] + 1j * parts[1]
+    return np.bincount(places, w.astype(float), n)
+
+
 def counted(places, shape, density, weights, edges):
     """How many samples, or of what weight, are in each bin; over its size and the whole."""
     n = int(np.prod(shape))
@@ -98,7 +106,7 @@ def counted(places, shape, density, weights, edges):
     if weights is None:
         h = np.bincount(places[inside], None, n)
     else:
-        h = np.bincount(places[inside], np.ravel(np.asarray(weights))[inside], n)
+        h = weight_of_each(places[inside], np.ravel(np.asarray(weights))[inside], n)
     h = np.reshape(h, shape)
     if density:
         whole = np.sum(h)

@@ -33,6 +33,7 @@ from morula.core.extend import (
     projector,
     sample_of,
     space_problem,
+    stands_apart,
     unit,
     unthunk,
     zero_of,
@@ -170,7 +171,7 @@ def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """`x̄` as an array of this shape and dtype: real part, conversion, axes of length 1."""
     if ABSTRACT and isinstance(x̄, tuple(ABSTRACT)):
         return x̄
-    if not isinstance(x̄, np.ndarray):
+    if not isinstance(x̄, np.ndarray) or stands_apart(type(x̄)):
         x̄ = np.asarray(x̄)
     if dtype.kind != "c" and x̄.dtype.kind == "c":
         x̄ = x̄.real

@@ -17,17 +17,21 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     NoTangent,
+    NotKnown,
     ZeroTangent,
     call,
     find_rrule,
     is_constant,
+    is_zero,
     non_differentiable,
     opaque,
     project_to,
     resolves,
     rrule,
+    unthunk,
 )
 from morula.rules.arrays.broadcasting import part, restore, spread, unbroadcast
+from morula.rules.arrays.construction import like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import fits
 from morula.rules.arrays.outs import call_with_out, outs_of, parted
@@ -142,8 +146,9 @@ def _(
 ):  # fmt: skip
     """A call with keywords: the rule of the bare call, and zeros where it was not computed.
 
-    What `elsewhere` holds is given there.
+    What `elsewhere` holds is given there. Operands that are sequences are converted.
     """
+    given, args = args, operands(args)
     keywords: dict[str, Any] = {"casting": casting, "order": order}
     if dtype is not None:
         keywords["dtype"] = dtype
@@ -165,13 +170,23 @@ def _(
         cotangents = rule.function(*wide)[1](seed)
         return (
             NoTangent(),
-            *[
-                NONE if x̄ is NONE else project_to(x)(unbroadcast(x̄, np.shape(x)))
-                for x, x̄ in zip(args, cotangents, strict=False)
-            ],
+            *[of_operand(unthunk(x̄), x) for x, x̄ in zip(given, cotangents, strict=False)],
         )
 
     return y, ufunc_pullback
+
+
+def operands(args):
+    """The operands, with arrays in the place of sequences."""
+    return tuple([np.asarray(x) if isinstance(x, list | tuple) else x for x in args])
+
+
+def of_operand(x̄, x):
+    """A wide cotangent in the shape of its operand, in whose structure it is."""
+    narrow = x̄ if type(x̄) is NotKnown or is_zero(x̄) else unbroadcast(x̄, np.shape(x))
+    if isinstance(x, list | tuple) and not is_zero(x̄):
+        return like_sequence(narrow, x)
+    return project_to(x)(narrow)
 
 
 def _selected_argument(x, where, shape):

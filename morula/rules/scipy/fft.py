@@ -216,6 +216,7 @@ def _hankel(primal, inverse):
 
 _hankel(fft.fht, False)
 _hankel(fft.ifht, True)
+takes_sequences(fft.fht, fft.ifht)
 frequencies(fft.fftfreq)
 frequencies(fft.rfftfreq)
 non_differentiable(fft.next_fast_len, fft.prev_fast_len, fft.get_workers)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import gradient, jvp
 from morula.core.extend import ZeroTangent, find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -208,6 +208,18 @@ def test_parts(fn):
 
 def test_angle_in_degrees():
     check_rrule(np.angle, X + 1j, deg=True)
+
+
+def test_nan_to_num_of_complex_numbers_with_one_finite_part(path):
+    nan, inf = float("nan"), float("inf")
+    z = np.array([1 + 2j, complex(nan, 1), complex(1, nan), complex(-inf, 2), complex(nan, inf)])
+
+    def f(z):
+        y = np.nan_to_num(z, posinf=1.0, neginf=2.0)
+        return np.sum(y.real * [1, 2, 3, 4, 5] + y.imag * [5, 4, 3, 2, 1])
+
+    assert gradient(f, z)[0].tolist() == [1 + 5j, 4j, 3, 2j, 0]
+    assert jvp(f, (z,), ((1 + 2j) * np.ones(5),))[1] == 1 + 10 + 8 + 3 + 4
 
 
 def test_nan_to_num():

@@ -42,6 +42,41 @@ def test_a_matrix_as_argument(path):
     np.testing.assert_allclose(found, expected)
 
 
+W = np.cos(np.arange(9.0)).reshape(3, 3)
+OF_A_MATRIX = [
+    lambda m: np.sum(W * np.asarray(np.transpose(m, [1, 0]))),
+    lambda m: np.sum(W * np.asarray(np.insert(m, 1, m[0], 0))[:3]),
+    lambda m: np.sum(W * np.asarray(np.moveaxis(m, 0, 1))),
+    lambda m: np.sum(np.asarray(np.trapezoid(m)) * W[0]),
+    lambda m: np.sum(np.asarray(np.where(m > 0.4, m, 2 * m)) * W),
+    lambda m: np.sum(np.asarray(np.where(m > 0.4, W, m)) * W),
+    lambda m: np.sum(np.asarray(m.dot(m)) * W),
+    lambda m: sum(m)[0, 1],
+    lambda m: [row for row in m][2][0, 1],
+    lambda m: np.sum(np.asarray(np.kron(m, m))[2:5, 1:4] * W),
+    lambda m: np.sum(np.linalg.svd(m + M)[1] * W[0]),
+    lambda m: np.sum(np.asarray(np.tile(m, 2))[:, 1:4] * W),
+    lambda m: np.sum(np.asarray(2 * m - m.mean(0)) * W),
+    lambda m: np.asarray(np.quantile(m, 0.3, axis=0)).ravel() @ W[1],
+]
+
+
+@pytest.mark.parametrize("f", OF_A_MATRIX)
+def test_tangents_and_gradients_of_a_matrix(f, path):
+    m = np.matrix(A)
+    v = np.matrix(W)
+    (slope,) = gradient(f, m)
+    steps = f(m + 1e-6 * v) - f(m - 1e-6 * v)
+    np.testing.assert_allclose(np.vdot(slope, W), steps / 2e-6, rtol=1e-6)
+    np.testing.assert_allclose(jvp(f, (m,), (v,))[1], np.vdot(slope, W))
+
+
+@pytest.mark.parametrize("f", [lambda m: np.roll(m, 1)[0, 1], lambda m: np.median(m)])
+def test_what_numpy_computes_of_a_matrix_in_another_way_is_refused(f):
+    with pytest.raises(NotImplementedError, match=r"of a matrix .* np\.asarray"):
+        gradient(f, M)
+
+
 MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
 
 
@@ -69,3 +104,11 @@ def test_items_and_sums_in_forward_mode():
     assert jvp(lambda a: np.matrix(a).sum(), (a,), (a,)) == (6.0, 6.0)
     assert jvp(lambda a: np.matrix(a)[1, 0] * 2.0, (a,), (a,)) == (4.0, 4.0)
     assert gradient(lambda a: np.matrix(a).sum(), a)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_numbers_beside_masked_ones_come_to_an_end():
+    """The method of the number had asked the operator, which asked the method."""
+    with pytest.raises(NotImplementedError):
+        gradient(lambda x: float(np.float64(2.0) + np.ma.array(x, mask=[0, 1, 0])[0]), np.ones(3))
+    with pytest.raises(NotImplementedError):
+        jvp(lambda x: sum(np.ma.array(x, mask=[0, 1])), (np.ones(2),), (np.ones(2),))

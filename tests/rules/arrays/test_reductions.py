@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from morula import grad, gradient
+from morula import grad, gradient, jvp, pullback
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
-from morula.testing import check_rrule
+from morula.testing import check_gradient, check_rrule
 
 SUMS = [np.sum, np.mean, np.prod, np.var, np.std]
 EXTREMES = [np.max, np.min, np.ptp]
@@ -193,3 +193,19 @@ def test_the_share_of_an_extreme_is_added_to_other_cotangents(rng, order, n, tie
 def test_an_extreme_that_is_nan_has_no_share():
     x = np.array([1.0, np.nan, 2.0])
     assert grad(lambda x: np.max(x) + np.sum(x[:1]))(x).tolist() == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("fn", [np.var, np.std, np.nanvar, np.nanstd])
+@pytest.mark.parametrize("name", ["ddof", "correction"])
+def test_degrees_of_freedom_are_numbers(rng, fn, name):
+    x = draw(rng, "f8", (3, 4))
+    for f in (
+        lambda d: fn(x, **{name: d}),
+        lambda d: np.sum(fn(x * d, 0, where=x < 2.0, **{name: d})),
+        lambda d: np.sum(fn(x + 1j * x**2, 1, None, None, d)),
+        lambda d: fn([1.0, 2.0, d, 7.0], **{name: d}),
+    ):
+        check_gradient(f, 0.75)
+        (slope,) = gradient(f, 0.75)
+        np.testing.assert_allclose(jvp(f, (0.75,), (1.0,))[1], slope)
+        np.testing.assert_allclose(pullback(f, 0.75)[1](1.0), (slope,))

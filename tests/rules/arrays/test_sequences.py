@@ -7,7 +7,7 @@ import pytest
 
 from morula import grad, gradient, jvp, pullback
 from morula.rules.arrays.sequences import BINARY, FIRST, OF_TWO, UNARY
-from morula.testing import check_rrule
+from morula.testing import check_gradient, check_rrule
 
 PAIR = [0.3, 0.7]
 
@@ -115,3 +115,21 @@ def test_lists_and_out():
     np.testing.assert_allclose(w̄, [0.0, 2.0])
     _, ẏ = jvp(lambda w: into(w * 1.0), (w,), (np.ones(2),))
     np.testing.assert_allclose(ẏ, [0.0, 2.0])
+
+
+@pytest.mark.parametrize("x", [0.7, np.float64(0.7)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.nansum(x) + np.nanmean(x) + np.nanmax(x) * np.nanmin(x) + np.ptp(x),
+        lambda x: np.add.reduce(x) + np.add.reduce([x, 2.0], initial=x) * x,
+        lambda x: np.multiply.reduce((x, x), keepdims=True)[0],
+        lambda x: np.maximum.reduce([[x, 1.0], [2.0, x]], axis=1) @ [x, 1.0],
+        lambda x: np.add.accumulate([x, x * x]) @ [2.0, x],
+        lambda x: np.add.reduceat([x, 1.0, x], [0, 2]) @ [3.0, x],
+        lambda x: np.logaddexp.reduce([x, 1.0]),
+    ],
+)
+def test_methods_of_ufuncs_and_numbers(f, x):
+    check_gradient(f, x)
+    np.testing.assert_allclose(jvp(f, (x,), (1.0,))[1], gradient(f, x)[0])

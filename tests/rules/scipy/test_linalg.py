@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from morula import gradient
+from morula import gradient, jvp
 from morula.core.extend import UnsupportedError, call
 from morula.testing import check_gradient, check_rrule
 from tests.rules.linalg.matrices import draw, hermitian, positive, regular
@@ -258,3 +258,24 @@ def test_both_paths(rng, path):
 
     check_gradient(log_density, a, b)
     check_gradient(lambda a, b: b @ linalg.solve(a, b, assume_a="pos"), a, b)
+
+
+def test_the_triangular_factors_of_a_stack(rng):
+    a = rng.standard_normal((2, 3, 3))
+    for pivoting in (False, True):
+        check_gradient(lambda a, p=pivoting: np.sum(linalg.qr(a, mode="r", pivoting=p)[0] ** 3), a)
+    w = rng.standard_normal((2, 3, 3))
+    check_gradient(lambda a: np.sum(linalg.qr(a, mode="r") * w), a)
+
+
+def test_factors_of_a_stack_solve(rng):
+    a = rng.standard_normal((2, 3, 3)) + 3 * np.eye(3)
+    b, w = rng.standard_normal((3, 2)), rng.standard_normal((2, 3, 2))
+    for f in (
+        lambda a: np.sum(linalg.lu_solve(linalg.lu_factor(a), b, trans=1) * w),
+        lambda a: np.sum(linalg.cho_solve(linalg.cho_factor(a @ a.mT, lower=True), b) * w),
+        lambda a: np.sum(linalg.cho_solve([a, True], b) * w),
+    ):
+        check_gradient(f, a)
+        (g,) = gradient(f, a)
+        np.testing.assert_allclose(jvp(f, (a,), (np.sin(a),))[1], np.vdot(g, np.sin(a)))

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.sparse import linalg
 
-from morula import gradient
+from morula import gradient, jvp
 from morula.core.extend import UnsupportedError
 from morula.testing import check_gradient
 
@@ -202,3 +202,60 @@ def test_entries_that_cancel_are_refused(rng):
     d = data(rng)
     with pytest.raises(UnsupportedError, match="exactly zero"):
         gradient(lambda d: norm((build(d) - build(2 * d) + build(d)) @ X), d)
+
+
+def check_modes(f, x):
+    """Gradient and tangent are those of differences."""
+    check_gradient(f, x)
+    v = np.cos(np.arange(x.size) + 1.0).reshape(x.shape)
+    y, ẏ = jvp(f, (x,), (v,))
+    assert y == f(x)
+    np.testing.assert_allclose(ẏ, np.vdot(gradient(f, x)[0], v))
+
+
+FORWARD = {
+    "item": lambda x: sparse.csr_array(x)[1, 2],
+    "rows": lambda x: norm(sparse.csr_array(x)[[0, 2]].toarray() @ X[:3]),
+    "data": lambda x: norm(sparse.csr_array(x).data),
+    "transposed": lambda x: sparse.csr_array(x).T.tocoo().data @ np.arange(9.0),
+    "extreme": lambda x: sparse.csr_array(x).max(),
+    "product": lambda x: norm((sparse.csr_array(x) @ sparse.csr_array(x)).toarray()),
+    "stacked": lambda x: norm(
+        sparse.vstack([sparse.csr_array(x), sparse.csr_array(2 * x)]) @ X[:3]
+    ),
+    "blocks": lambda x: norm(
+        sparse.bmat([[sparse.csr_array(x), sparse.csr_array(x * x)]]).toarray()
+    ),
+    "power": lambda x: norm(linalg.matrix_power(sparse.csr_array(x), 3).toarray()),
+    "sum of products": lambda x: norm(sparse.kronsum(x, x).toarray()),
+    "factorised": lambda x: norm(linalg.splu(sparse.csc_array(x)).solve(X[:3])),
+    "transposed solution": lambda x: norm(linalg.splu(sparse.csc_array(x)).solve(C[:3, :2], "T")),
+    "solver": lambda x: norm(linalg.factorized(sparse.csc_array(x))(x[0])),
+    "inverse": lambda x: norm(linalg.inv(sparse.csc_array(x)).toarray()),
+    "diagonal": lambda x: norm(sparse.diags(x[0]).toarray() @ X[:3]),
+    "diagonals": lambda x: norm(sparse.diags_array([x[0], x[1, :2]], offsets=[0, 1]) @ X[:3]),
+    "data of diagonals": lambda x: norm(sparse.diags(x[0]).data),
+    "solved diagonal": lambda x: norm(linalg.spsolve(sparse.csc_array(sparse.diags(x[0])), x[1])),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward_mode(name):
+    x = np.array([[3.0, 0.5, -0.4], [0.3, 2.5, 1.1], [-0.7, 0.2, 4.0]])
+    check_modes(FORWARD[name], x)
+
+
+def test_diagonals_keep_entries_that_are_zero():
+    d = np.array([0.0, 2.0, 3.0])
+    for f in (
+        lambda d: sparse.diags(d).toarray()[0, 0],
+        lambda d: (sparse.diags(d) @ np.ones(3))[0],
+        lambda d: (sparse.diags_array(d) * 2.0).toarray()[0, 0] / 2,
+    ):
+        assert gradient(f, d)[0].tolist() == [1, 0, 0]
+        assert jvp(f, (d,), (np.ones(3),))[1] == 1
+
+
+def test_attributes_of_other_formats_are_refused():
+    with pytest.raises(UnsupportedError, match="'data' of a bsr array has no derivative"):
+        gradient(lambda d: norm(build(d).tobsr().data), data(np.random.default_rng(0)))

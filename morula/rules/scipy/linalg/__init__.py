@@ -12,6 +12,7 @@ from scipy import linalg
 
 from morula.core.extend import new_containers, stands_in, type_stable
 from morula.rules.arrays.freshness import with_units
+from morula.rules.arrays.sequences import takes_array_likes
 from morula.rules.scipy.linalg import (
     by_code,
     factors,
@@ -22,6 +23,31 @@ from morula.rules.scipy.linalg import (
 )
 
 __all__ = ["by_code", "factors", "functions", "solvers", "spectral", "structured"]
+
+takes_array_likes(
+    (0,), linalg.inv, linalg.det, linalg.pinv, linalg.pinvh, linalg.cholesky,
+    linalg.cho_factor, linalg.cholesky_banded, linalg.lu, linalg.lu_factor, linalg.ldl, linalg.qr,
+    linalg.rq, linalg.polar, linalg.hessenberg, linalg.matrix_balance, linalg.svd, linalg.svdvals,
+    linalg.schur, linalg.eig_banded, linalg.eigvals_banded, linalg.expm, linalg.logm, linalg.sqrtm,
+    linalg.cosm, linalg.sinm, linalg.tanm, linalg.coshm, linalg.sinhm, linalg.tanhm, linalg.signm,
+    linalg.funm, linalg.fractional_matrix_power,
+)  # fmt: skip
+takes_array_likes(
+    (0, 1), linalg.solve, linalg.solve_triangular, linalg.lstsq, linalg.qr_multiply, linalg.qz,
+    linalg.solve_continuous_lyapunov, linalg.solve_discrete_lyapunov, linalg.solveh_banded,
+    linalg.toeplitz, linalg.expm_frechet,
+    linalg.eigh, linalg.eigvalsh, linalg.eig, linalg.eigvals, linalg.eigh_tridiagonal,
+    linalg.eigvalsh_tridiagonal,
+)  # fmt: skip
+takes_array_likes(
+    (1,), linalg.cho_solve, linalg.lu_solve, linalg.cho_solve_banded, linalg.solve_toeplitz,
+    linalg.matmul_toeplitz,
+)  # fmt: skip
+takes_array_likes((1, 2), linalg.solve_banded)
+takes_array_likes((0, 1, 2), linalg.solve_sylvester)
+takes_array_likes(
+    (0, 1, 2, 3, 4, 5), linalg.solve_continuous_are, linalg.solve_discrete_are
+)  # fmt: skip
 
 # Of stacks of matrices these give lists.
 new_containers(

@@ -87,7 +87,7 @@ non_differentiable(keeps)
 
 
 @rrule(linalg.cho_solve)
-def _(c_and_lower: tuple, b: np.ndarray, overwrite_b=False, check_finite=True):
+def _(c_and_lower: tuple | list, b: np.ndarray, overwrite_b=False, check_finite=True):
     x = linalg.cho_solve(c_and_lower, b, False, check_finite)
 
     def cho_solve_pullback(x̄):
@@ -97,7 +97,8 @@ def _(c_and_lower: tuple, b: np.ndarray, overwrite_b=False, check_finite=True):
         both = G + ctranspose(G)
         is_lower = np.any(np.ravel(lower)[:1])  # for a stack SciPy reads the first
         c̄ = np.tril(both @ np.tril(c)) if is_lower else np.triu(np.triu(c) @ both)
-        return (match(c̄, c.shape), NoTangent()), match(b̄, b.shape), NoTangent(), NoTangent()
+        of_pair = type(c_and_lower)((match(c̄, c.shape), NoTangent()))
+        return of_pair, match(b̄, b.shape), NoTangent(), NoTangent()
 
     return x, cho_solve_pullback
 
@@ -189,7 +190,7 @@ def complete_order(piv: Any, m: int) -> Any:
 
 
 @rrule(linalg.lu_solve)
-def _(lu_and_piv: tuple, b: np.ndarray, trans=0, overwrite_b=False, check_finite=True):
+def _(lu_and_piv: tuple | list, b: np.ndarray, trans=0, overwrite_b=False, check_finite=True):
     x = linalg.lu_solve(lu_and_piv, b, trans, False, check_finite)
 
     def lu_solve_pullback(x̄):
@@ -206,7 +207,7 @@ def _(lu_and_piv: tuple, b: np.ndarray, trans=0, overwrite_b=False, check_finite
         M̄ = np.take_along_axis(G, permutation_of(piv)[..., None], -2)
         L, U = unpacked(lu)
         c̄ = np.tril(M̄ @ ctranspose(U), -1) + np.triu(ctranspose(L) @ M̄)
-        pair = (match(c̄, lu.shape), NoTangent())
+        pair = type(lu_and_piv)((match(c̄, lu.shape), NoTangent()))
         return pair, match(b̄, b.shape), NoTangent(), NoTangent(), NoTangent()
 
     return x, lu_solve_pullback
@@ -284,8 +285,8 @@ def by_mode(ȳ, y, A, mode):
     if mode == "r":
         Q = np.linalg.qr(A)[0]
         k = Q.shape[-1]
-        R = y[0][..., :k, :]
-        return qr_cotangent(np.zeros_like(Q), part(ȳ, 0)[..., :k, :], Q, R, A)
+        R, R̄ = (y, ȳ) if isinstance(y, np.ndarray) else (y[0], part(ȳ, 0))  # an array of a stack
+        return qr_cotangent(np.zeros_like(Q), R̄[..., :k, :], Q, R[..., :k, :], A)
     Q, R = y[0], y[1]
     Q̄, R̄ = filled(part(ȳ, 0), Q), filled(part(ȳ, 1), R)
     if mode == "economic" or m <= n:

@@ -17,7 +17,6 @@ from scipy import linalg
 
 from morula.core.extend import NoTangent, call, rrule
 from morula.rules.arrays.broadcasting import match, part
-from morula.rules.arrays.sequences import takes_sequences
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.inverses import lstsq_cotangents, pinv_cotangent
 from morula.rules.linalg.matrices import adjugate
@@ -259,8 +258,8 @@ def discrete_residual(a, b, q, r, e, s, X):
 def _riccati(primal, residual, adjoint):
     @rrule(primal)
     def _(
-        a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray, e: Anything = None,
-        s: Anything = None, balanced=True,
+        a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray,
+        e: np.ndarray | None = None, s: np.ndarray | None = None, /, balanced=True,
     ):  # fmt: skip
         x = primal(a, b, q, r, e, s, balanced)
 
@@ -300,6 +299,3 @@ def discrete_adjoint(X̄, a, b, r, e, s, X):
 
 _riccati(linalg.solve_continuous_are, continuous_residual, continuous_adjoint)
 _riccati(linalg.solve_discrete_are, discrete_residual, discrete_adjoint)
-
-
-takes_sequences(linalg.inv, linalg.det, linalg.pinv)

@@ -100,7 +100,7 @@ def eigh_cotangents(w̄, V̄, a, b, lower, found, selected, type):
 
 @rrule(linalg.eigh)
 def _(
-    a: np.ndarray, b: Anything = None, *, lower=True, eigvals_only=False, overwrite_a=False,
+    a: np.ndarray, b: np.ndarray | None = None, /, *, lower=True, eigvals_only=False, overwrite_a=False,
     overwrite_b=False, type=1, check_finite=True, subset_by_index=None, subset_by_value=None,
     driver=None,
 ):  # fmt: skip
@@ -131,8 +131,9 @@ def stacked_eigh(ȳ, y, a, b, lower, eigvals_only):
 
 @rrule(linalg.eigvalsh)
 def _(
-    a: np.ndarray, b: Anything = None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1,
-    check_finite=True, subset_by_index=None, subset_by_value=None, driver=None,
+    a: np.ndarray, b: np.ndarray | None = None, /, *, lower=True, overwrite_a=False,
+    overwrite_b=False, type=1, check_finite=True, subset_by_index=None, subset_by_value=None,
+    driver=None,
 ):  # fmt: skip
     y = linalg.eigvalsh(
         a, b, lower=lower, type=type, check_finite=check_finite, subset_by_index=subset_by_index,
@@ -241,7 +242,7 @@ def pencil_cotangents(C̄, a, b):
 
 @rrule(linalg.eig)
 def _(
-    a: np.ndarray, b: Anything = None, left=False, right=True, overwrite_a=False,
+    a: np.ndarray, b: np.ndarray | None = None, /, left=False, right=True, overwrite_a=False,
     overwrite_b=False, check_finite=True, homogeneous_eigvals=False,
 ):  # fmt: skip
     y = linalg.eig(a, b, left, right, False, False, check_finite, homogeneous_eigvals)
@@ -283,7 +284,7 @@ def eigenvalues_cotangents(w̄, y, a, b):
 
 @rrule(linalg.eigvals)
 def _(
-    a: np.ndarray, b: Anything = None, overwrite_a=False, check_finite=True,
+    a: np.ndarray, b: np.ndarray | None = None, /, overwrite_a=False, check_finite=True,
     homogeneous_eigvals=False,
 ):  # fmt: skip
     y = linalg.eigvals(a, b, False, check_finite, homogeneous_eigvals)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from morula.core.extend import NoTangent, non_differentiable, project_to, rrule
+from morula.rules.arrays.construction import back_to_argument
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.parts import ctranspose
@@ -29,7 +30,7 @@ def diagonal_sums(G, n, sign):
 
 
 @rrule(linalg.toeplitz)
-def _(c: np.ndarray, r: Anything = None):
+def _(c: np.ndarray, r: np.ndarray | None = None, /):
     def toeplitz_pullback(ȳ):
         down = np.reshape(diagonal_sums(ȳ, ȳ.shape[-2], -1), c.shape)
         along = diagonal_sums(ȳ, ȳ.shape[-1], 1)
@@ -53,12 +54,14 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 def circulant(c: Any) -> Any:
     """The columns are c, turned by one more each."""
+    c = np.asarray(c)
     n = c.shape[-1]
     return c[..., (np.arange(n)[:, None] - np.arange(n)) % n]
 
 
 def companion(a: Any) -> Any:
     """-aᵢ / a₀ in the first row, ones below the diagonal."""
+    a = np.asarray(a)
     n = a.shape[-1] - 1
     first = -a[..., 1:] / a[..., :1]
     below = np.broadcast_to(np.eye(n, k=-1)[1:], (*a.shape[:-1], n - 1, n))
@@ -67,6 +70,7 @@ def companion(a: Any) -> Any:
 
 def leslie(f: Any, s: Any) -> Any:
     """Fecundities in the first row, survivals below the diagonal."""
+    f, s = np.asarray(f), np.asarray(s)
     n = f.shape[-1]
     below = s[..., :, None] * np.eye(n - 1, n)
     return np.concatenate((f[..., None, :], below), axis=-2)
@@ -74,11 +78,13 @@ def leslie(f: Any, s: Any) -> Any:
 
 def fiedler(a: Any) -> Any:
     """|aᵢ - aⱼ|."""
+    a = np.asarray(a)
     return np.abs(a[..., :, None] - a[..., None, :])
 
 
 def convolution_matrix(a: Any, n: Any, mode: Any = "full") -> Any:
     """What maps x of length n to the convolution with a."""
+    a = np.asarray(a)
     m = a.shape[-1]
     shift = np.arange(n + m - 1)[:, None] - np.arange(n)
     inside = (shift >= 0) & (shift < m)
@@ -94,6 +100,7 @@ def convolution_matrix(a: Any, n: Any, mode: Any = "full") -> Any:
 
 def diagsvd(s: Any, M: Any, N: Any) -> Any:
     """s on the diagonal of an M × N matrix."""
+    s = np.asarray(s)
     refuse_stack(linalg.diagsvd, s, 1)
     padded = np.concatenate((s, np.zeros(M - len(s), s.dtype)))
     return padded[:, None] * np.eye(M, N)
@@ -101,6 +108,7 @@ def diagsvd(s: Any, M: Any, N: Any) -> Any:
 
 def khatri_rao(a: Any, b: Any) -> Any:
     """Kronecker products column by column."""
+    a, b = np.asarray(a), np.asarray(b)
     c = a[..., :, None, :] * b[..., None, :, :]
     return np.reshape(c, (*c.shape[:-3], c.shape[-3] * c.shape[-2], c.shape[-1]))
 
@@ -141,12 +149,12 @@ def of_toeplitz(G, c_or_cr):
         first = np.arange(G.shape[-1]) == 0
         row = np.where(first, 0.0, along)
         return (
-            project_to(c)(np.reshape(diagonal_sums(G, G.shape[-2], -1), np.shape(c))),
-            project_to(r)(np.reshape(row, np.shape(r))),
+            project_to(c)(back_to_argument(diagonal_sums(G, G.shape[-2], -1), c)),
+            project_to(r)(back_to_argument(row, r)),
         )
     down, along = diagonal_sums(G, G.shape[-2], -1), diagonal_sums(G, G.shape[-1], 1)
     first = np.arange(G.shape[-1]) == 0
-    return np.reshape(down + np.where(first, 0.0, np.conjugate(along)), np.shape(c_or_cr))
+    return back_to_argument(down + np.where(first, 0.0, np.conjugate(along)), c_or_cr)
 
 
 def conjugate_transpose_of(c_or_cr):
@@ -160,7 +168,7 @@ def conjugate_transpose_of(c_or_cr):
 
 
 @rrule(linalg.solve_toeplitz)
-def _(c_or_cr: np.ndarray | tuple, b: np.ndarray, check_finite=True):
+def _(c_or_cr: np.ndarray | tuple | list, b: np.ndarray, check_finite=True):
     x = linalg.solve_toeplitz(c_or_cr, b, check_finite)
 
     def solve_toeplitz_pullback(x̄):
@@ -175,7 +183,7 @@ def _(c_or_cr: np.ndarray | tuple, b: np.ndarray, check_finite=True):
 
 
 @rrule(linalg.matmul_toeplitz)
-def _(c_or_cr: np.ndarray | tuple, x: np.ndarray, check_finite=False, workers=None):
+def _(c_or_cr: np.ndarray | tuple | list, x: np.ndarray, check_finite=False, workers=None):
     y = linalg.matmul_toeplitz(c_or_cr, x, check_finite, workers)
 
     def matmul_toeplitz_pullback(ȳ):
@@ -191,6 +199,7 @@ def _(c_or_cr: np.ndarray | tuple, x: np.ndarray, check_finite=False, workers=No
 
 def solve_circulant(c: Any, b: Any, singular: Any = "raise", tol: Any = None) -> Any:
     """By Fourier transforms; for one circulant matrix."""
+    c, b = np.asarray(c), np.asarray(b)
     spectrum = np.fft.fft(c)
     wide = spectrum if b.ndim == 1 else spectrum[:, None]
     x = np.fft.ifft(np.fft.fft(b, axis=0) / wide, axis=0)

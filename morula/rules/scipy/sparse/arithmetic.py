@@ -35,6 +35,7 @@ from morula.rules.scipy.sparse.spaces import (
     has_space,
     into_space,
     like,
+    numbers_of_diagonals,
     picked,
     places,
     plainly,
@@ -505,15 +506,21 @@ def _(A: Sparse, name: str):
         y.flags.writeable = False
 
     def getattr_pullback(ȳ):
-        if name in CONSTANT:
+        if name in CONSTANT or isinstance(y, tuple | int | str | np.dtype | None):
             return NoTangent(), NoTangent()
         if name == "data" and A.format in ORDERED:
             return like(A, ȳ), NoTangent()
+        if name == "data" and A.format == "dia":
+            return like(A, np.ravel(ȳ)[numbers_of_diagonals(A).data]), NoTangent()
         if name == "T":
             return like(A, picked(ȳ.T, A)), NoTangent()
         if name in ("real", "imag"):
             bars = picked(ȳ, A)
             return like(A, bars if name == "real" else 1j * bars), NoTangent()
+        if isinstance(y, np.ndarray):
+            raise UnsupportedError(
+                f"{name!r} of a {A.format} array has no derivative: take that of a csr_array"
+            )
         return ȳ if isinstance(ȳ, Sparse) else ȳ.__self__, NoTangent()
 
     return y, getattr_pullback

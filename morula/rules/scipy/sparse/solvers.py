@@ -15,8 +15,10 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from morula.core.extend import (
+    ZERO,
     NoTangent,
     UnsupportedError,
+    frule,
     is_zero,
     non_differentiable,
     partial_functions,
@@ -128,6 +130,30 @@ def _(self: linalg.SuperLU, rhs: np.ndarray, trans="N"):
         return Outer((pair,)), b̄, NoTangent()
 
     return x, solve_pullback
+
+
+# In forward mode, the tangent of a factorisation is that of its matrix.
+
+
+@frule(linalg.splu)
+def _(A: Sparse, *rest: Anything, **keywords):
+    def splu_pushforward(Ȧ, *_):
+        return Ȧ
+
+    return linalg.splu(A, *rest, **keywords), splu_pushforward
+
+
+@frule(linalg.SuperLU.solve)
+def _(self: linalg.SuperLU, rhs: np.ndarray, trans="N"):
+    x = self.solve(rhs, trans)
+
+    def solve_pushforward(Ȧ, ḃ, *_):
+        right = 0.0 if is_zero(ḃ) else ḃ
+        if not is_zero(Ȧ):
+            right = right - (Ȧ if trans == "N" else Ȧ.T if trans == "T" else adjoint(Ȧ)) @ x
+        return ZERO if is_zero(ḃ) and is_zero(Ȧ) else self.solve(right, trans)
+
+    return x, solve_pushforward
 
 
 @rrule(linalg.norm)

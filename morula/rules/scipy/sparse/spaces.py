@@ -31,6 +31,7 @@ from morula.core.extend import (
     projector,
     remembered,
     rrule,
+    some_cotangent,
     space_problem,
     unthunk,
 )
@@ -46,7 +47,19 @@ ORDERED = ("csr", "csc", "coo")  # whose data stand in the order of `tocoo`
 
 def plainly(A: Any) -> Any:
     """A in a format whose data are its entries, one by one."""
+    if A.format == "dia":
+        numbers = numbers_of_diagonals(A)
+        data = np.ravel(A.data)[numbers.data]
+        return type(numbers)((data, numbers.indices, numbers.indptr), shape=A.shape)
     return A if A.format in ORDERED else A.tocsr()
+
+
+def numbers_of_diagonals(A: Any) -> Any:
+    """Where the entries stand in the data of diagonals; by CSR directly, zeros would be left out."""
+    numbers = np.arange(A.data.size).reshape(A.data.shape)
+    found = type(A)((numbers + 1, A.offsets), shape=A.shape).tocsr()
+    found.data -= 1
+    return found
 
 
 def places(A: Any) -> Any:
@@ -62,6 +75,10 @@ def values(A):
 
 def like(A, data):
     """An array of the pattern and kind of A with other data."""
+    if A.format == "dia":
+        diagonals = np.zeros(A.data.size, data.dtype)
+        diagonals[numbers_of_diagonals(A).data] = data
+        return type(A)((diagonals.reshape(A.data.shape), A.offsets), shape=A.shape)
     pattern = plainly(A)
     if pattern.format == "coo":
         made = type(pattern)((data, pattern.coords), shape=pattern.shape)
@@ -111,7 +128,7 @@ def entries_of_product(u, v, A):
     return product if product.ndim == 1 else np.sum(product, axis=1)
 
 
-non_differentiable(places, same_pattern)
+non_differentiable(places, same_pattern, numbers_of_diagonals)
 
 
 @rrule(values)
@@ -171,12 +188,21 @@ def memory_of_data(A: Any) -> Any:
     return A.data if A.format not in ("dok", "lil") else None
 
 
+def some_of(A: Any) -> Any:
+    """Numbers, of which none is zero, in the pattern of A: SciPy leaves zeros out of products."""
+    if not has_space(A):
+        return None
+    n = len(values(A))
+    return like(A, (np.cos(np.arange(n)) + 2.0).astype(A.dtype if A.dtype.kind in "fc" else float))
+
+
 for _base in (sparse.sparray, sparse.spmatrix, sparse.dok_array, sparse.dok_matrix):
     adjoint_object.register(_base, lambda A: None)
     collector.register(_base, lambda A: None)
     on_entry.register(_base, lambda A, known: A.copy())
     remembered.register(_base, lambda A, known: remembered(memory_of_data(A), known))
     parts_of.register(_base, lambda A: parts_of(memory_of_data(A)))
+    some_cotangent.register(_base, some_of)
     space_problem.register(_base, lambda A, x̄: None)
     add.register(_base, lambda a, b: a + b)
     multiply.register(_base, lambda x̄, factor: x̄ * factor)

@@ -18,7 +18,11 @@ import numpy as np
 from scipy import special
 
 from morula.core.extend import find_rrule
-from morula.rules.arrays.sequences import take_two_sequences, takes_sequences
+from morula.rules.arrays.sequences import (
+    take_two_sequences,
+    takes_array_likes,
+    takes_sequences,
+)
 from morula.rules.scipy.special import (
     bessel,
     distributions,
@@ -64,3 +68,9 @@ def _of_sequences():
 
 
 _of_sequences()
+takes_array_likes((0,), special.multigammaln, special.lambertw, special.factorial)
+takes_array_likes(
+    (0, 1), special.zeta, special.polygamma, special.spherical_jn, special.spherical_yn,
+    special.spherical_in, special.spherical_kn, special.jvp, special.yvp, special.ivp, special.kvp,
+    special.h1vp, special.h2vp, special.comb, special.perm, special.diric,
+)  # fmt: skip
