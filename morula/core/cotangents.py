@@ -130,16 +130,15 @@ class NotKnown:
     """
 
     __slots__ = ("_error",)
-    __array_ufunc__ = None
 
     def __init__(self, error: Callable[[], Exception]) -> None:
         self._error = error
 
-    def _absorb(self, other: Any = None) -> NotKnown:
+    def _absorb(self, *others: Any, **options: Any) -> NotKnown:
         return self
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _absorb
-    __matmul__ = __rmatmul__ = __neg__ = __pos__ = _absorb
+    __matmul__ = __rmatmul__ = __neg__ = __pos__ = __array_ufunc__ = _absorb
 
     def refuse(self, *_: Any) -> Any:
         """Raise the error."""

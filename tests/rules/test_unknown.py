@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.special import jv
 
-from morula import J, gradient, rrule
+from morula import J, gradient, jvp, rrule
 from morula.core.errors import NoRuleError
 from morula.core.extend import NotKnown
 from morula.rules.unknown import unknown
@@ -64,3 +65,13 @@ def test_the_callable_hands_it_on():
     assert isinstance(f̄.order, NotKnown)
     with pytest.raises(NoRuleError):
         float(f̄.order)
+
+
+def test_functions_of_numpy_hand_it_on_and_a_tangent_is_refused():
+    def of_array(v):
+        return np.sum(jv(v * np.array([1.5, 2.5]), 2.0))
+
+    for f in (of_array, lambda v: scaled(v, 2.0), lambda v: jv(v, 2.0)):
+        for differentiate in (gradient, lambda f, v: jvp(f, (v,), (1.0,))):
+            with pytest.raises(NoRuleError, match="is not known"):
+                differentiate(f, 1.5)
