@@ -13,6 +13,7 @@ from morula.core.extend import (
     NoTangent,
     adjoint_object,
     adjoint_of,
+    call,
     primitives,
     rrule,
 )
@@ -143,7 +144,8 @@ def combination(method: Any) -> Any:
     """The rule of making a set of others: each element comes from the first that has it."""
 
     def rule(s: set | frozenset, *others: Anything):
-        sources = [s, *[other if is_set(other) else frozenset(other) for other in others]]
+        pairs = [(x, None) if is_set(x) else call(frozenset, x) for x in others]
+        sources = [s, *[source for source, _ in pairs]]
         y = method(*sources)
 
         def combination_pullback(ȳ):
@@ -153,7 +155,8 @@ def combination(method: Any) -> Any:
                 c = take(bars, element)
                 if origin is not None:
                     give(adjoint_of(origin), element, c)
-            return tuple([NoTangent()] * len(sources))
+            of_others = [NoTangent() if back is None else back(ZERO)[1] for _, back in pairs]
+            return NoTangent(), *of_others
 
         return y, combination_pullback
 

@@ -7,6 +7,8 @@ import heapq
 import itertools
 import math
 import pickle
+import statistics
+from collections import deque
 
 import numpy as np
 import pytest
@@ -427,3 +429,53 @@ def test_calls_of_numpy_in_every_spelling(call):
     y, ẏ = jvp(call, (x,), (v,))
     assert np.array_equal(y, call(x))
     assert ẏ == pytest.approx((call(x + h * v) - call(x - h * v)) / (2 * h))
+
+
+STREAMS = {
+    "values": lambda p: p.values(),
+    "generator": lambda p: (p[k] for k in p),
+    "map": lambda p: map(lambda k: p[k] * 1.0, p),
+    "iterator": lambda p: iter([*p.values()]),
+    "reversed": lambda p: reversed(p.values()),
+    "chain": lambda p: itertools.chain(p.values(), [2.0]),
+}
+READERS = {
+    "deque": lambda xs: deque(xs)[1],
+    "deque.extend": lambda xs: extended(deque(), xs)[1],
+    "deque.extendleft": lambda xs: extended_left(deque(), xs)[1],
+    "set": lambda xs: sum(set(xs)),
+    "frozenset": lambda xs: sum(frozenset(xs)),
+    "set.union": lambda xs: sum({1.5}.union(xs)),
+    "fmean": statistics.fmean,
+    "pstdev": statistics.pstdev,
+    "harmonic_mean": statistics.harmonic_mean,
+}
+
+
+def extended(d, xs):
+    d.extend(xs)
+    return d
+
+
+def extended_left(d, xs):
+    d.extendleft(xs)
+    return d
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("stream", STREAMS)
+def test_what_iterators_hand_out_keeps_its_tangent_where_it_is_read_whole(stream, reader):
+    p, v, h = {"a": 0.3, "b": 0.5, "c": 0.25}, {"a": 1.0, "b": -0.5, "c": 0.25}, 1e-6
+
+    def f(p):
+        return READERS[reader](STREAMS[stream](p)) ** 2
+
+    def moved(t):
+        return {key: x + t * v[key] for key, x in p.items()}
+
+    def slope(t):
+        return sum(x̄ * v[key] for key, x̄ in gradient(f, moved(t))[0].items())
+
+    assert jvp(f, (p,), (v,))[1] == pytest.approx((f(moved(h)) - f(moved(-h))) / (2 * h), abs=1e-8)
+    found = sum(ḡ * v[key] for key, ḡ in hvp(f, p, v).items())
+    assert found == pytest.approx((slope(h) - slope(-h)) / (2 * h), abs=1e-8)
