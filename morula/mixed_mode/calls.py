@@ -84,7 +84,7 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
         return opaque(run, fn, ḟ, args, tangents, keywords)
     (xs, _), *_ = lists
     old = tangents_if_any(run, xs)
-    reaches = any([not is_zero(ẋ) for ẋ in tangents]) or old or reached(run, (xs,))
+    reaches = any([not is_zero(ẋ) for ẋ in tangents]) or old or reached(run, args)
     if not reaches:
         return opaque(run, fn, ḟ, args, tangents, keywords)
     set_tangents(run, xs, [])  # so that `opaque` sees no tangent enter, and none change

@@ -1,5 +1,6 @@
 """Forward mode through the language: the derivatives of reverse mode, for all programs of its tests."""
 
+import bisect
 import collections
 import copy
 import functools
@@ -479,3 +480,39 @@ def test_what_iterators_hand_out_keeps_its_tangent_where_it_is_read_whole(stream
     assert jvp(f, (p,), (v,))[1] == pytest.approx((f(moved(h)) - f(moved(-h))) / (2 * h), abs=1e-8)
     found = sum(ḡ * v[key] for key, ḡ in hvp(f, p, v).items())
     assert found == pytest.approx((slope(h) - slope(-h)) / (2 * h), abs=1e-8)
+
+
+@functools.total_ordering
+class Event:
+    def __init__(self, time):
+        self.time = time
+
+    def __lt__(self, other):
+        return self.time < other.time
+
+    def __eq__(self, other):
+        return self.time == other.time
+
+
+def test_heaps_and_sorted_lists_of_objects_keep_their_tangents():
+    def f(xs):
+        heap = []
+        for x in xs:
+            heapq.heappush(heap, Event(x * x))
+        ordered = []
+        for event in heap:
+            bisect.insort(ordered, event)
+        first = heapq.heapreplace(heap, Event(9.0 * xs[0]))
+        return first.time + ordered[1].time ** 2 + heap[0].time * ordered[2].time
+
+    xs, v, h = [0.7, 0.3, 0.5], [1.0, 0.5, -0.25], 1e-6
+
+    def along(t):
+        return [x + t * w for x, w in zip(xs, v, strict=True)]
+
+    assert jvp(f, (xs,), (v,))[1] == pytest.approx((f(along(h)) - f(along(-h))) / (2 * h))
+    slopes = [
+        (a - b) / (2 * h)
+        for a, b in zip(gradient(f, along(h))[0], gradient(f, along(-h))[0], strict=True)
+    ]
+    assert hvp(f, xs, v) == pytest.approx(slopes)
