@@ -17,7 +17,7 @@ from morula.core.extend import (
     primitives,
     rrule,
 )
-from morula.rules.containers import drain
+from morula.rules.containers import by_operator, drain, is_native
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, take
 
@@ -97,6 +97,51 @@ def _(s: set, *more: Anything):
         return NoTangent(), *reversed(found)
 
     return None, update_pullback
+
+
+def renewal(method: Any) -> Any:
+    """The rule of changing a set by others, from which the elements come that it had not before."""
+
+    def rule(s: set, *others: Anything):
+        before = frozenset(s)
+        pairs = [(x, None) if is_set(x) else drain(x) for x in others]
+        y = method(s, *[values for values, _ in pairs])
+        new = [x for x in s if x not in before]
+
+        def renewal_pullback(ȳ):
+            bars = adjoint_of(s)
+            found = {x: take(bars, x) for x in new}
+            return NoTangent(), *[handed_back(found, *pair) for pair in pairs]
+
+        return y, renewal_pullback
+
+    return rule
+
+
+def handed_back(found: dict[Any, Any], values: Any, back: Any) -> Any:
+    """Give elements' cotangents to where they came from."""
+    if back is not None:
+        return back([found.pop(x, ZERO) for x in values])
+    for x in [x for x in found if x in values]:
+        give(adjoint_of(values), x, found.pop(x))
+    return NoTangent()
+
+
+def in_place(op: Any, name: str) -> None:
+    """The rules of an operator like `|=` on sets."""
+    rule = renewal(op)
+
+    @rrule(op, by_identity=True)
+    def _(a: set, b: Anything):
+        return rule(a, b) if is_native(a, name) and is_set(b) else by_operator(op, a, b)
+
+    rrule(getattr(set, name), by_identity=True)(rule)
+
+
+for _name in ("intersection_update", "difference_update", "symmetric_difference_update"):
+    rrule(getattr(set, _name), by_identity=True)(renewal(getattr(set, _name)))
+for _name in ("ior", "iand", "isub", "ixor"):
+    in_place(getattr(operator, _name), f"__{_name}__")
 
 
 def removal(method: Any) -> Any:
