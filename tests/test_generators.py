@@ -441,3 +441,21 @@ def test_asynchronous_generators_under_asyncio():
     assert jvp(f, (0.5,), (1.0,)) == (1.5, 3.0)
     assert withgradient(beside, 3.0) == (9.0, (6.0,))
     assert kept == [6]
+
+
+def numbered(k):
+    def numbers(n):
+        for i in range(n):
+            yield i, k
+
+    return numbers
+
+
+threes = numbered(3.0)
+
+
+def test_a_generator_that_is_made_of_constants_is_followed_by_programs(path):
+    def f(x):
+        return sum(x * i * j + x**3 * j for i, j in threes(4))
+
+    assert gradient(f, 2.0) == (pytest.approx(18.0 + 12 * 12.0),)

@@ -10,6 +10,7 @@ import functools
 import operator
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from inspect import CO_GENERATOR
 from types import (
     CodeType,
     FunctionType,
@@ -173,6 +174,8 @@ class Adjoint:
         if call.out in self.specialiser.counted:
             return None
         if not any(x in self.varied for x in operands):
+            if call.out in self.varied and makes_generator(call.fn):
+                return self.pair_of_call(call)
             if self.may_ask(call):
                 call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
             return None
@@ -186,6 +189,11 @@ class Adjoint:
                 return self.pair_of(rule, call)
             if (pair := self.pair_of_callee(call)) is not None:
                 return pair
+        return self.pair_of_call(call)
+
+    def pair_of_call(self, call: Call) -> Pair:
+        """What a call means is found out when it happens."""
+        operands = call.operands()
         self.needs_context = True
         return Pair(Const(call_from_program), operands, call.keywords, tuple(enumerate(operands)))
 
@@ -817,6 +825,12 @@ def uses_adjoints(function: Callable[..., Any]) -> bool:
         for code in filter(is_code, function.__code__.co_consts)
         for name in code.co_names
     )
+
+
+def makes_generator(fn: Operand) -> bool:
+    """Is it a generator function? What its generator does is known only if it is made by `call`."""
+    made = getattr(fn, "value", None)
+    return type(made) is FunctionType and bool(made.__code__.co_flags & CO_GENERATOR)
 
 
 def is_code(x: Any) -> bool:

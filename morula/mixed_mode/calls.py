@@ -43,6 +43,7 @@ from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
     holds_mutable,
+    is_stream,
     item_of,
     reached,
     set_tangents,
@@ -83,7 +84,7 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
         return opaque(run, fn, ḟ, args, tangents, keywords)
     (xs, _), *_ = lists
     old = tangents_if_any(run, xs)
-    reaches = any([not is_zero(ẋ) for ẋ in tangents]) or old or reached(run, (xs,))
+    reaches = any([not is_zero(ẋ) for ẋ in tangents]) or old or reached(run, args)
     if not reaches:
         return opaque(run, fn, ḟ, args, tangents, keywords)
     set_tangents(run, xs, [])  # so that `opaque` sees no tangent enter, and none change
@@ -115,12 +116,13 @@ def compiled(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords:
 def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     """A call whose meaning in reverse mode is registered: by the body that says it, if any."""
     told = derivative_body_of(fn)
-    if told is not None and not nothing_enters(run, fn, ḟ, args, tangents):
+    streams = any(map(is_stream, args))  # what they run over may have tangents
+    if told is not None and (streams or not nothing_enters(run, fn, ḟ, args, tangents)):
         y = split_call(fn, args, keywords)
         _, ẏ = push(run, told, ZERO, args, tangents, keywords)
         return y, ẏ if is_zero(ẏ) or run.primitive is not None else in_space_of(y, ẏ)
     body = body_of(fn)
-    lazy = isgeneratorfunction(body)  # what it runs over may have tangents by then
+    lazy = streams or isgeneratorfunction(body)  # or have them by then
     if body is None or (not lazy and nothing_enters(run, fn, ḟ, args, tangents)):
         return transposed_call(run, fn, ḟ, args, tangents, keywords)
     return push(run, body, ZERO, args, tangents, keywords)

@@ -1,8 +1,8 @@
 """Forward mode of implicit functions: the tangent of a solution is the solution of a linear equation.
 
 For R(z, p) = 0 it is (∂R/∂z) ż = -(∂R/∂p) ṗ. The right hand side is the pushforward of the residual
-with z held, so what the residual captured has its part in it; ∂R/∂z is applied by `jvp`. The equation
-of ż is differentiated as that of z is, so all orders in all mixtures of the modes are served.
+with z held, so what the residual captured has its part in it. The tangent of ż solves an equation with
+the same slopes, so all orders in all mixtures of the modes are served.
 Tests: tests/mixed_mode/test_implicit.py
 """
 
@@ -17,7 +17,8 @@ from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass
-from morula.rules.implicit import check_residual, solved, solved_linear
+from morula.rules.arrays.bodies import instead_of
+from morula.rules.implicit import along, check_residual, linearly_solved, slopes, solved
 
 
 @pushes(solved)
@@ -30,19 +31,22 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     check_residual(r, z)
     if is_zero(ṙ):
         return z, ZERO
-    return z, solved(solve_tangent, tangent_residual, ṙ, z, residual, *params)
+    M = slopes(z, residual, tuple(params))
+    return z, linearly_solved(along, M, -np.asarray(ṙ), z, residual, *params)
 
 
-def along(residual: Any, z: Any, params: tuple[Any, ...], ż: Any) -> Any:
-    """(∂R/∂z) ż."""
-    return jvp(lambda z: residual(z, *params), (z,), (ż,))[1]
+@pushes(linearly_solved)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if run.primitive is not None:
+        return NotImplemented
+    way, M, _, z, residual, *params = args
+    v = linearly_solved(*args)
+    _, ẏ = push(run, way, ZERO, (v, z, residual, *params), (ZERO, *tangents[3:]))
+    rest = tangents[2] - ẏ
+    return v, rest if is_zero(rest) else linearly_solved(way, M, rest, z, residual, *params)
 
 
-def tangent_residual(ż: Any, ṙ: Any, z: Any, residual: Any, *params: Any) -> Any:
-    """(∂R/∂z) ż + Ṙ."""
-    return along(residual, z, params, ż) + ṙ
-
-
-def solve_tangent(ṙ: Any, z: Any, residual: Any, *params: Any) -> Any:
-    """The ż with (∂R/∂z) ż = -Ṙ."""
-    return solved_linear(lambda v: along(residual, z, params, v), -np.asarray(ṙ), z)
+@instead_of(along)
+def along_by_jvp(v: Any, z: Any, residual: Any, *params: Any) -> Any:
+    """(∂R/∂z) v; the plain one, by two transpositions, is dearer to differentiate."""
+    return jvp(lambda z: residual(z, *params), (z,), (v,))[1]

@@ -7,7 +7,7 @@ Tests: tests/mixed_mode/test_language.py
 """
 
 import operator
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from types import FunctionType, MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
     box_of,
+    is_stream,
     item_of,
     set_all,
     set_box,
@@ -68,6 +69,30 @@ def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
         dots.append(dot)
         item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
     return items, dots
+
+
+def _reading_whole(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        """Its rule is transposed, which finds tangents in lists."""
+        hands_out = [is_stream(x) or isinstance(x, dict) for x in args]
+        if not any(hands_out):
+            return NotImplemented
+        pairs = [
+            push(run, list, ZERO, (x,), (ẋ,)) if listed else (x, ẋ)
+            for x, ẋ, listed in zip(args, tangents, hands_out, strict=True)
+        ]
+        items, dots = zip(*pairs, strict=True)
+        return push(run, fn, ZERO, items, dots, keywords)
+
+
+for _fn in (
+    set, frozenset, set.update, primitives.set_update, set.union, set.intersection, set.difference,
+    set.intersection_update, set.difference_update, set.symmetric_difference,
+    set.symmetric_difference_update, frozenset.union, frozenset.intersection, frozenset.difference,
+    frozenset.symmetric_difference, deque, deque.extend, deque.extendleft,
+):  # fmt: skip
+    _reading_whole(_fn)
 
 
 # -- tuples ----------------------------------------------------------------------------------------

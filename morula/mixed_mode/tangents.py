@@ -9,6 +9,7 @@ handed down explicitly, so that two passes, one within the other, never see each
 from __future__ import annotations
 
 import sys
+from collections.abc import MappingView
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -197,6 +198,11 @@ def all_zero(tangents: Any) -> bool:
 
 
 non_differentiable(holds_mutable, any_mutable, all_zero, is_zero)
+
+
+def is_stream(x: Any) -> bool:
+    """Is it an iterator, or a view of a dict: something whose items have tangents elsewhere?"""
+    return hasattr(type(x), "__next__") or isinstance(x, MappingView)
 
 
 def reached(run: Pass, values: tuple[Any, ...]) -> bool:

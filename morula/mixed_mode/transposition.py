@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from morula.core import context, errors, general, memory, traits
-from morula.core.cotangents import NONE, ZERO, Tangent, Thunk, is_zero, project_to, unthunk
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    NotKnown,
+    Tangent,
+    Thunk,
+    is_zero,
+    project_to,
+    unthunk,
+)
 from morula.core.registry import Rule, non_differentiable
 from morula.core.traits import adjoint_object
 from morula.mixed_mode.tangents import (
@@ -71,8 +80,8 @@ def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) ->
     bars, back = general.call(meta.pull_back, pullback, kept, seed)
     if any([type(x̄) is Thunk for x̄ in bars]):
         wanted = tuple([not is_zero(ẋ) for ẋ in tangents])
-        _, back_of_thunks = general.call(forced, bars, wanted)
-        _, tangents, _ = back_of_thunks(tangents)
+        found, back_of_thunks = general.call(forced, bars, wanted)
+        _, tangents, _ = back_of_thunks(handed_in(found, tangents))
     else:
         tangents = handed_in(bars, tangents)
     memory.follow(memory.end_log(log))
@@ -83,12 +92,16 @@ def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) ->
 
 def handed_in(bars: Any, tangents: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tangents as cotangents of these cotangents: some of those are found by identity."""
-    return tuple(
-        [
-            project_to(x̄)(ẋ) if type(x̄) in (tuple, Tangent) and not is_zero(ẋ) else ẋ
-            for x̄, ẋ in zip(bars, tangents, strict=True)
-        ]
-    )
+    return tuple([handed_to(x̄, ẋ) for x̄, ẋ in zip(bars, tangents, strict=True)])
+
+
+def handed_to(x̄: Any, ẋ: Any) -> Any:
+    """A tangent as the cotangent of this cotangent."""
+    if is_zero(ẋ):
+        return ẋ
+    if type(x̄) is NotKnown:
+        x̄.refuse()
+    return project_to(x̄)(ẋ) if type(x̄) in (tuple, Tangent) else ẋ
 
 
 def forced(bars: Any, wanted: tuple[bool, ...]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.cotangents import ZERO, is_zero, unthunk
+from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
@@ -164,7 +164,7 @@ def drawn(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> An
     parts = parted(fn, len(args) - len(keywords), keywords)
     shape = place_of_shape(fn, len(args) - len(keywords), keywords)
     if shape is not None and not is_zero(tangents[shape]):
-        unthunk(NO_SHAPE)
+        NO_SHAPE.refuse()
     result = split_call(fn, args, keywords)
     x = None if parts is None else outs_of(parts, args)[0]
     if x is not None:

@@ -18,10 +18,12 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.containers import (
+    by_operator,
     cut,
     drain,
     drop_from,
     give_at,
+    is_native,
     is_within,
     lengthen,
     put_back,
@@ -159,6 +161,18 @@ def _(q: deque, more: Anything):
     return moved(q, deque.extend, more)
 
 
+@rrule(deque.__iadd__, by_identity=True)
+def queue_iadd(q: deque, more: Anything):
+    _, back = moved(q, deque.extend, more)
+    return q, back
+
+
+@rrule(operator.iadd, by_identity=True)
+def _(q: deque, more: Anything):
+    native = is_native(q, "__iadd__")
+    return queue_iadd(q, more) if native else by_operator(operator.iadd, q, more)
+
+
 @rrule(deque.extendleft, by_identity=True)
 def _(q: deque, more: Anything):
     return moved(q, deque.extendleft, more)
@@ -207,6 +221,26 @@ def _(q: deque):
         return (NoTangent(),)
 
     return y, copy_pullback
+
+
+@rrule(operator.add, by_identity=True)
+def _(a: deque, b: deque):
+    native = is_native(a, "__add__") and is_native(b, "__radd__")
+    return queue_add(a, b) if native else by_operator(operator.add, a, b)
+
+
+@rrule(deque.__add__, by_identity=True)
+def queue_add(a: deque, b: deque):
+    y, n = deque.__add__(a, b), len(a)
+    pushed_out = n + len(b) - len(y)  # where a has a maximal length
+
+    def add_pullback(ȳ):
+        bars = [ZERO] * pushed_out + drop_from(adjoint_of(y), 0, len(y))
+        scatter(a, bars[:n])
+        scatter(b, bars[n:])
+        return NoTangent(), NoTangent()
+
+    return y, add_pullback
 
 
 def queue_getitem(q: deque, i: Anything):

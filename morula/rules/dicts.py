@@ -27,7 +27,7 @@ from morula.core.extend import (
     repeatable,
     rrule,
 )
-from morula.rules.calls import entry, lookup, serves
+from morula.rules.calls import entry, lookup, runs_body, serves
 from morula.rules.containers import by_class, by_operator, drain, is_native, not_like
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, owner_of, take
@@ -404,19 +404,20 @@ def _(a: dict, b: Anything):
 rrule(dict.__or__, by_identity=True)(dict_or)
 
 
-@rrule(vars(dict)["fromkeys"], by_identity=True)
-def _(cls: type, keys: Anything, value: Anything = None):
-    names, back = drain(keys)
-    y = cls.fromkeys(names, value)  # type: ignore[attr-defined]
+def fromkeys(cls, iterable, value=None):
+    """A dict of these keys."""
+    y = cls()
+    for key in iterable:
+        y[key] = value
+    return y
 
-    def fromkeys_pullback(ȳ):
-        bars = adjoint_of(y)
-        total: Any = ZERO
-        for key in y:
-            total = accumulate(total, take(bars, key))
-        return NoTangent(), back([ZERO] * len(names)), total
 
-    return y, fromkeys_pullback
+@serves(vars(dict)["fromkeys"], vars(OrderedDict)["fromkeys"])
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(fromkeys, *args, **kwargs)
+
+
+runs_body(fromkeys, vars(dict)["fromkeys"], vars(OrderedDict)["fromkeys"])
 
 
 @rrule(primitives.own_keywords, by_identity=True)

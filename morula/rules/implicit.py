@@ -5,9 +5,9 @@ R(z, p) = 0 defines z(p), however it was found. For a cotangent z̄,
     (∂R/∂z)ᵀ λ = z̄,      p̄ = -(∂R/∂p)ᵀ λ
 
 (implicit function theorem; Christianson, Reverse accumulation and attractive fixed points, Optim.
-Methods Softw. 3, 1994). λ is itself defined by an equation, linear in λ, so it is differentiated in
-the same way: the rule serves all orders. Unknowns are vectors here, complex ones as their real and
-imaginary parts.
+Methods Softw. 3, 1994). λ is itself defined by an equation, linear in λ, whose
+derivatives are solutions of such equations with the same ∂R/∂z: that is put together once, and serves
+all orders. Unknowns are vectors here, complex ones as their real and imaginary parts.
 Tests: tests/rules/test_implicit.py
 """
 
@@ -194,7 +194,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     def solved_pullback(z̄: Any) -> tuple[Any, ...]:
         if is_zero(z̄):
             return (ZERO,) * (1 + len(args))
-        λ = solved(solve_adjoint, adjoint_residual, unthunk(z̄), z, residual, *params)
+        M = slopes(z, residual, params)
+        λ = linearly_solved(transposed, M, unthunk(z̄), z, residual, *params)
         _, *bars = back(-λ)
         return (NONE, NONE, NONE, *bars[1:])
 
@@ -207,57 +208,102 @@ def check_residual(r: Any, z: Any) -> None:
         raise ValueError(f"{r.size} equations cannot determine {z.size} unknowns")
 
 
-def adjoint_residual(λ: Any, z̄: Any, z: Any, residual: Any, *params: Any) -> Any:
-    """(∂R/∂z)ᵀ λ - z̄."""
-    return transposed(residual, z, params)(λ) - z̄
+# -- linear equations with the slopes of a residual ------------------------------------------------
 
 
-def transposed(residual: Any, z: Any, params: tuple[Any, ...]) -> Any:
-    """λ -> (∂R/∂z)ᵀ λ."""
+def transposed(λ: Any, z: Any, residual: Any, *params: Any) -> Any:
+    """(∂R/∂z)ᵀ λ."""
     _, back = interface.pullback(residual, z, *params)
-    return lambda λ: back(λ)[0]
+    return back(λ)[0]
 
 
-def solve_adjoint(z̄: Any, z: Any, residual: Any, *params: Any) -> Any:
-    """The λ with (∂R/∂z)ᵀ λ = z̄."""
-    return solved_linear(transposed(residual, z, params), np.asarray(z̄), z)
+def along(v: Any, z: Any, residual: Any, *params: Any) -> Any:
+    """(∂R/∂z) v, the transpose of the transposed."""
+    _, back = interface.pullback(lambda λ: transposed(λ, z, residual, *params), z)
+    return back(v)[0]
 
 
-def solved_linear(apply: Any, b: Any, z: Any) -> Any:
-    """The v like z with apply(v) = b, for a map that is linear over the real numbers."""
+def linearly_solved(way: Any, M: Any, b: Any, z: Any, residual: Any, *params: Any) -> Any:
+    """The v with way(v, z, residual, *params) = b; `way` is `along` or `transposed`.
+
+    M is what `slopes` gives. It only serves to find v: what the derivatives of v are, the equation
+    says, and they are solutions of such equations with the same M.
+    """
     is_complex, n = z.dtype.kind == "c", z.size
 
-    def real(v: Any) -> Any:
-        return np.concatenate([v.real, v.imag]) if is_complex else v
+    def vector(x: Any) -> Any:
+        return (x[:n] + 1j * x[n:] if is_complex else x).astype(z.dtype)
 
-    def unreal(v: Any) -> Any:
-        return (v[:n] + 1j * v[n:] if is_complex else v).astype(z.dtype)
+    def matvec(x: Any) -> Any:
+        return real_parts(way(vector(np.ravel(x)), z, residual, *params), is_complex)
 
-    def matvec(v: Any) -> Any:
-        return real(apply(unreal(np.ravel(v)))).astype(float)
+    eps = np.finfo(z.dtype).eps
+    b = real_parts(np.asarray(b), is_complex)
+    if M is None:
+        return vector(by_products(matvec, b, eps))
+    return vector(by_matrix(M if way is along else M.T, b, eps))
 
-    return unreal(linear_solution(matvec, real(b).astype(float), np.finfo(z.dtype).eps))
+
+def slopes(z: Any, residual: Any, params: tuple[Any, ...]) -> Any:
+    """∂R/∂z as a matrix of real numbers; None if there are too many."""
+    if z.size > DENSE:
+        return None
+    is_complex = z.dtype.kind == "c"
+    units = np.eye(z.size).astype(z.dtype)
+    _, back = interface.pullback(residual, z, *params)
+    rows = [back(e)[0] for e in (*units, *(1j * units if is_complex else ()))]
+    return np.stack([real_parts(row, is_complex) for row in rows]) if rows else np.zeros((0, 0))
+
+
+def real_parts(v: Any, is_complex: bool) -> Any:
+    """A vector as one of real numbers, in double precision."""
+    return (np.concatenate([v.real, v.imag]) if is_complex else v).astype(float)
+
+
+called_whole(linearly_solved)
+non_differentiable(slopes)
+
+
+@serves(linearly_solved)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    way, M, _, z, residual, *params = args
+    v = linearly_solved(*args)
+    _, back = call(way, v, z, residual, *params)
+
+    def linearly_solved_pullback(v̄: Any) -> tuple[Any, ...]:
+        if is_zero(v̄):
+            return (ZERO,) * (1 + len(args))
+        other = transposed if way is along else along
+        b̄ = linearly_solved(other, M, unthunk(v̄), z, residual, *params)
+        _, _, *bars = back(-b̄)
+        return (NONE, NONE, NONE, b̄, *bars)
+
+    return v, linearly_solved_pullback
 
 
 DENSE = 200  # unknowns for which the matrix is put together
 
 
-def linear_solution(matvec: Any, b: Any, eps: float) -> Any:
-    """The x with matvec(x) = b."""
-    n = b.size
-    if n <= DENSE:
-        A = np.stack([matvec(e) for e in np.eye(n)], axis=1) if n else np.zeros((0, 0))
-        try:
-            x = np.linalg.solve(A, b)
-        except np.linalg.LinAlgError:
-            raise undetermined() from None
-        error = np.linalg.norm(A @ x - b)
-    else:
-        from scipy.sparse.linalg import LinearOperator, gmres  # not imported before it is needed
+def by_matrix(A: Any, b: Any, eps: float) -> Any:
+    """The x with A x = b."""
+    try:
+        x = np.linalg.solve(A, b)
+    except np.linalg.LinAlgError:
+        raise undetermined() from None
+    return checked(x, np.linalg.norm(A @ x - b), b, eps)
 
-        tol = eps**0.75
-        x, _ = gmres(LinearOperator((n, n), matvec), b, rtol=tol, atol=0.0, restart=50, maxiter=200)
-        error = np.linalg.norm(matvec(x) - b)
+
+def by_products(matvec: Any, b: Any, eps: float) -> Any:
+    """The x with matvec(x) = b."""
+    from scipy.sparse.linalg import LinearOperator, gmres  # not imported before it is needed
+
+    tol, n = eps**0.75, b.size
+    x, _ = gmres(LinearOperator((n, n), matvec), b, rtol=tol, atol=0.0, restart=50, maxiter=200)
+    return checked(x, np.linalg.norm(matvec(x) - b), b, eps)
+
+
+def checked(x: Any, error: Any, b: Any, eps: float) -> Any:
+    """x, if it is a solution."""
     if not error <= np.sqrt(eps) * np.linalg.norm(b):
         raise undetermined()
     return x

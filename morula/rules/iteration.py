@@ -10,6 +10,7 @@ Tests: tests/rules/test_iteration.py
 """
 
 import gc
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -409,6 +410,12 @@ def originates(*types: type) -> Any:
     return register
 
 
+_OF_CONSTANTS: Any = (
+    *[t for t in vars(itertools).values() if hasattr(t, "__next__")],
+    type(iter(memoryview(b""))),
+)
+
+
 @originates(
     type(iter("")), type(iter(b"")), type(iter(range(0))), type(iter(range(1 << 100))),
     type(iter(bytearray())), type(iter("é")),
@@ -462,6 +469,19 @@ def _(iterator: Any, item: Any, skip: int) -> Origin:
     for x in items:
         follow_item(x)
     return CONSTANT
+
+
+@originates(*_OF_CONSTANTS)
+def _(iterator: Any, item: Any, skip: int) -> Origin:
+    """Differentiated code has such an iterator only where what it runs over was constant."""
+    return CONSTANT if is_discrete(item) else Unknown(iterator)
+
+
+def is_discrete(item: Any) -> bool:
+    """Is it made of whole numbers and text?"""
+    if type(item) is tuple:
+        return all(map(is_discrete, item))
+    return type(item) in (int, bool, str, bytes, type(None))
 
 
 def container_of(iterator: Any, kind: Any) -> Any:

@@ -74,13 +74,21 @@ def as_generator(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., An
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if all(isinstance(a, CONSTANT) for a in (*args, *kwargs.values())):
                 n = 1 + len(args) + len(kwargs)
-                return fn(*args, **kwargs), lambda ȳ: (NONE,) * n
+                return over_constants(fn, args, kwargs), lambda ȳ: (NONE,) * n
             return call(body, *args, **kwargs)
 
         runs_body(body, primal)
         return body
 
     return register
+
+
+def over_constants(make: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The iterator itself, also where the rule is differentiated in its turn."""
+    return make(*args, **kwargs)
+
+
+non_differentiable(over_constants)
 
 
 @as_generator(itertools.chain)

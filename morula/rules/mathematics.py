@@ -28,6 +28,7 @@ from morula.core.extend import (
     type_stable,
     unthunk,
 )
+from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.numbers import Items, Numeric, Real
 from morula.rules.operators import conjugate, exponent_slope, rule_for
 
@@ -453,8 +454,10 @@ def _(*xs: Any):
 @rrule(prod_of)
 def _(*xs: Any):
     def prod_pullback(ȳ):
-        rest = others(xs)
-        return tuple([project_to(x)(ȳ * conjugate(r)) for x, r in zip(xs, rest, strict=True)])
+        bars = [ȳ * conjugate(rest) for rest in others(xs)]
+        if isinstance(ȳ, np.ndarray):
+            bars = [unbroadcast(x̄, np.shape(x)) for x, x̄ in zip(xs, bars, strict=True)]
+        return tuple([project_to(x)(x̄) for x, x̄ in zip(xs, bars, strict=True)])
 
     return prod_of(*xs), prod_pullback
 

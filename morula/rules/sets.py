@@ -13,10 +13,11 @@ from morula.core.extend import (
     NoTangent,
     adjoint_object,
     adjoint_of,
+    call,
     primitives,
     rrule,
 )
-from morula.rules.containers import drain
+from morula.rules.containers import by_operator, drain, is_native
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, take
 
@@ -98,6 +99,51 @@ def _(s: set, *more: Anything):
     return None, update_pullback
 
 
+def renewal(method: Any) -> Any:
+    """The rule of changing a set by others, from which the elements come that it had not before."""
+
+    def rule(s: set, *others: Anything):
+        before = frozenset(s)
+        pairs = [(x, None) if is_set(x) else drain(x) for x in others]
+        y = method(s, *[values for values, _ in pairs])
+        new = [x for x in s if x not in before]
+
+        def renewal_pullback(ȳ):
+            bars = adjoint_of(s)
+            found = {x: take(bars, x) for x in new}
+            return NoTangent(), *[handed_back(found, *pair) for pair in pairs]
+
+        return y, renewal_pullback
+
+    return rule
+
+
+def handed_back(found: dict[Any, Any], values: Any, back: Any) -> Any:
+    """Give elements' cotangents to where they came from."""
+    if back is not None:
+        return back([found.pop(x, ZERO) for x in values])
+    for x in [x for x in found if x in values]:
+        give(adjoint_of(values), x, found.pop(x))
+    return NoTangent()
+
+
+def in_place(op: Any, name: str) -> None:
+    """The rules of an operator like `|=` on sets."""
+    rule = renewal(op)
+
+    @rrule(op, by_identity=True)
+    def _(a: set, b: Anything):
+        return rule(a, b) if is_native(a, name) and is_set(b) else by_operator(op, a, b)
+
+    rrule(getattr(set, name), by_identity=True)(rule)
+
+
+for _name in ("intersection_update", "difference_update", "symmetric_difference_update"):
+    rrule(getattr(set, _name), by_identity=True)(renewal(getattr(set, _name)))
+for _name in ("ior", "iand", "isub", "ixor"):
+    in_place(getattr(operator, _name), f"__{_name}__")
+
+
 def removal(method: Any) -> Any:
     """The rule of taking an element out of a set."""
 
@@ -143,7 +189,8 @@ def combination(method: Any) -> Any:
     """The rule of making a set of others: each element comes from the first that has it."""
 
     def rule(s: set | frozenset, *others: Anything):
-        sources = [s, *[other if is_set(other) else frozenset(other) for other in others]]
+        pairs = [(x, None) if is_set(x) else call(frozenset, x) for x in others]
+        sources = [s, *[source for source, _ in pairs]]
         y = method(*sources)
 
         def combination_pullback(ȳ):
@@ -153,7 +200,8 @@ def combination(method: Any) -> Any:
                 c = take(bars, element)
                 if origin is not None:
                     give(adjoint_of(origin), element, c)
-            return tuple([NoTangent()] * len(sources))
+            of_others = [NoTangent() if back is None else back(ZERO)[1] for _, back in pairs]
+            return NoTangent(), *of_others
 
         return y, combination_pullback
 

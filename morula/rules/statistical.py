@@ -38,6 +38,7 @@ def of_data(primal: Any, n: int = 1) -> Callable[[Callable[..., Any]], Callable[
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return call(with_tuples, *args, **kwargs)
 
+        runs_body(with_tuples, primal)
         return body
 
     return register

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import ConvergenceError, fixed_point, hessian, implicit_rule, jvp
+from morula import ConvergenceError, fixed_point, hessian, hvp, implicit_rule, jvp
 
 
 class Babylonian:
@@ -69,3 +69,29 @@ def test_what_is_not_determined_is_refused_in_forward_mode():
     implicit = implicit_rule(lambda z, a: z[0] - a)(lambda a: np.array([a, 1.0]))
     with pytest.raises(ValueError, match="1 equations cannot determine 2 unknowns"):
         jvp(implicit, (2.0,), (1.0,))
+
+
+def test_the_residual_runs_as_often_for_many_unknowns_as_for_few():
+    def calls(n):
+        count = 0
+
+        def residual(z, p):
+            nonlocal count
+            count += 1
+            return z**3 + z - p
+
+        @implicit_rule(residual)
+        def solver(p):
+            z = np.zeros_like(p)
+            for _ in range(40):
+                z = z - (z**3 + z - p) / (3 * z**2 + 1)
+            return z
+
+        x = np.linspace(0.5, 1.0, n)
+        z = solver(x)
+        expected = np.ones(n) * (2 / (3 * z**2 + 1) ** 2 - 2 * z * 6 * z / (3 * z**2 + 1) ** 3)
+        found = hvp(lambda x: np.sum(solver(x) ** 2), x, np.ones(n))
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        return count
+
+    assert calls(2) == calls(6)

@@ -1,5 +1,6 @@
 """Forward mode through the language: the derivatives of reverse mode, for all programs of its tests."""
 
+import bisect
 import collections
 import copy
 import functools
@@ -7,6 +8,8 @@ import heapq
 import itertools
 import math
 import pickle
+import statistics
+from collections import deque
 
 import numpy as np
 import pytest
@@ -427,3 +430,89 @@ def test_calls_of_numpy_in_every_spelling(call):
     y, ẏ = jvp(call, (x,), (v,))
     assert np.array_equal(y, call(x))
     assert ẏ == pytest.approx((call(x + h * v) - call(x - h * v)) / (2 * h))
+
+
+STREAMS = {
+    "values": lambda p: p.values(),
+    "generator": lambda p: (p[k] for k in p),
+    "map": lambda p: map(lambda k: p[k] * 1.0, p),
+    "iterator": lambda p: iter([*p.values()]),
+    "reversed": lambda p: reversed(p.values()),
+    "chain": lambda p: itertools.chain(p.values(), [2.0]),
+}
+READERS = {
+    "deque": lambda xs: deque(xs)[1],
+    "deque.extend": lambda xs: extended(deque(), xs)[1],
+    "deque.extendleft": lambda xs: extended_left(deque(), xs)[1],
+    "set": lambda xs: sum(set(xs)),
+    "frozenset": lambda xs: sum(frozenset(xs)),
+    "set.union": lambda xs: sum({1.5}.union(xs)),
+    "fmean": statistics.fmean,
+    "pstdev": statistics.pstdev,
+    "harmonic_mean": statistics.harmonic_mean,
+}
+
+
+def extended(d, xs):
+    d.extend(xs)
+    return d
+
+
+def extended_left(d, xs):
+    d.extendleft(xs)
+    return d
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("stream", STREAMS)
+def test_what_iterators_hand_out_keeps_its_tangent_where_it_is_read_whole(stream, reader):
+    p, v, h = {"a": 0.3, "b": 0.5, "c": 0.25}, {"a": 1.0, "b": -0.5, "c": 0.25}, 1e-6
+
+    def f(p):
+        return READERS[reader](STREAMS[stream](p)) ** 2
+
+    def moved(t):
+        return {key: x + t * v[key] for key, x in p.items()}
+
+    def slope(t):
+        return sum(x̄ * v[key] for key, x̄ in gradient(f, moved(t))[0].items())
+
+    assert jvp(f, (p,), (v,))[1] == pytest.approx((f(moved(h)) - f(moved(-h))) / (2 * h), abs=1e-8)
+    found = sum(ḡ * v[key] for key, ḡ in hvp(f, p, v).items())
+    assert found == pytest.approx((slope(h) - slope(-h)) / (2 * h), abs=1e-8)
+
+
+@functools.total_ordering
+class Event:
+    def __init__(self, time):
+        self.time = time
+
+    def __lt__(self, other):
+        return self.time < other.time
+
+    def __eq__(self, other):
+        return self.time == other.time
+
+
+def test_heaps_and_sorted_lists_of_objects_keep_their_tangents():
+    def f(xs):
+        heap = []
+        for x in xs:
+            heapq.heappush(heap, Event(x * x))
+        ordered = []
+        for event in heap:
+            bisect.insort(ordered, event)
+        first = heapq.heapreplace(heap, Event(9.0 * xs[0]))
+        return first.time + ordered[1].time ** 2 + heap[0].time * ordered[2].time
+
+    xs, v, h = [0.7, 0.3, 0.5], [1.0, 0.5, -0.25], 1e-6
+
+    def along(t):
+        return [x + t * w for x, w in zip(xs, v, strict=True)]
+
+    assert jvp(f, (xs,), (v,))[1] == pytest.approx((f(along(h)) - f(along(-h))) / (2 * h))
+    slopes = [
+        (a - b) / (2 * h)
+        for a, b in zip(gradient(f, along(h))[0], gradient(f, along(-h))[0], strict=True)
+    ]
+    assert hvp(f, xs, v) == pytest.approx(slopes)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from morula import Tangent, Thunk, gradient, pullback, rrule
+from morula import Tangent, Thunk, gradient, hvp, jvp, pullback, rrule
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -413,3 +413,65 @@ def test_bytes_are_constants(path):
         return x * b[0] * b"\x03"[0]
 
     assert gradient(f, 2.0) == (6.0,)
+
+
+OF_KEYS = {
+    "union of a list": lambda xs: sum({1.5}.union(xs)),
+    "union of a tuple": lambda xs: sum(frozenset([1.5]).union(tuple(xs), [0.01])),
+    "union of an iterator": lambda xs: sum({1.5}.union(iter(xs))),
+    "symmetric difference": lambda xs: sum({9.0}.symmetric_difference([x * 2 for x in xs])),
+    "set of a dict": lambda xs: sum(set({x * x: 1 for x in xs})),
+    "fromkeys": lambda xs: sum(i * x for i, x in enumerate(dict.fromkeys(xs), 1)),
+    "fromkeys with a value": lambda xs: sum(dict.fromkeys("ab", xs[0] * xs[1]).values()),
+    "OrderedDict.fromkeys": lambda xs: [*collections.OrderedDict.fromkeys(xs, xs[0])][1],
+}
+
+
+@pytest.mark.parametrize("name", OF_KEYS)
+def test_elements_and_keys_that_come_from_other_containers(name):
+    def f(xs):
+        return OF_KEYS[name](xs) ** 2
+
+    xs, v, h = [0.2, 0.7], [1.0, 0.5], 1e-6
+    slope = (f([0.2 + h, 0.7 + h / 2]) - f([0.2 - h, 0.7 - h / 2])) / (2 * h)
+    assert np.dot(gradient(f, xs)[0], v) == pytest.approx(slope)
+    assert np.dot(pullback(f, xs)[1](1.0)[0], v) == pytest.approx(slope)
+    assert jvp(f, (xs,), (v,))[1] == pytest.approx(slope)
+
+
+def changed_by_operators(s, xs):
+    s |= {x * 2 for x in xs}
+    s -= {xs[0], 9.0}
+    t = s
+    t ^= {xs[1], xs[1] ** 2}
+    s &= {*s, 1.0}
+
+
+SET_CHANGES = {
+    "operators": changed_by_operators,
+    "intersection_update": lambda s, xs: s.intersection_update(xs[:2], tuple(xs)),
+    "difference_update": lambda s, xs: s.difference_update([xs[1]], (xs[2],)),
+    "symmetric_difference_update": lambda s, xs: s.symmetric_difference_update([xs[0], xs[2] * 5]),
+    "by an iterator": lambda s, xs: s.symmetric_difference_update(iter([xs[0], xs[2] * 5])),
+    "__ior__": lambda s, xs: s.__ior__({xs[0] ** 2}),
+}
+
+
+@pytest.mark.parametrize("name", SET_CHANGES)
+def test_sets_that_are_changed_in_place(name):
+    def f(xs):
+        s = set(xs)
+        SET_CHANGES[name](s, xs)
+        return sum(i * x for i, x in enumerate(sorted(s), 1)) ** 2
+
+    xs, v, h = [0.2, 0.7, 0.5], [1.0, 0.5, -0.25], 1e-6
+
+    def along(t):
+        return [x + t * w for x, w in zip(xs, v)]
+
+    slope = (f(along(h)) - f(along(-h))) / (2 * h)
+    assert np.dot(gradient(f, xs)[0], v) == pytest.approx(slope)
+    assert np.dot(pullback(f, xs)[1](1.0)[0], v) == pytest.approx(slope)
+    assert jvp(f, (xs,), (v,))[1] == pytest.approx(slope)
+    slopes = np.subtract(gradient(f, along(h))[0], gradient(f, along(-h))[0]) / (2 * h)
+    assert hvp(f, xs, v) == pytest.approx(slopes)

@@ -24,6 +24,14 @@ def rotated(x):
     return q[0] * q[1] + 5 * q[-1]
 
 
+def joined(x):
+    a, b = deque([x, x * 2], maxlen=3), deque([x**3, x * x])
+    q = a + b
+    b.append(x)
+    q += [x * 5]
+    return q[0] * q[1] + (b + a)[2] * q[-1]
+
+
 def both_ends(x):
     q = deque()
     q.append(x)
@@ -86,7 +94,9 @@ def of_an_array(x):
     return a * b + c
 
 
-PROGRAMS = [popped, rotated, both_ends, bounded, empty_bound, breadth_first, moving_average, copied]
+PROGRAMS = [
+    popped, rotated, joined, both_ends, bounded, empty_bound, breadth_first, moving_average, copied,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", [*PROGRAMS, of_an_array])
@@ -118,3 +128,23 @@ def test_a_queue_as_an_argument_and_as_a_result():
     assert y == deque([2.0, 4.0])
     assert back(deque([1.0, 1.0])) == (3.0,)
     assert back([1.0, 0.5]) == (2.0,)
+
+
+class Doubling(deque):
+    def __add__(self, other):
+        return deque([2 * x for x in self]) + other
+
+    def __iadd__(self, more):
+        self.extend([3 * x for x in more])
+        return self
+
+
+def test_operators_of_a_class_of_its_own():
+    def f(x):
+        q = Doubling()
+        q.append(x)
+        q += [x * x]
+        return (q + deque([x]))[0] * q[1]
+
+    assert morula.gradient(f, 2.0) == (72.0,)
+    assert morula.jvp(f, (2.0,), (1.0,))[1] == 72.0

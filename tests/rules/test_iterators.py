@@ -1,5 +1,6 @@
 """The iterators of itertools: items, laziness and errors are Python's; gradients are right."""
 
+import array
 import itertools
 import struct
 
@@ -243,3 +244,47 @@ def test_lists_that_an_iterator_makes_keep_their_cotangents(made, taken):
     assert grad(f)(3.0) == 8 * 27.0
     assert jvp(f, (3.0,), (1.0,)) == (162.0, 216.0)
     assert hvp(f, 3.0, 1.0) == 24 * 9.0
+
+
+OF_CONSTANTS = {
+    "product": lambda: itertools.product(range(3), repeat=2),
+    "chain": lambda: zip(itertools.chain(range(3), range(2)), range(5), strict=True),
+    "combinations": lambda: itertools.combinations(range(4), 2),
+    "permutations": lambda: itertools.permutations(range(3), 2),
+    "pairwise": lambda: itertools.pairwise(range(4)),
+    "zip_longest": lambda: itertools.zip_longest(range(3), range(2), fillvalue=7),
+    "islice": lambda: enumerate(itertools.islice(range(10), 2, 5)),
+    "accumulate": lambda: enumerate(itertools.accumulate(range(5))),
+    "cycle": lambda: zip(range(3), itertools.cycle(range(2))),
+    "tee": lambda: zip(*itertools.tee(range(3)), strict=True),
+    "ndindex": lambda: np.ndindex(2, 3),
+    "memoryview": lambda: enumerate(memoryview(b"ab")),
+}
+
+
+@pytest.mark.parametrize("name", OF_CONSTANTS)
+def test_whole_numbers_that_iterators_give_are_constants(name, path):
+    def loop(x):
+        y = 0.0
+        for i, j in OF_CONSTANTS[name]():
+            y = y + x * i * j + x**3 * j
+        return y
+
+    def generator(x):
+        return sum(x * i * j + x**3 * j for i, j in OF_CONSTANTS[name]())
+
+    pairs = [*OF_CONSTANTS[name]()]
+    slope = sum(i * j + 12 * j for i, j in pairs)
+    for f in (loop, generator):
+        assert gradient(f, 2.0) == (pytest.approx(slope),)
+        assert pullback(f, 2.0)[1](1.0) == (pytest.approx(slope),)
+        assert jvp(f, (2.0,), (1.0,))[1] == pytest.approx(slope)
+        assert hvp(f, 2.0, 1.0) == pytest.approx(sum(12 * j for _, j in pairs))
+
+
+def test_numbers_of_iterators_of_unknown_origin_are_refused():
+    def f(x):
+        return sum(x * i for i in itertools.compress(array.array("d", [x, 2.0]), [1, 1]))
+
+    with pytest.raises(NoRuleError):
+        gradient(f, 2.0)

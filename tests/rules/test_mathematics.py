@@ -12,7 +12,7 @@ import pytest
 from morula.core.registry import apply_rule, find_rrule, registry
 from morula.rules import mathematics
 from morula.rules.mathematics import IN_PYTHON, digamma, polygamma
-from morula.testing import check_frule, check_rrule
+from morula.testing import check_frule, check_gradient, check_rrule
 
 # The names of COVERAGE: every one has a rule or is constant, in every version of Python.
 RULE = """
@@ -317,3 +317,17 @@ def test_real_arguments_get_real_gradients():
     for name in COMPLEX:
         (x̄,) = gradient_of(getattr(cmath, name), -0.7, seed=1 + 2j)
         assert type(x̄) is float
+
+
+OF_ARRAYS = {
+    "arrays": lambda x: math.prod([x * np.arange(1.0, 3.0), x * x * np.ones(2)]),
+    "numbers among arrays": lambda x: math.prod((x, np.arange(1.0, 3.0), 2)),
+    "from a number": lambda x: math.prod([np.arange(1.0, 3.0) * x], start=x),
+    "rows": lambda x: math.prod(x * np.arange(1.0, 7.0).reshape(3, 2)),
+    "a generator": lambda x: math.prod(x * y for y in (np.ones(2), np.arange(2.0))),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_products_of_arrays(name):
+    check_gradient(lambda x: np.sum(OF_ARRAYS[name](x) ** 2), 1.3)

@@ -10,6 +10,7 @@ from collections import deque
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import jv
 
 from morula import J, grad, gradient, jvp, rrule
 from morula.core import context
@@ -201,3 +202,13 @@ def test_what_a_compiled_function_writes_is_seen_however_often_it_writes_the_sam
             gradient(f, x)
         with pytest.raises(UnsupportedError, match="changes a ndarray in place"):
             jvp(f, (x,), (x,))
+
+
+def test_functions_of_numpy_hand_it_on_and_a_tangent_is_refused():
+    def of_array(v):
+        return np.sum(jv(v * np.array([1.5, 2.5]), 2.0))
+
+    for f in (of_array, lambda v: scaled(v, 2.0), lambda v: jv(v, 2.0)):
+        for differentiate in (gradient, lambda f, v: jvp(f, (v,), (1.0,))):
+            with pytest.raises(NoRuleError, match="is not known"):
+                differentiate(f, 1.5)

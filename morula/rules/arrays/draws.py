@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    NONE,
     ZERO,
     Const,
     Known,
     NoTangent,
-    Thunk,
+    NotKnown,
     UnsupportedError,
     ZeroTangent,
     coarsened,
+    is_zero,
     known_value,
     non_differentiable,
     rrule,
@@ -169,16 +171,19 @@ def _triangular(primal):
         return y, draw_pullback
 
 
-def _no_slope(what):
-    """A cotangent that there is no formula for: an error, if it is asked for."""
-
-    def refuse():
-        raise UnsupportedError(f"a draw has no derivative by {what} here")
-
-    return Thunk(refuse)
+NO_SHAPE = NotKnown(lambda: UnsupportedError("a draw has no derivative by its shape here"))
+NO_PARAMETER = NotKnown(lambda: UnsupportedError("such a draw has no derivative by its parameters"))
 
 
-NO_SHAPE = _no_slope("its shape")
+def by_no_parameter(method: Any, n: int) -> None:
+    """A draw with n parameters by which nobody has a formula: it is constant if they are."""
+
+    @serves(method)
+    def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bars = [NO_PARAMETER if 0 < i <= n else NONE for i in range(len(args))]
+        bars += [NONE if name == "size" else NO_PARAMETER for name in kwargs]
+        zeros = [ZERO] * len(bars)
+        return fn(*args, **kwargs), lambda ȳ: [NONE, *(zeros if is_zero(ȳ) else bars)]
 
 
 def _standard_gamma(primal):
@@ -202,6 +207,10 @@ def _gamma(primal):
         return y, draw_pullback
 
 
+BY_NO_PARAMETER = {
+    "beta": 2, "chisquare": 1, "noncentral_chisquare": 2, "f": 2, "noncentral_f": 3, "standard_t": 1,
+    "vonmises": 2, "wald": 2, "dirichlet": 1, "multivariate_normal": 2,
+}  # fmt: skip
 for _source in SOURCES:
     _gamma(_source.gamma)
     _standard_gamma(_source.standard_gamma)
@@ -215,6 +224,8 @@ for _source in SOURCES:
     _of_shape(_source.power, by_exponent)
     _of_shape(_source.pareto, pareto_slope)
     _triangular(_source.triangular)
+    for _name, _n in BY_NO_PARAMETER.items():
+        by_no_parameter(getattr(_source, _name), _n)
 
 # -- draws that fill an array ----------------------------------------------------------------------
 
@@ -426,4 +437,4 @@ for _source, _make in ((np.random.Generator, np.random.default_rng), (np.random.
         if hasattr(_source, _name):
             _typed(_make, getattr(_source, _name))
 
-del _make, _source, _name
+del _make, _source, _name, _n

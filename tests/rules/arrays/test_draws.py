@@ -150,3 +150,63 @@ def test_a_standard_gamma_draw_that_fills_an_array():
     for differentiate in (gradient, lambda f, a: morula.jvp(f, (a,), (1.0,))):
         with pytest.raises(morula.DifferentiationError, match="no derivative by its shape"):
             differentiate(lambda a: f(a, 2.0), 1.5)
+
+
+DRAWN = {
+    "gamma": lambda source, x: source.gamma(2.0, x),
+    "gamma of a size": lambda source, x: source.gamma(2.0, x, size=3),
+    "standard_gamma": lambda source, x: source.standard_gamma(2.0) * x**2,
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_second_derivatives_of_gamma_draws_in_every_mixture_of_modes(name, source, path):
+    def f(x):
+        return np.sum(DRAWN[name](source(3), x) ** 3)
+
+    def forward(x):
+        return morula.jvp(f, (x,), (1.0,))[1]
+
+    def reverse(x):
+        return gradient(f, x)[0]
+
+    h = 1e-5
+    slope = (reverse(1.3 + h) - reverse(1.3 - h)) / (2 * h)
+    for first in (forward, reverse):
+        assert gradient(first, 1.3)[0] == pytest.approx(slope, rel=1e-6)
+        assert morula.jvp(first, (1.3,), (1.0,))[1] == pytest.approx(slope, rel=1e-6)
+
+
+WITHOUT_FORMULA = {
+    "beta": (2.0, 3.0),
+    "chisquare": (3.0,),
+    "noncentral_chisquare": (3.0, 1.0),
+    "f": (3.0, 4.0),
+    "noncentral_f": (3.0, 4.0, 1.0),
+    "standard_t": (3.0,),
+    "vonmises": (0.5, 2.0),
+    "wald": (1.0, 2.0),
+    "dirichlet": (np.array([1.0, 2.0]),),
+    "multivariate_normal": (np.zeros(2), np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_FORMULA)
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_draws_without_a_formula_are_constant_unless_their_parameters_are_not(name, source, path):
+    parameters = WITHOUT_FORMULA[name]
+
+    def f(x, n):
+        return np.sum(getattr(source(3), name)(*parameters, size=n) * x**2)
+
+    def g(x):
+        return np.sum(getattr(source(3), name)(parameters[0] * x, *parameters[1:]))
+
+    slope = 4 * f(1.0, 3)
+    assert gradient(f, 2.0, 3)[0] == pytest.approx(slope)
+    assert morula.jvp(lambda x: f(x, 3), (2.0,), (1.0,))[1] == pytest.approx(slope)
+    assert morula.hvp(lambda x: f(x, 3), 2.0, 1.0) == pytest.approx(slope / 2)
+    for differentiate in (gradient, lambda g, x: morula.jvp(g, (x,), (1.0,))):
+        with pytest.raises(morula.DifferentiationError):
+            differentiate(g, 1.0)
