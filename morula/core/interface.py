@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors, watch
@@ -182,12 +182,25 @@ def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     return gradients
 
 
+# The gradient functions by all arguments of functions that capture nothing, with their code.
+_by_all_of: dict[tuple[FunctionType, bool], tuple[CodeType, Any]] = {}
+_most_kept = 64
+
+
 def _by_all(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_value: bool) -> Any:
     """The gradient by all arguments that are given by position."""
     if type(f) is FunctionType and f.__code__.co_argcount == len(args) and not kwargs:
+        code, gradient = _by_all_of.get((f, with_value), (None, None))
+        if gradient is not None and code is f.__code__:
+            return gradient(*args)
         family = _family(f, tuple(range(len(args))), with_value, False, False)
         if family is not None:
-            return family.function(f)(*args)
+            gradient = family.function(f)
+            if f.__closure__ is None and f.__kwdefaults__ is None:
+                if len(_by_all_of) >= _most_kept:
+                    _by_all_of.clear()
+                _by_all_of[f, with_value] = f.__code__, gradient
+            return gradient(*args)
 
     def general(*args: Any, **kwargs: Any) -> Any:
         y, back = differentiate(f, *args, **kwargs)

@@ -830,8 +830,8 @@ def as_operator(op: Any, swapped: bool) -> Any:
         operands = args[::-1] if swapped else args
         if kwargs or not all(isinstance(a, ARRAY_LIKE) for a in args):
             return compiled(fn, args, kwargs)
-        if any([is_python(m) for m, _ in attempts(op, *operands)]):  # it was asked by the operator
-            return compiled(fn, args, kwargs)
+        if len(args) == 2 and any([is_python(m) for m, _ in attempts(op, *operands)]):
+            return compiled(fn, args, kwargs)  # it was asked by the operator
         y, back = call(op, *operands)
         if not swapped:
             return y, back

@@ -26,6 +26,8 @@ def of_data(primal: Any, n: int = 1) -> Callable[[Callable[..., Any]], Callable[
         def on_tuples(*args: Any, **kwargs: Any) -> Any:
             return primal(*args, **kwargs)
 
+        on_tuples.__module__, on_tuples.__qualname__ = primal.__module__, primal.__qualname__
+
         @serves(on_tuples)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return primal(*args, **kwargs), call(body, *args, **kwargs)[1]

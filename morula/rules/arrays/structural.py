@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import ZERO, NoTangent, rrule, type_stable, without_marks
+from morula.core.extend import ZERO, NoTangent, NotKnown, rrule, type_stable, without_marks
 from morula.rules.arrays.types import NO_VALUE, Anything
 
 SMALL = 4096  # below this many entries one call of np.where is the fastest selection
@@ -219,6 +219,8 @@ def mark(x̄: np.ndarray, where: np.ndarray) -> Selected:
 
 def selected(x̄: Any, where: Any) -> Any:
     """`x̄` where the mask holds, marked as structurally zero elsewhere."""
+    if type(x̄) is NotKnown:
+        return x̄ if np.any(where) else ZERO
     if not isinstance(x̄, np.ndarray) or x̄.ndim == 0:
         return x̄ if where else ZERO
     if where.shape != x̄.shape:
