@@ -8,6 +8,7 @@ primals of that type). What adds or projects a given type is said by the rules, 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial, singledispatch
 from reprlib import recursive_repr
@@ -371,17 +372,38 @@ def _(x: NotKnown) -> Callable[[Any], Any]:
 _Projection = Callable[[Any], Any]
 
 
-def hands_on(keys: Iterable[Any]) -> Callable[[_Projection], _Projection]:
+def hands_on(x: Any, keys: Iterable[Any]) -> Callable[[_Projection], _Projection]:
     """Declare a projection that gives parts of a cotangent to adjoint objects: it must not wait.
 
-    `keys` are those of the parts of the primal.
+    It is that to the space of `x`, which has parts under these keys.
     """
 
     def declare(project: _Projection) -> _Projection:
-        project.hands_on = tuple(keys)  # type: ignore[attr-defined]
+        project.hands_on = id(x), tuple(keys)  # type: ignore[attr-defined]
         return project
 
     return declare
+
+
+class HandedOn(threading.local):
+    """The values whose parts are being told that nobody knows their cotangents."""
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+
+
+_handed_on = HandedOn()
+
+
+def hand_on(project: _Projection, of: int, keys: tuple[Any, ...], unknown: NotKnown) -> Any:
+    """Give what is not known to all parts of a value, which may refer to itself."""
+    if of in _handed_on.ids:
+        return ZERO
+    _handed_on.ids.add(of)
+    try:
+        return project(_TangentOf(object)(dict.fromkeys(keys, unknown)))
+    finally:
+        _handed_on.ids.discard(of)
 
 
 def project_to(x: Any) -> Callable[[Any], Any]:
@@ -401,13 +423,13 @@ def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
     """A cotangent, brought to a space by what `projector` gave."""
     if x̄ is ZERO or x̄ is NONE or project is None:
         return x̄
-    keys = getattr(project, "hands_on", None)
+    parts = getattr(project, "hands_on", None)
     if type(x̄) is Thunk:
-        if keys is None and not in_memory():
+        if parts is None and not in_memory():
             return Thunk(lambda: projected(project, x̄.force()))
         x̄ = x̄.force()
         if isinstance(x̄, AbstractZero):
             return x̄
     if type(x̄) is NotKnown:
-        return x̄ if keys is None else project(_TangentOf(object)(dict.fromkeys(keys, x̄)))
+        return x̄ if parts is None else hand_on(project, *parts, x̄)
     return project(x̄)

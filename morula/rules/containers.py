@@ -447,7 +447,7 @@ def _(x: tuple) -> Any:
             return ZERO
         return parts[i](c) if i in parts else project_to(x[i])(c)
 
-    @hands_on(range(len(x)))
+    @hands_on(x, range(len(x)))
     def project_tuple(x̄: Any) -> Any:
         if isinstance(x̄, Tangent):
             pieces = {position(x, k): c for k, c in x̄.items()}
@@ -954,7 +954,7 @@ non_differentiable(stable_order)
 def _(x: Any) -> Any:
     items = list(x)
 
-    @hands_on(range(len(items)))
+    @hands_on(x, range(len(items)))
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the list."""
         bars = adjoint_of(x)

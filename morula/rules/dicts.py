@@ -433,7 +433,7 @@ def _(kwargs: dict):
 def _(x: dict) -> Any:
     items = dict(x)
 
-    @hands_on(items)
+    @hands_on(x, items)
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the dict."""
         if not isinstance(x̄, (dict, Tangent)):

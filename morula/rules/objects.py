@@ -1288,7 +1288,7 @@ def _(x: Any) -> Any:
         return None
     fields = own_fields(x)
 
-    @hands_on(fields)
+    @hands_on(x, fields)
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the table of the object."""
         if isinstance(x, Tangent) and not (isinstance(x̄, Tangent) and x̄._primal is Tangent):

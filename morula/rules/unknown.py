@@ -47,10 +47,16 @@ def _(fn: Any) -> bool:
 
 @shows_all.register(tuple)
 @shows_all.register(list)
-def _(x: Any) -> bool:
-    return all(map(shows_all, x))
-
-
 @shows_all.register(dict)
-def _(x: dict[Any, Any]) -> bool:
-    return all(map(shows_all, x.values()))
+def _(x: Any) -> bool:
+    """All that it holds does; it may hold itself."""
+    seen, waiting = set(), [x]
+    while waiting:
+        inside = waiting.pop()
+        if isinstance(inside, tuple | list | dict):
+            if id(inside) not in seen:
+                seen.add(id(inside))
+                waiting += inside.values() if isinstance(inside, dict) else inside
+        elif not shows_all(inside):
+            return False
+    return True

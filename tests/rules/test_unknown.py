@@ -15,7 +15,7 @@ from scipy.special import jv
 from morula import J, grad, gradient, jvp, rrule
 from morula.core import context
 from morula.core.errors import NoRuleError, UnsupportedError
-from morula.core.extend import NotKnown
+from morula.core.extend import NotKnown, shows_all
 from morula.rules.unknown import unknown
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -116,6 +116,13 @@ def in_an_exception(v):
         return error.args[0]
 
 
+def in_what_refers_to_itself(v):
+    items, box = [v], Box(v)
+    items.append(items)
+    box.items, box.own, items[0] = items, box, box
+    return box.items[1][0].own.v
+
+
 def in_an_array(v):
     a = np.zeros(3)
     a[1] = v
@@ -144,6 +151,7 @@ CARRIERS = [
     in_a_class,
     in_a_global,
     in_an_exception,
+    in_what_refers_to_itself,
     in_an_array,
 ]
 
@@ -172,6 +180,14 @@ def test_a_function_without_a_rule_is_in_nobodys_way(carry, first):
     for of in (lambda x: f(x, 8.0), lambda x: f(x, Model(8.0).order), lambda x: f(x, [8.0][0])):
         assert gradient(of, 1.5) == (root,)
     assert grad(f)(1.5, 8.0) == root  # the other argument is not asked for
+
+
+def test_values_that_show_all_there_is_of_them():
+    inside = [1.0, (2.0, np.ones(2)), {"a": 3}]
+    inside.append(inside)
+    assert shows_all(inside)
+    for hidden in (b"1.0", "1.0", iter([1.0]), memoryview(b"1"), Box(1.0), np.array([None])):
+        assert not shows_all([inside, (hidden,)])
 
 
 def test_degenerate_points_of_what_is_constant_are_in_nobodys_way():
