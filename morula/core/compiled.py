@@ -281,6 +281,9 @@ def primal_of(f: Any) -> Any:
 
 
 _families: dict[Any, Family] = {}
+# The gradient functions by all arguments, with the value or not, of functions that capture nothing.
+by_all_of: dict[tuple[FunctionType, bool], tuple[CodeType, Any]] = {}
+most_kept = 64
 
 
 def family_of(
@@ -335,6 +338,7 @@ _changes = _Changes()
 def forget_programs() -> None:
     """Called when a rule is registered: whatever was compiled may mean something else now."""
     _changes.count += 1
+    by_all_of.clear()
     for family in list(_families.values()):
         family.forget()
 

@@ -431,5 +431,5 @@ def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
         if isinstance(x̄, AbstractZero):
             return x̄
     if type(x̄) is NotKnown:
-        return x̄ if parts is None else hand_on(project, *parts, x̄)
+        return x̄ if parts is None else hand_on(project, parts[0], parts[1], x̄)
     return project(x̄)

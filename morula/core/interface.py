@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from morula.core import errors, watch
 from morula.core.callables import Calls, function_of, is_plain, positions_of
-from morula.core.compiled import Fallback, Family, family_by, family_of
+from morula.core.compiled import Fallback, Family, by_all_of, family_by, family_of, most_kept
 from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.errors import DifferentiationError
@@ -182,24 +182,19 @@ def gradient(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     return gradients
 
 
-# The gradient functions by all arguments of functions that capture nothing, with their code.
-_by_all_of: dict[tuple[FunctionType, bool], tuple[CodeType, Any]] = {}
-_most_kept = 64
-
-
 def _by_all(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_value: bool) -> Any:
     """The gradient by all arguments that are given by position."""
     if type(f) is FunctionType and f.__code__.co_argcount == len(args) and not kwargs:
-        code, gradient = _by_all_of.get((f, with_value), (None, None))
+        code, gradient = by_all_of.get((f, with_value), (None, None))
         if gradient is not None and code is f.__code__:
             return gradient(*args)
         family = _family(f, tuple(range(len(args))), with_value, False, False)
         if family is not None:
             gradient = family.function(f)
             if f.__closure__ is None and f.__kwdefaults__ is None:
-                if len(_by_all_of) >= _most_kept:
-                    _by_all_of.clear()
-                _by_all_of[f, with_value] = f.__code__, gradient
+                if len(by_all_of) >= most_kept:
+                    by_all_of.clear()
+                by_all_of[f, with_value] = f.__code__, gradient
             return gradient(*args)
 
     def general(*args: Any, **kwargs: Any) -> Any:
