@@ -125,7 +125,7 @@ class Thunk:
 
 
 # Functions that write to what they are given: that has no place for what is not known.
-WRITERS = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
+WRITERS: set[Any] = set()
 
 
 class NotKnown:
@@ -155,7 +155,7 @@ class NotKnown:
         return self if out is None else self.refuse()
 
     def __array_function__(self, fn: Any, types: Any, args: Any, kwargs: Any) -> NotKnown:
-        writes = kwargs.get("out") is not None or fn.__name__ in WRITERS
+        writes = kwargs.get("out") is not None or fn in WRITERS
         return self.refuse() if writes else self
 
     def __getattr__(self, name: str) -> Any:

@@ -33,6 +33,7 @@ from morula.core.context import (
 )
 from morula.core.cotangents import (
     NONE,
+    WRITERS,
     ZERO,
     AbstractZero,
     NoTangent,
@@ -174,6 +175,7 @@ from morula.core.values import (
 __all__ = [
     "NEVER",
     "NONE",
+    "WRITERS",
     "ZERO",
     "AbstractZero",
     "ArgumentError",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -11,6 +10,7 @@ from morula.core.bytecode.lower import lower
 from morula.core.emit import merge_blocks
 from morula.core.general import general_plan
 from morula.core.ir import IR, Call, Operand, reachable
+from morula.core.places import Place
 from morula.core.program import Gradient
 from morula.core.reverse import Reversal
 from morula.core.specialise import NotSpecialised
@@ -95,12 +95,8 @@ def lines_of_result(f: Any) -> list[str]:
         ir = lower(code, _function(f).__globals__)
     except errors.DifferentiationError:
         return []
-    lines = {call.position.line for call in _makers_of_result(ir)} - {None}
-    return [
-        f"{code.co_filename}:{line}, in {code.co_name}:   {text.strip()}"
-        for line in sorted(lines)  # type: ignore[type-var]
-        if (text := linecache.getline(code.co_filename, line or 0))
-    ]
+    lines = {line for call in _makers_of_result(ir) if (line := call.position.line) is not None}
+    return [str(Place(code.co_filename, line, code.co_name)) for line in sorted(lines)]
 
 
 def _makers_of_result(ir: IR) -> list[Call]:

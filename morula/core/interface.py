@@ -12,7 +12,6 @@ from morula.core.callables import Calls, function_of, is_plain, positions_of
 from morula.core.compiled import Fallback, Family, by_all_of, family_by, family_of, most_kept
 from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
-from morula.core.errors import DifferentiationError
 from morula.core.general import Back, call
 from morula.core.gradients import give_name
 from morula.core.inspection import lines_of_result
@@ -100,7 +99,7 @@ def one_pass(
     outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)
-    except DifferentiationError as error:
+    except errors.DifferentiationError as error:
         tell_place(error)
         raise
     finally:

@@ -80,7 +80,7 @@ def tell_place(error: BaseException, frame: FrameType | None = None) -> None:
     if not isinstance(error, DifferentiationError) or error.tells_place or len(error.args) != 1:
         return
     if frame is not None:
-        error.__traceback__ = traceback_to(frame)
+        error.__traceback__ = traceback_to(frame, error.__traceback__)
     place = place_in(error.__traceback__)
     if place is not NOWHERE:
         error.tells_place = True
@@ -92,9 +92,8 @@ def tell_place(error: BaseException, frame: FrameType | None = None) -> None:
 ENTRIES: list[CodeType] = []  # of functions that begin a reverse pass
 
 
-def traceback_to(frame: FrameType | None) -> TracebackType | None:
-    """The traceback of an error that is raised in a frame, from the beginning of the pass on."""
-    behind = None
+def traceback_to(frame: FrameType | None, behind: TracebackType | None) -> TracebackType | None:
+    """The traceback of an error that came to a frame, from the beginning of the pass on."""
     while frame is not None and not any(frame.f_code is code for code in ENTRIES):
         behind = TracebackType(behind, frame, frame.f_lasti, frame.f_lineno)
         frame = frame.f_back

@@ -578,10 +578,11 @@ non_differentiable(check_spaces)
 
 def not_known(error: errors.DifferentiationError, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The cotangents of values when nobody knows them: an error where they matter."""
+    raised = error.__traceback__
     tell_place(error, sys._getframe(1))
     bars = passed_on(NotKnown(lambda: error), values)
     if bars is None:
-        raise error
+        raise error.with_traceback(raised)
     return bars
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NotKnown, no_rule, non_differentiable, shows_all
+from morula.core.extend import WRITERS, NotKnown, no_rule, non_differentiable, shows_all
 
 
 def unknown(primal: Any, parameter: str) -> Any:
@@ -22,6 +22,9 @@ def unknown(primal: Any, parameter: str) -> Any:
 
 
 non_differentiable(unknown)
+
+
+WRITERS.update({np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask})
 
 
 def _nothing_hidden(x: Any) -> bool:

@@ -190,6 +190,19 @@ def test_values_that_show_all_there_is_of_them():
         assert not shows_all([inside, (hidden,)])
 
 
+def test_what_is_not_known_is_never_written_to_an_array():
+    unknown_one, buffer = unknown(scaled, "its order"), np.zeros(2)
+    assert np.add(buffer, unknown_one) is np.reshape(unknown_one, 2) is unknown_one
+    for write in (
+        lambda: np.add(buffer, unknown_one, out=buffer),
+        lambda: np.cumsum(unknown_one, out=buffer),
+        lambda: np.copyto(buffer, unknown_one),
+        lambda: np.put(buffer, [0], unknown_one),
+    ):
+        with pytest.raises(NoRuleError, match="its order"):
+            write()
+
+
 def test_degenerate_points_of_what_is_constant_are_in_nobodys_way():
     def of_its_vectors(matrix):
         return np.linalg.eigh(matrix)[1][0].sum()
