@@ -1,6 +1,6 @@
-"""Fewer runs of the garbage collector while code is transformed.
+"""Fewer runs of the garbage collector while code is transformed, and while the general path goes.
 
-A transform makes many objects that live until it ends, and the collector, which runs after every few
+They make many objects that live until they end, and the collector, which runs after every few
 hundred new ones, would look at them again and again, together with all else that the process holds.
 Tests: tests/core/test_garbage.py
 """
@@ -17,11 +17,11 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-FEW = 200_000  # new objects between two runs: some tens of megabytes
+FEW = 50_000  # new objects between two runs: some megabytes
 
 
-class _Runs:
-    """How many transforms are running, and how often the collector ran before the first of them.
+class Collector:
+    """How many ask for it to run seldom, and how often it ran before the first of them.
 
     The lock may be asked for again by what the collector runs while it is held.
     """
@@ -31,8 +31,8 @@ class _Runs:
         self.depth = 0
         self.before = 0
 
-    def enter(self) -> None:
-        """A transform begins."""
+    def slow_down(self) -> None:
+        """It runs seldom from now on."""
         with self.lock:
             self.depth += 1
             if self.depth == 1:
@@ -40,8 +40,8 @@ class _Runs:
                 if 0 < self.before < FEW:
                     gc.set_threshold(FEW, *others)
 
-    def leave(self) -> None:
-        """A transform ends."""
+    def as_before(self) -> None:
+        """It runs as often as before the `slow_down` that this one belongs to."""
         with self.lock:
             self.depth = max(self.depth - 1, 0)
             if self.depth == 0:
@@ -50,16 +50,16 @@ class _Runs:
                     gc.set_threshold(self.before, *others)
 
     def forked(self) -> None:
-        """In the child, the transforms of other threads are gone."""
+        """In the child, the other threads are gone."""
         self.lock = threading.RLock()
         if self.depth:
             self.depth = 1
-            self.leave()
+            self.as_before()
 
 
-_runs = _Runs()
+collector = Collector()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_runs.forked)
+    os.register_at_fork(after_in_child=collector.forked)
 
 
 def collecting_seldom(transform: Callable[P, R]) -> Callable[P, R]:
@@ -67,10 +67,10 @@ def collecting_seldom(transform: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(transform)
     def seldom(*args: P.args, **kwargs: P.kwargs) -> R:
-        _runs.enter()
+        collector.slow_down()
         try:
             return transform(*args, **kwargs)
         finally:
-            _runs.leave()
+            collector.as_before()
 
     return seldom

@@ -43,12 +43,10 @@ from morula.core.primitives import build_tuple, load_global, make_function, unpa
 from morula.core.protected import Raised, caught, passed_by
 from morula.core.registry import (
     Rule,
-    apply_rule,
-    find_rrule,
     is_constant_call,
-    is_constant_for,
     non_differentiable,
     not_known,
+    service_of,
 )
 from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.simplify import is_trusted
@@ -63,20 +61,19 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`fn(*args, **kwargs)` and its pullback: ȳ -> (f̄, one cotangent per argument)."""
     if watch.current is not None and watch.current.takes():
         return watch.current.call(fn, args, kwargs)
-    rule = find_rrule(fn, args, kwargs)
-    claim = claim_of(rule, fn, (*args, *kwargs.values())) if CLAIMS else None
+    rule, apply, constant, unclaimed = service_of(fn, args, kwargs)
+    claim = None if unclaimed else claim_of(rule, fn, (*args, *kwargs.values()))
     if claim is not None:
         protection.expected = False
         return claim.reverse(fn, args, kwargs)
     if rule is not None:
         if protection.expected:
             protection.expected = rule.function in PASSING
-        y, pullback = apply_rule(rule, args, kwargs)
-        back: Back = partial(_with_callee, pullback)
+        y, back = apply(rule, args, kwargs, OF_CALLABLE)
         if LOSSY or encodes(y):
             back = followed(fn, args, kwargs, y, back, False)
         return y, back
-    if is_constant_for(fn, (*args, *kwargs.values()) if kwargs else args, kwargs):
+    if constant:
         protection.expected = False
         y, back = fn(*args, **kwargs), partial(_constant_back, 1 + len(args) + len(kwargs))
         if LOSSY or encodes(y):
@@ -91,6 +88,9 @@ def call(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     if LOSSY or encodes(y):
         back = followed(fn, args, kwargs, y, back, True)
     return y, back
+
+
+OF_CALLABLE = (NONE,)  # the cotangent of what has a rule
 
 
 # Values that hold numbers without having cotangents, as texts do: by their types, what says whether
@@ -185,6 +185,8 @@ def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]
 
     What the callee makes and writes to itself is followed inside of it.
     """
+    if service_of(fn, args, kwargs).of_scalars:
+        return call(fn, *args, **kwargs)
     outer = begin_log()
     written: Written = {}
     try:

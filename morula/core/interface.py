@@ -12,6 +12,7 @@ from morula.core.callables import Calls, function_of, is_plain, positions_of
 from morula.core.compiled import Fallback, Family, by_all_of, family_by, family_of, most_kept
 from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
+from morula.core.garbage import collector
 from morula.core.general import Back, call
 from morula.core.gradients import give_name
 from morula.core.inspection import lines_of_result
@@ -52,6 +53,7 @@ def differentiate_and_log(
     f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Back, Written]:
     """The same, and the memory that was written to."""
+    collector.slow_down()
     outer = begin_log()
     log: Written = {}
     try:
@@ -60,6 +62,7 @@ def differentiate_and_log(
         y, back = as_before(call, f, *args, **kwargs)
     finally:
         log.update(end_log(outer))
+        collector.as_before()
     return y, functools.partial(pull, back, project_to(y), inputs, log), log
 
 
@@ -96,6 +99,7 @@ def one_pass(
     back: Back, project: Callable[[Any], Any], inputs: list[Any], written: Written, ȳ: Any
 ) -> Any:
     """A reverse pass that nobody looks at."""
+    collector.slow_down()
     outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)
@@ -104,6 +108,7 @@ def one_pass(
         raise
     finally:
         leave(outer)
+        collector.as_before()
 
 
 ENTRIES.append(one_pass.__code__)

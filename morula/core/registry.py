@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, get_args
+from types import BuiltinFunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
+from typing import Any, NamedTuple, get_args
 
 import plum
 
@@ -24,6 +25,7 @@ from morula.core.cotangents import (
     accumulate,
     is_zero,
     project_to,
+    projected,
     projector,
     unthunk,
 )
@@ -35,6 +37,7 @@ from morula.core.traits import (
     adjoint_object,
     at_once,
     collector,
+    cotangent_type,
     from_memory,
     gives_old,
     makes_container,
@@ -556,12 +559,11 @@ def asks_inside(fn: Any) -> bool:
     return entry is not None and entry.types_of is not None
 
 
-def _as_it_is(x̄: Any) -> Any:
-    return x̄
-
-
 def check_spaces(
-    rule: Rule, args: tuple[Any, ...], positions: list[int | None], cotangents: tuple[Any, ...]
+    rule: Rule,
+    args: tuple[Any, ...],
+    positions: Sequence[int | None],
+    cotangents: tuple[Any, ...],
 ) -> None:
     """Are the cotangents that a pullback returned in the spaces of the arguments?"""
     for x, i in zip(args, positions, strict=True):
@@ -615,52 +617,211 @@ def with_memory(rule: Rule, y: Any, args: tuple[Any, ...], ȳ: Any) -> Any:
     return ȳ if gives_old(rule.primal) else unthunk(accumulate(ȳ, from_memory(y, args)))
 
 
-def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Pullback]:
-    """Run a rule; its pullback gives one projected cotangent per argument, positional first."""
+Applied = tuple[Any, Pullback]
+
+
+def apply_rule(
+    rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any], first: tuple[Any, ...] = ()
+) -> Applied:
+    """Run a rule; its pullback gives one projected cotangent per argument, positional first.
+
+    They come behind `first`, which is the cotangent of the callable, if somebody asks for it.
+    """
+    y, pullback = run_rule(rule, args, kwargs)
+    return y, pullback_of(rule, y, pullback, args, kwargs, first)
+
+
+def run_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Applied:
+    """What the function of a rule gives, if it is a pair."""
     pair = rule.function(*args, **kwargs)
     if type(pair) is not tuple or len(pair) != 2:
         raise errors.not_a_pair(str(rule), pair)
-    y, pullback = pair
-    n_args = len(args)
-    positions = rule.positions(n_args, kwargs)
+    return pair
+
+
+def pullback_of(
+    rule: Rule,
+    y: Any,
+    pullback: Pullback,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    first: tuple[Any, ...],
+) -> Pullback:
+    """What a rule's pullback means for who called: checked, projected, in the order of the call."""
+    n = len(args)
+    values = (*args, *kwargs.values()) if kwargs else args
+    positions = rule.positions(n, kwargs) if kwargs else range(n)
+    if rule.by_identity:
+        return partial(pull_moving, rule, pullback, n, values, positions, first)
     collect = collector_of(rule, y, args)
-    if rule.by_identity:  # it moves cotangents about, which are in their spaces
-        projections = [_as_it_is] * len(positions)
-    else:
-        projections = [project_to(a) for a in (*args, *kwargs.values())]  # type: ignore[misc]
+    projections = [projector(x) for x in values]
+    return partial(pull, rule, pullback, n, values, positions, first, y, projections, collect)
 
-    checks = debug.ON or not rule.trusted
-    all_args = (*args, *kwargs.values())
 
-    def rule_pullback(ȳ: Any) -> tuple[Any, ...]:
-        if collect is not None:
-            ȳ = accumulate(ȳ, collect())
-        if in_memory() and not rule.by_identity:
-            ȳ = with_memory(rule, y, all_args, ȳ)
-            given = at_once(rule.primal, all_args, ȳ)
-            if given is not None:
-                return given
-        if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
-            return (ZERO,) * len(positions)
-        ȳ = unthunk(ȳ)
-        if type(ȳ) is NotKnown and not rule.by_identity:
-            given = passed_on(ȳ, all_args)
-            if given is not None:
-                return given
-        try:
-            cotangents = rule.checked(pullback(ȳ), n_args)
-        except errors.UnsupportedError as error:
-            if rule.by_identity or not rule.trusted:
-                raise
-            return not_known(error, all_args)
-        n = len(cotangents)
-        if checks:
-            check_spaces(rule, all_args, positions, cotangents)
-        return tuple(
-            [
-                project(cotangents[i]) if i is not None and i < n else NONE
-                for i, project in zip(positions, projections, strict=True)
-            ]
-        )
+def pull(
+    rule: Rule,
+    pullback: Pullback,
+    n_args: int,
+    values: tuple[Any, ...],
+    positions: Sequence[int | None],
+    first: tuple[Any, ...],
+    y: Any,
+    projections: list[Callable[[Any], Any] | None],
+    collect: Callable[[], Any] | None,
+    ȳ: Any,
+) -> tuple[Any, ...]:
+    """One call of the pullback of a rule."""
+    if collect is not None:
+        ȳ = accumulate(ȳ, collect())
+    if in_memory():
+        ȳ = with_memory(rule, y, values, ȳ)
+        given = at_once(rule.primal, values, ȳ)
+        if given is not None:
+            return (*first, *given)
+    if ȳ is ZERO or ȳ is NONE:
+        return (*first, *[ZERO] * len(positions))
+    ȳ = unthunk(ȳ)
+    if type(ȳ) is NotKnown:
+        given = passed_on(ȳ, values)
+        if given is not None:
+            return (*first, *given)
+    try:
+        cotangents = rule.checked(pullback(ȳ), n_args)
+    except errors.UnsupportedError as error:
+        if not rule.trusted:
+            raise
+        return (*first, *not_known(error, values))
+    n = len(cotangents)
+    if debug.ON or not rule.trusted:
+        check_spaces(rule, values, positions, cotangents)
+    bars = [
+        projected(project, cotangents[i]) if i is not None and i < n else NONE
+        for i, project in zip(positions, projections, strict=True)
+    ]
+    return (*first, *bars)
 
-    return y, rule_pullback
+
+def pull_moving(
+    rule: Rule,
+    pullback: Pullback,
+    n_args: int,
+    values: tuple[Any, ...],
+    positions: Sequence[int | None],
+    first: tuple[Any, ...],
+    ȳ: Any,
+) -> tuple[Any, ...]:
+    """The same of a rule that moves cotangents about, which are in their spaces."""
+    cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)
+    n = len(cotangents)
+    if debug.ON or not rule.trusted:
+        check_spaces(rule, values, positions, cotangents)
+    return (*first, *[cotangents[i] if i is not None and i < n else NONE for i in positions])
+
+
+def apply_to_scalars(
+    rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any], first: tuple[Any, ...]
+) -> Applied:
+    """`apply_rule` for a rule of Morula's and arguments all of which are `scalars`."""
+    y, pullback = run_rule(rule, args, kwargs)
+    of_y = cotangent_type(type(y))
+    if of_y is None:
+        return y, pullback_of(rule, y, pullback, args, kwargs, first)
+    return y, partial(pull_scalars, rule, y, pullback, args, first, of_y)
+
+
+def pull_scalars(
+    rule: Rule,
+    y: Any,
+    pullback: Pullback,
+    args: tuple[Any, ...],
+    first: tuple[Any, ...],
+    of_y: type,
+    ȳ: Any,
+) -> tuple[Any, ...]:
+    """The pullback of a rule from a scalar to scalars; only what is of another type is projected."""
+    if ȳ is ZERO or ȳ is NONE:
+        return (*first, *[ZERO] * len(args))
+    if type(ȳ) is not of_y:
+        return pullback_of(rule, y, pullback, args, {}, first)(ȳ)
+    try:
+        bars = pullback(ȳ)
+    except errors.UnsupportedError as error:
+        return (*first, *not_known(error, args))
+    found = [
+        x̄ if type(x̄) is cotangent_type(type(x)) else projected(projector(x), x̄)
+        for x, x̄ in zip(args, bars, strict=False)
+    ]
+    return (*first, *found)
+
+
+class Service(NamedTuple):
+    """What serves a call: a rule and how it is applied, or none; `constant`: none is needed.
+
+    `unclaimed` is a call that no library of other values can lay claim to.
+    """
+
+    rule: Rule | None
+    apply: Callable[[Rule, tuple[Any, ...], dict[str, Any], tuple[Any, ...]], Applied]
+    constant: bool
+    unclaimed: bool
+
+    @property
+    def of_scalars(self) -> bool:
+        """Is it one of Morula's own for scalars, which holds on to nothing and writes to nothing?"""
+        return self.unclaimed and (self.constant or self.apply is apply_to_scalars)
+
+
+_services: dict[tuple[Any, ...], tuple[Any, Service]] = {}  # with the callable, whose id is the key
+on_change.append(_services.clear)
+
+
+def service_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Service:
+    """What serves a call; it is found by one look-up where the types of the arguments decide it."""
+    if kwargs:
+        return find_service(fn, args, kwargs)
+    key = (id(fn), *map(type, args))
+    found = _services.get(key)
+    if found is not None:
+        return found[1]
+    service = find_service(fn, args, kwargs)
+    if types_decide(fn, args):
+        _services[key] = fn, service
+    return service
+
+
+IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: no method of it can be replaced
+
+
+def types_decide(fn: Any, args: tuple[Any, ...]) -> bool:
+    """Do the types of the arguments, and nothing that may change, say what serves a call?"""
+    entry = registry.get(fn)
+    if entry is None:
+        return is_lasting(fn)
+    if not entry.is_faithful():
+        return False
+    if entry.asks is None or are_scalars(args):
+        return True
+    return entry.types_of is None and all([type(x).__flags__ & IMMUTABLE for x in args])
+
+
+def is_lasting(fn: Any) -> bool:
+    """Is it a compiled function of a module or of a class, of which there are as many as there are names?"""
+    if type(fn) is BuiltinFunctionType:
+        return type(fn.__self__) is ModuleType
+    return type(fn) in (MethodDescriptorType, WrapperDescriptorType)
+
+
+def are_scalars(args: tuple[Any, ...]) -> bool:
+    """Are all of these numbers that no library but Python knows?"""
+    return all([cotangent_type(type(x)) is not None for x in args])
+
+
+def find_service(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Service:
+    """The same, by the registry."""
+    rule = find_rrule(fn, args, kwargs)
+    constant = rule is None and is_constant_for(
+        fn, (*args, *kwargs.values()) if kwargs else args, kwargs
+    )
+    plain = not kwargs and are_scalars(args)
+    straight = plain and rule is not None and rule.trusted and not rule.by_identity and not debug.ON
+    return Service(rule, apply_to_scalars if straight else apply_rule, constant, plain)

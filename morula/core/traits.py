@@ -110,6 +110,22 @@ def typed_zero(t: type) -> Any:
     return _zeros.get(t)
 
 
+_scalars: dict[type, type] = {}
+
+
+def scalars(of: type, *types: type) -> None:
+    """Declare numbers whose cotangents are of type `of`; that, and no more, is asked of them.
+
+    No library lays claim to calls of them alone.
+    """
+    _scalars.update(dict.fromkeys(types, of))
+
+
+def cotangent_type(t: type) -> type | None:
+    """The type of the cotangents of scalars of type `t`; None: they are none."""
+    return _scalars.get(t)
+
+
 @singledispatch
 def unit(y: Any) -> Any:
     """The cotangent "one" of a scalar output `y`; None: `y` is not one real number."""

@@ -28,6 +28,7 @@ from morula.core.extend import (
     no_tangent,
     projector,
     sample_of,
+    scalars,
     space_problem,
     unit,
     unthunk,
@@ -180,6 +181,7 @@ unit.register(complex, lambda y: None)
 unit.register(bool, lambda y: None)
 unit.register(numbers.Number, _one)
 
+scalars(float, int, float)
 zero_of(int, 0.0)
 zero_of(float, 0.0)
 zero_of(complex, 0j)

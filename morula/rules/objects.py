@@ -302,6 +302,18 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, getattr_pullback
 
 
+def is_ordinary(cls: type) -> bool:
+    """Is it a class of the user's that leaves it to Python how attributes are found?"""
+    return (
+        bool(cls.__flags__ & HEAP_TYPE)
+        and cls.__getattribute__ is object.__getattribute__
+        and not hasattr(cls, "__getattr__")
+    )
+
+
+non_differentiable(is_ordinary)
+
+
 def attribute_or_missing(x: Any, name: str) -> Any:
     """`x.name`, or None; and the pullback of what was done to find nothing."""
     return general.done_or_missed(AttributeError, attribute, x, name)
@@ -310,6 +322,8 @@ def attribute_or_missing(x: Any, name: str) -> Any:
 def attribute(x: Any, name: str) -> Attribute:
     """`x.name`."""
     cls = type(x)
+    if is_ordinary(cls) and lookup(cls, name) is MISSING and has_table(x):
+        return object.__getattribute__(x, name), field(x, name)
     rule = attribute_rule(cls, name)
     if rule is not None:
         y, back = rule(x)
