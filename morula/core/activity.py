@@ -30,11 +30,12 @@ from morula.core.registry import (
 from morula.core.simplify import PURE, is_simple
 from morula.core.specialise import NotSpecialised, Specialiser, is_ours
 from morula.core.traits import (
+    Known,
     coarse_detail,
     has_tangent,
     typed_zero,
 )
-from morula.core.values import Plain, Value, known, possibilities
+from morula.core.values import IteratorOver, Plain, Value, known, possibilities
 
 
 def may_mutate(s: Specialiser, call: Call) -> bool:
@@ -155,6 +156,8 @@ def callable_or_simple(x: Any) -> bool:
 
 def may_hold(value: Value) -> bool:
     """May it be an object that others write to?"""
+    if type(value) is Known and value.type is IteratorOver:
+        return value.detail is None or may_hold(value.detail)
     return value is None or any(not is_immutable(k.type) for k in possibilities(value))
 
 

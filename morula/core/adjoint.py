@@ -93,6 +93,7 @@ from morula.core.traits import (
 )
 from morula.core.values import Value, is_fine, is_zero_value, known, possibilities
 from morula.core.verify import checked
+from morula.core.zeros import fold_decided, part_ways
 
 
 @dataclass
@@ -551,6 +552,11 @@ class Adjoint:
     def clean_adjoint(self) -> None:
         """Sums become additions, sums of arguments begin with a zero, empty loops go."""
         self.begin_sums_with_zeros()
+        start = self.reversal.start
+        while part_ways(self.ir, start) | fold_decided(self.ir, start):
+            self.fold_zero_tests()
+            self.simplify()
+            merge_blocks(self.ir)
         definite = self.definite_cotangents()
         opaque = self.opaque_results()
         self.infer_again()

@@ -104,6 +104,7 @@ from morula.core.shipped import meet, waits
 from morula.core.simplify import folds
 from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
+    IMMUTABLE_TYPE,
     Contents,
     Known,
     adjoint_object,
@@ -147,8 +148,8 @@ from morula.core.traits import (
     remembered,
     repeatable,
     sample_of,
-    scalars,
     says_where_to_write,
+    scalars,
     shows_all,
     some_cotangent,
     space_problem,
@@ -174,6 +175,7 @@ from morula.core.values import (
 )
 
 __all__ = [
+    "IMMUTABLE_TYPE",
     "NEVER",
     "NONE",
     "WRITERS",
@@ -321,10 +323,10 @@ __all__ = [
     "runs",
     "runs_loops",
     "sample_of",
-    "scalars",
     "sample_value",
     "says_where_to_write",
     "scalar_rule",
+    "scalars",
     "scale",
     "settled",
     "shows_all",

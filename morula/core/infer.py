@@ -25,7 +25,7 @@ from types import (
 from typing import Any
 
 from morula.core.cotangents import accumulate
-from morula.core.ir import IR, Call, Const, Operand, Var, reachable, substitute
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     UNDEFINED,
     actual_attribute,
@@ -144,7 +144,7 @@ class Inference:
                     value = self.result(call)
                     if value is not NEVER:
                         types[call.out] = value
-                for branch in block.branches:
+                for branch in self.open_branches(block):
                     target = branch.block
                     if target is None:
                         continue
@@ -160,6 +160,14 @@ class Inference:
                             types[p] = new
                             again |= target in done
             again |= self.grown
+
+    def open_branches(self, block: Block) -> list[Branch]:
+        """The ways out of a block that control may go, as far as is known by now."""
+        for i, branch in enumerate(block.branches):
+            test = None if branch.cond is None else self.value(branch.cond)
+            if type(test) is Const and test.value is True:
+                return block.branches[: i + 1]
+        return block.branches
 
     def is_ahead(self, call: Call) -> bool:
         """Does it read what control has not come to yet?"""
@@ -645,9 +653,14 @@ def item_of(over: Any) -> Value:
     return None
 
 
-@transfers(operator.is_, operator.is_not, operator.not_, operator.truth)
+@transfers(operator.is_not, operator.not_, operator.truth)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return Known(bool)
+
+
+@transfers(operator.is_)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return Const(True) if all(map(is_zero_value, args)) else Known(bool)
 
 
 @transfers(zip, enumerate, reversed)

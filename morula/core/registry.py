@@ -34,6 +34,7 @@ from morula.core.memory import in_memory
 from morula.core.places import tell_place
 from morula.core.shipped import meet
 from morula.core.traits import (
+    IMMUTABLE_TYPE,
     adjoint_object,
     at_once,
     collector,
@@ -718,11 +719,24 @@ def pull_moving(
     return (*first, *[cotangents[i] if i is not None and i < n else NONE for i in positions])
 
 
+def apply_moving(
+    rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any], first: tuple[Any, ...]
+) -> Applied:
+    """`apply_rule` for a rule of Morula's that moves cotangents about."""
+    y, pullback = rule.function(*args)
+    return y, partial(pull_moved, pullback, len(args), first)
+
+
+def pull_moved(pullback: Pullback, n: int, first: tuple[Any, ...], ȳ: Any) -> tuple[Any, ...]:
+    """Its pullback."""
+    return (*first, *pullback(unthunk(ȳ))[:n])
+
+
 def apply_to_scalars(
     rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any], first: tuple[Any, ...]
 ) -> Applied:
     """`apply_rule` for a rule of Morula's and arguments all of which are `scalars`."""
-    y, pullback = run_rule(rule, args, kwargs)
+    y, pullback = rule.function(*args)
     of_y = cotangent_type(type(y))
     if of_y is None:
         return y, pullback_of(rule, y, pullback, args, kwargs, first)
@@ -754,14 +768,18 @@ def pull_scalars(
     return (*first, *found)
 
 
+Apply = Callable[[Rule, tuple[Any, ...], dict[str, Any], tuple[Any, ...]], Applied]
+
+
 class Service(NamedTuple):
     """What serves a call: a rule and how it is applied, or none; `constant`: none is needed.
 
-    `unclaimed` is a call that no library of other values can lay claim to.
+    `unclaimed` is a call that no other library can lay claim to: what it means is said here, and
+    all values are Python's numbers.
     """
 
     rule: Rule | None
-    apply: Callable[[Rule, tuple[Any, ...], dict[str, Any], tuple[Any, ...]], Applied]
+    apply: Apply
     constant: bool
     unclaimed: bool
 
@@ -789,9 +807,6 @@ def service_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Servic
     return service
 
 
-IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: no method of it can be replaced
-
-
 def types_decide(fn: Any, args: tuple[Any, ...]) -> bool:
     """Do the types of the arguments, and nothing that may change, say what serves a call?"""
     entry = registry.get(fn)
@@ -801,11 +816,11 @@ def types_decide(fn: Any, args: tuple[Any, ...]) -> bool:
         return False
     if entry.asks is None or are_scalars(args):
         return True
-    return entry.types_of is None and all([type(x).__flags__ & IMMUTABLE for x in args])
+    return entry.types_of is None and all([type(x).__flags__ & IMMUTABLE_TYPE for x in args])
 
 
 def is_lasting(fn: Any) -> bool:
-    """Is it a compiled function of a module or of a class, of which there are as many as there are names?"""
+    """Is it a compiled function of a module or a method of a class, which nobody makes anew?"""
     if type(fn) is BuiltinFunctionType:
         return type(fn.__self__) is ModuleType
     return type(fn) in (MethodDescriptorType, WrapperDescriptorType)
@@ -823,5 +838,11 @@ def find_service(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Serv
         fn, (*args, *kwargs.values()) if kwargs else args, kwargs
     )
     plain = not kwargs and are_scalars(args)
-    straight = plain and rule is not None and rule.trusted and not rule.by_identity and not debug.ON
-    return Service(rule, apply_to_scalars if straight else apply_rule, constant, plain)
+    own = rule is not None and rule.trusted
+    how: Apply = apply_rule
+    if rule is not None and own and not kwargs and not debug.ON:
+        if rule.by_identity:
+            how = apply_moving
+        elif plain:
+            how = apply_to_scalars
+    return Service(rule, how, constant, plain and (own or constant))

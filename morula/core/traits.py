@@ -110,13 +110,14 @@ def typed_zero(t: type) -> Any:
     return _zeros.get(t)
 
 
+IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nobody sets attributes of such a class
 _scalars: dict[type, type] = {}
 
 
 def scalars(of: type, *types: type) -> None:
     """Declare numbers whose cotangents are of type `of`; that, and no more, is asked of them.
 
-    No library lays claim to calls of them alone.
+    No library but Python knows them.
     """
     _scalars.update(dict.fromkeys(types, of))
 

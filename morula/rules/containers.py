@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    IMMUTABLE_TYPE,
     ZERO,
     CotangentError,
     NoTangent,
@@ -88,7 +89,8 @@ def drop_from(bars: list[Any], n: int, count: int) -> list[Any]:
 
 def is_native(x: Any, method: str) -> bool:
     """Does the class of a container leave this method as its compiled base has it?"""
-    return own_method(type(x), method) is MISSING
+    cls = type(x)
+    return bool(cls.__flags__ & IMMUTABLE_TYPE) or own_method(cls, method) is MISSING
 
 
 non_differentiable(is_native)

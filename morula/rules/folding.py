@@ -633,9 +633,14 @@ _unmarked_forms(selected, masked)
 _unmarked_forms(marked_entries_at, entries_at)
 
 
-@transfers(scatter)
+@transfers(scatter, scattered)
 def _(s: Any, call: Any, args: Any) -> Any:
-    return result_on_samples(scattered, args)
+    """Cotangents of real arrays are real, of whatever else nothing is known."""
+    found = result_on_samples(scattered, args)
+    dtype = getattr(args[3], "value", None)
+    if found is None and args[0] is None and getattr(dtype, "kind", None) == "f":
+        return result_on_samples(np.zeros, args[2:])
+    return found
 
 
 @transfers(marked_part)

@@ -79,9 +79,10 @@ marks_results(marked_entries_at)
 class Entries:
     """An array of cotangents by its entries: for each place, the parts that are added there."""
 
-    def __init__(self, shape: tuple[int, ...], marks: bool) -> None:
+    def __init__(self, shape: tuple[int, ...], marks: bool, known: bool = True) -> None:
         self.shape = shape
         self.marks = marks
+        self.known = known  # are all parts known to be numbers of its dtype?
         self.parts: dict[int, list[Any]] = {}
 
     def add(self, place: int, part: Any) -> None:
@@ -94,6 +95,7 @@ class Entries:
             for part in parts:
                 self.add(place, part)
         self.marks |= other.marks
+        self.known &= other.known
 
 
 def gathered(f: Any, call: Any, a: Any, b: Any) -> Any:
@@ -111,22 +113,29 @@ def gathered(f: Any, call: Any, a: Any, b: Any) -> Any:
     return put_together(f, call, first)
 
 
+SUMS = (operator.add, operator.iadd, primitives.sum_if_any)
+
+
 def added_before(f: Any, call: Any, x: Any, entries: Entries) -> Any:
     """(x + entries) + others as x + (entries + others), in the place of a sum with the others."""
     made = f.definitions.get(x)
-    if made is None or made.primitive not in (operator.add, operator.iadd):
+    if made is None or made.primitive not in SUMS:
         return None
     if not f.used_once(x) or f.block_of.get(x) is not f.block:
         return None
-    for whole, part in (made.args, made.args[::-1]):
+    ways = [made.args] if made.primitive is primitives.sum_if_any else [made.args, made.args[::-1]]
+    for whole, part in ways:
         before = entries_of(f, part)
         if before is not None and before.shape == entries.shape:
             entries.add_all(before)
             if f.again and not is_complete(entries):
                 return None
+            together = put_together(f, f.new_call(call, None), entries)
+            if together is None:
+                return None
+            *calls, others = together
             add = made.primitive if part is made.args[1] else operator.add
             made.fn, made.args = f.const(primitives.alias), (whole,)
-            *calls, others = put_together(f, f.new_call(call, None), entries)
             return [*calls, others, f.same_call(call, add, made.out, others.out)]
     return None
 
@@ -136,8 +145,8 @@ def is_complete(entries: Entries) -> bool:
     return len(entries.parts) == math.prod(entries.shape)
 
 
-def put_together(f: Any, call: Any, entries: Entries) -> list[Any]:
-    """The calls that make an array of its entries, in the place of a call."""
+def put_together(f: Any, call: Any, entries: Entries) -> list[Any] | None:
+    """The calls that make an array of its entries, in the place of a call; None if there are none."""
     calls: list[Any] = []
 
     def new(fn: Any, *args: Any) -> Any:
@@ -149,6 +158,8 @@ def put_together(f: Any, call: Any, entries: Entries) -> list[Any]:
         functools.reduce(lambda x, y: new(operator.add, x, y), entries.parts[p]) for p in places
     ]
     if not is_complete(entries):
+        if not entries.known:
+            return None
         fn = marked_entries_at if entries.marks else entries_at
         return [
             *calls,
@@ -173,6 +184,13 @@ def entries_of(f: Any, x: Any) -> Entries | None:
         for place, part in zip(places.value, parts, strict=True):
             found.add(place, part)
         return found
+    if made.primitive is vector:
+        found = Entries(
+            (len(made.args),), False, all(f.types(part) is not None for part in made.args)
+        )
+        for place, part in enumerate(made.args):
+            found.add(place, part)
+        return found
     if made.primitive is operator.add and f.again:
         first, second = (entries_of(f, part) for part in made.args)
         if first is None or second is None or first.shape != second.shape:
@@ -189,11 +207,11 @@ def entry_of(f: Any, made: Any) -> Entries | None:
     place = index if type(index) is tuple else (index,)
     if type(shape) is not tuple or len(place) != len(shape) or not 0 < math.prod(shape) <= MOST:
         return None
-    if f.types(number) not in (float, np.float64) or dtype != np.float64:
+    if f.types(number) not in (None, float, np.float64) or dtype != np.float64:
         return None
     if not all(type(i) is int and -n <= i < n for i, n in zip(place, shape, strict=True)):
         return None
-    found = Entries(shape, made.primitive is scatter)
+    found = Entries(shape, made.primitive is scatter, f.types(number) is not None)
     inside = [i % n for i, n in zip(place, shape, strict=True)]
     found.add(int(np.ravel_multi_index(inside, shape)), number)
     return found

@@ -204,6 +204,8 @@ def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, items: l
     raw = append(operator.getitem, pair, Const(1))
     (how, xs), *_ = items
     if source is None or source.primitive not in (zip, enumerate):
+        if item in s.given:
+            s.given[raw] = s.given[item]
         fn, args = how(raw, xs, k)
         calls.append(Call(item, Const(fn), args, (), step.position))
     elif source.primitive is enumerate:

@@ -37,6 +37,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 import numpy as np
 
 from morula.core.extend import (
+    IMMUTABLE_TYPE,
     NONE,
     ZERO,
     AbstractZero,
@@ -130,9 +131,6 @@ def is_by_identity(x: Any) -> bool:
 
 
 non_differentiable(has_fields, is_by_identity)
-
-
-IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nobody sets attributes of such a class
 
 
 @adjoint_object.register(object)
@@ -302,11 +300,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, getattr_pullback
 
 
+PLAIN_READING: Any = object.__getattribute__
+
+
 def is_ordinary(cls: type) -> bool:
     """Is it a class of the user's that leaves it to Python how attributes are found?"""
     return (
         bool(cls.__flags__ & HEAP_TYPE)
-        and cls.__getattribute__ is object.__getattribute__
+        and cls.__getattribute__ is PLAIN_READING
         and not hasattr(cls, "__getattr__")
     )
 
