@@ -163,7 +163,7 @@ class Adjoint:
         """May the program change an object whose gradient is asked for?"""
         s = self.specialiser
         return any(may_hold(s.value(leaf)) for leaf in self.leaves) and any(
-            may_mutate(s, call) for call in s.ir.calls()
+            may_mutate(s, call) for call in s.ir.calls() if call.out not in s.own_changes
         )
 
     # -- plans

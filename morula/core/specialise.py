@@ -299,6 +299,7 @@ class Specialiser(Inference):
         if example is None or name in example.__dict__:
             return False
         fields, shadowed, free = self.ir.var(), self.ir.var(), self.ir.var()
+        self.counted.update((fields, shadowed, free))
         i = block.calls.index(read)
         read.removable = True
         block.calls[i:i] = [

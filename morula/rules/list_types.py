@@ -8,6 +8,7 @@ Tests: tests/rules/test_list_types.py
 
 from __future__ import annotations
 
+import bisect
 import functools
 import operator
 from dataclasses import dataclass
@@ -16,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    IMMUTABLE_TYPE,
     NEVER,
     Call,
     Const,
     Contents,
     Known,
+    answers,
     coarsened,
     contents,
     equal,
@@ -30,12 +33,14 @@ from morula.core.extend import (
     known_value,
     lose,
     only_reads,
+    part_of,
     possibilities,
     primitives,
     result_on_samples,
     rewrites,
     transfers,
 )
+from morula.rules.containers import is_native
 
 
 @dataclass(frozen=True)
@@ -167,8 +172,10 @@ only_reads(
     np.sum,
     np.mean,
     primitives.build_list,
+    bisect.bisect_left,
+    bisect.bisect_right,
 )
-follows_changes(primitives.list_append, list.append, operator.setitem)
+follows_changes(primitives.list_append, list.append, operator.setitem, operator.mul)
 
 
 def items_of(value: Any) -> Items | None:
@@ -224,6 +231,34 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     return join(Known(int), found) if found in NUMBERS else None
 
 
+@transfers(operator.mul)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A list n times over holds what the list holds."""
+    for xs, n in (args, args[::-1]):
+        items, times = items_of(xs), known(n)
+        if items is not None and times is not None and times.type is int:
+            made = own_items(s, call)
+            if items.value is not NEVER:
+                made.put(items.value)
+            return Known(list, made.root())
+    return result_on_samples(operator.mul, args)
+
+
+@transfers(bisect.bisect_left, bisect.bisect_right)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A place in a list."""
+    return Known(int)
+
+
+@transfers(is_native)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """Nobody puts methods into the classes that are Python's own."""
+    k = known(args[0])
+    return Const(True) if k is not None and k.type.__flags__ & IMMUTABLE_TYPE else Known(bool)
+
+
+answers(is_native)
+part_of[str] = lambda detail, key: Known(str)
 NUMBERS = (Known(float), Known(int), Known(np.float64))
 
 

@@ -1,5 +1,7 @@
 """What is known of the items of lists: what the types of results say of them."""
 
+import bisect
+
 import numpy as np
 import pytest
 
@@ -228,3 +230,105 @@ def test_a_list_that_was_taken_to_hold_arrays_may_be_empty():
     assert g(A, 2).sum(axis=1).tolist() == [9.0, 9.0, 3.0]
     assert g(A, 0).tolist() == np.ones((3, 3)).tolist()
     assert morula.value_and_grad(f)(A, 0)[0] == A.sum()
+
+
+# -- lists of a program's own beside objects that it is differentiated by ------------------------------
+
+
+def heads(params, x):
+    parts = []
+    for k in range(3):
+        parts.append(np.tanh(x[k] * params["w"] + params["b"]))
+    return np.concatenate(parts).sum()
+
+
+def table(cost):
+    """Distances in a table of lists, of what two words are made of."""
+    s, t = "kitten", "sitting"
+    d = [[0.0] * (len(t) + 1) for _ in range(len(s) + 1)]
+    for i in range(1, len(s) + 1):
+        d[i][0] = i * cost["del"]
+    for j in range(1, len(t) + 1):
+        d[0][j] = j * cost["ins"]
+    for i in range(1, len(s) + 1):
+        for j in range(1, len(t) + 1):
+            swap = 0.0 if s[i - 1] == t[j - 1] else cost["sub"]
+            d[i][j] = min(
+                d[i - 1][j] + cost["del"], d[i][j - 1] + cost["ins"], d[i - 1][j - 1] + swap
+            )
+    return d[-1][-1]
+
+
+def between(ys, xs, points):
+    total = 0.0
+    for x in points:
+        i = max(0, min(len(xs) - 2, bisect.bisect_right(xs, x) - 1))
+        t = (x - xs[i]) / (xs[i + 1] - xs[i])
+        total += (ys[i] * (1 - t) + ys[i + 1] * t) ** 2
+    return total
+
+
+PARAMS = {"w": np.array([0.5, -1.0]), "b": np.array([0.1, 0.2])}
+COSTS = {"del": 1.0, "ins": 1.25, "sub": 1.75}
+PLACES = [0.0, 0.5, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (lambda params: heads(params, [0.3, -0.2, 0.9]), (PARAMS,)),
+        (table, (COSTS,)),
+        (between, ([1.0, 2.0, -1.0, 0.5], PLACES, [0.2, 0.7, 2.5])),
+    ],
+    ids=["heads", "table", "between"],
+)
+def test_own_lists_are_written_to_beside_arguments_that_hold_numbers(f, args):
+    program = str(morula.code_adjoint(f, *args))
+    assert program.startswith("# specialised")
+    assert "call_from_program" not in program
+    check_gradient(f, *args)
+
+
+def in_a_list(p, x):
+    held = [p]
+    held.append(p)
+    held[0]["w"] = held[1]["w"] * 2
+    return np.sum(p["w"] * x)
+
+
+def bound_anew(p, x):
+    held = []
+    for key in ("w", "b"):
+        held.append(p[key] * x)
+    p["w"] = p["b"]
+    return np.sum(held[0] * held[1] * p["w"])
+
+
+def by_way_of_an_item(p, x):
+    held = [p["w"]]
+    held.append(p["b"])
+    held[0] += x
+    return np.sum(p["w"] * p["b"] * x)
+
+
+def two_names(p, x):
+    rows = [p["w"], [x]] * 2
+    rows[2] *= 3.0
+    rows[1].append(2.0)
+    return np.sum(p["w"] * x) + rows[3][1] * np.sum(rows[0])
+
+
+@pytest.mark.parametrize("f", [in_a_list, bound_anew, by_way_of_an_item, two_names])
+def test_what_an_own_list_holds_may_be_an_argument_all_the_same(f):
+    def arguments():
+        return {k: v.copy() for k, v in PARAMS.items()}, np.array([1.5, 2.0])
+
+    left, by_program, by_path = arguments(), arguments(), arguments()
+    value = f(*left)
+    found = morula.value_and_grad(f, (0, 1))(*by_program)
+    with by_the_general_path():
+        expected = morula.value_and_grad(f, (0, 1))(*by_path)
+    assert found[0] == expected[0] == value
+    np.testing.assert_equal(found[1], expected[1])
+    np.testing.assert_equal(by_program, left)
+    np.testing.assert_equal(by_path, left)
