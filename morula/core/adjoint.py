@@ -91,7 +91,7 @@ from morula.core.traits import (
     is_partial,
     typed_zero,
 )
-from morula.core.values import Value, is_fine, is_zero_value, known, possibilities
+from morula.core.values import Value, is_fine, is_plainly_named, is_zero_value, known, possibilities
 from morula.core.verify import checked
 from morula.core.zeros import fold_decided, part_ways
 
@@ -216,7 +216,9 @@ class Adjoint:
         if call.primitive is not operator.getitem or type(call.args[1]) is not Const:
             return None
         items, i = known(self.specialiser.value(call.args[0])), call.args[1].value
-        if items is None or items.type is not tuple or items.detail is None or type(i) is not int:
+        if items is None or items.detail is None or type(i) is not int:
+            return None
+        if items.type is not tuple and not is_plainly_named(items):
             return None
         function = item_rule(len(items.detail), i % len(items.detail))
         self.rules[id(function)] = Rule(operator.getitem, function)

@@ -73,6 +73,7 @@ from morula.core.values import (
     coarsened,
     equal,
     is_fine,
+    is_plainly_named,
     is_zero_value,
     join,
     key_of,
@@ -547,8 +548,8 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     items, n = known(args[0]), args[1]
     if items is None or type(n) is not Const:
         return None
-    if items.type is tuple and items.detail:
-        return items if len(items.detail) == n.value else None
+    if (items.type is tuple or is_plainly_named(items)) and items.detail:
+        return Known(tuple, items.detail) if len(items.detail) == n.value else None
     if items.type in part_of:
         return Known(tuple, tuple([entry_of(args[0], Const(i)) for i in range(n.value)]))
     item = item_of(items) if items.type in contents else None
@@ -560,7 +561,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     if len(args) != 2:
         return None
     items, key = known(args[0]), args[1]
-    if items is not None and items.type is tuple:
+    if items is not None and (items.type is tuple or is_plainly_named(items)):
         known_items = items.detail or ()
         plain = type(key) is Const and type(key.value) is int
         inside = plain and -len(known_items) <= key.value < len(known_items)  # type: ignore[union-attr]

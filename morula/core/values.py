@@ -226,6 +226,14 @@ def has_items(value: Known) -> bool:
     return issubclass(value.type, tuple) and value.detail is not None
 
 
+def is_plainly_named(value: Known) -> bool:
+    """Is it such a named tuple, of a class that leaves it to `tuple` how items are read?"""
+    if not has_items(value):
+        return False
+    t: Any = value.type
+    return t.__iter__ is tuple.__iter__ and t.__getitem__ is tuple.__getitem__
+
+
 def sample_value(value: Value) -> Any:
     """A small value of which this is known; KeyError where there is none."""
     if type(value) is Const:

@@ -20,6 +20,7 @@ from morula.core.extend import (
     Const,
     count_uses,
     effects,
+    is_plainly_named,
     known,
     non_differentiable,
     only_reads,
@@ -133,7 +134,7 @@ def spell_out(s: Any) -> bool:
             elif call.primitive is primitives.as_tuple:
                 changed |= spread_array(s, block, call)
             elif call.primitive is primitives.unpack:
-                changed |= unpack_array(s, block, call)
+                changed |= unpack_array(s, block, call) or unpack_named(s, block, call)
             elif call.primitive is primitives.unpack_rest:
                 changed |= unpack_known(s, block, call, made, uses)
             elif type(call.fn) is not Const:
@@ -270,13 +271,33 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     if not has_rows(s.value(xs)):
         return False
     assert type(n) is Const
-    calls = [Call(s.ir.var(), Const(require_length), (xs, n), (), call.position)]
-    for i in range(n.value):
-        calls.append(Call(s.ir.var(), Const(operator.getitem), (xs, Const(i)), (), call.position))
+    check = Call(s.ir.var(), Const(require_length), (xs, n), (), call.position)
+    block.calls.insert(block.calls.index(call), check)
+    read_each(s, block, call, xs, n.value)
+    return True
+
+
+def unpack_named(s: Any, block: Any, call: Call) -> bool:
+    """`a, b = xs` of a named tuple, whose items are read."""
+    xs, n = call.args
+    value: Any = known(s.value(xs))
+    if value is None or type(n) is not Const or not is_plainly_named(value):
+        return False
+    if len(value.detail) != n.value:
+        return False
+    read_each(s, block, call, xs, n.value)
+    return True
+
+
+def read_each(s: Any, block: Any, call: Call, xs: Any, n: int) -> None:
+    """Put a tuple of the first n items in the place of a call."""
+    calls = [
+        Call(s.ir.var(), Const(operator.getitem), (xs, Const(i)), (), call.position)
+        for i in range(n)
+    ]
     at = block.calls.index(call)
     block.calls[at:at] = calls
-    call.fn, call.args = Const(primitives.build_tuple), tuple(c.out for c in calls[1:])
-    return True
+    call.fn, call.args = Const(primitives.build_tuple), tuple(c.out for c in calls)
 
 
 MOST_ARGUMENTS = 32
@@ -289,13 +310,7 @@ def spread_array(s: Any, block: Any, call: Call) -> bool:
     length = value.detail[2][0] if has_rows(value) and value.detail[2] else None
     if length is None or length > MOST_ARGUMENTS:
         return False
-    calls = [
-        Call(s.ir.var(), Const(operator.getitem), (xs, Const(i)), (), call.position)
-        for i in range(length)
-    ]
-    at = block.calls.index(call)
-    block.calls[at:at] = calls
-    call.fn, call.args = Const(primitives.build_tuple), tuple(c.out for c in calls)
+    read_each(s, block, call, xs, length)
     return True
 
 

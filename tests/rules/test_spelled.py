@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -180,3 +181,77 @@ def test_a_key_that_is_not_there_raises_as_it_does_without():
         grad(0.5)
     with pytest.raises(KeyError, match="z"):
         morula.grad(lambda x: {"a": x}["z"])(1.0)
+
+
+# -- named tuples, as NumPy's functions give them ------------------------------------------------------
+
+
+def determinant(a):
+    sign, log = np.linalg.slogdet(a)
+    return sign * log
+
+
+def principal(a):
+    w, v = np.linalg.eigh(a)
+    return w[0] * (v[:, 0] @ np.arange(3.0)) ** 2
+
+
+def singular(a):
+    u, s, v = np.linalg.svd(a)
+    return (u[0] * s @ v).sum() ** 2
+
+
+def by_names(a):
+    return np.linalg.eigh(a).eigenvalues[1] * np.linalg.slogdet(a).logabsdet
+
+
+def in_a_loop(a):
+    total = 0.0
+    for k in range(3):
+        sign, log = np.linalg.slogdet(a + k * np.eye(3))
+        total += sign * log
+    return total
+
+
+MATRIX = np.array([[3.0, 0.2, 0.1], [0.2, 2.0, 0.3], [0.1, 0.3, 1.0]])
+
+
+@pytest.mark.parametrize("f", [determinant, principal, singular, by_names, in_a_loop])
+def test_named_tuples_of_numpy_are_taken_apart(f):
+    program = str(morula.code_adjoint(f, MATRIX))
+    assert program.startswith("# specialised")
+    assert f is by_names or "call_from_program" not in program
+    check_gradient(f, MATRIX)
+    second = morula.hessian(f)(MATRIX)
+    with by_the_general_path():
+        np.testing.assert_allclose(second, morula.hessian(f)(MATRIX), rtol=1e-9, atol=1e-12)
+
+
+class Turned(NamedTuple):
+    a: float
+    b: float
+
+    def __iter__(self):
+        return iter((self.b * 2, self.a))
+
+
+class Counted(NamedTuple):
+    a: float
+    b: float
+
+    def __getitem__(self, i):
+        return 3.0 * tuple.__getitem__(self, i)
+
+
+def test_named_tuples_that_say_themselves_how_they_are_read():
+    def made(x):
+        u, v = Turned(x, x * x)
+        return u * 3 + v
+
+    def given(p, x):
+        u, v = p
+        return u * 3 + v * x
+
+    assert morula.gradient(made, 2.0) == (25.0,)
+    assert morula.grad(given, (0, 1))(Turned(2.0, 3.0), 5.0) == (Turned(5.0, 6.0), 2.0)
+    assert morula.gradient(lambda p: p[0] * p[1], Counted(2.0, 5.0)) == (Counted(45.0, 18.0),)
