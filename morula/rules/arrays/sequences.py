@@ -46,7 +46,11 @@ BINARY: tuple[Any, ...] = (
 OF_TWO: tuple[Any, ...] = (np.convolve, np.correlate, np.heaviside, np.vecdot)
 OPERATORS: tuple[Any, ...] = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow,
-    operator.matmul,
+    operator.matmul, np.ndarray.dot,
+    *[
+        getattr(np.ndarray, f"__{reflected}{name}__")
+        for name in ("add", "sub", "mul", "truediv", "mod", "pow", "matmul") for reflected in ("", "r")
+    ],
 )  # fmt: skip
 FIRST: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.ptp, np.cumsum, np.cumprod,

@@ -39,6 +39,15 @@ def test_operators_with_an_array(fn):
     check_rrule(fn, np.array([0.45, 0.2]), (0.3, 0.7))
 
 
+@pytest.mark.parametrize(
+    "name", ["dot", "__add__", "__rsub__", "__mul__", "__rtruediv__", "__pow__", "__matmul__"]
+)
+def test_methods_of_an_array_with_a_list(name):
+    method = getattr(np.ndarray, name)
+    check_rrule(method, np.array([0.45, 0.2]), PAIR)
+    check_gradient(lambda x: np.sum(method(x, (0.3, 0.7)) ** 2), np.array([0.45, 0.2]))
+
+
 ARGUMENTS = {
     np.reshape: ((4,),), np.expand_dims: (0,), np.repeat: (2,), np.tile: (2,), np.roll: (1,),
     np.take: (1,), np.clip: (0.1, 0.5), np.pad: (1,), np.quantile: (0.3,), np.percentile: (30.0,),
