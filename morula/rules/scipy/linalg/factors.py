@@ -191,6 +191,9 @@ def complete_order(piv: Any, m: int) -> Any:
     return permutation_of(np.concatenate((piv, wide), axis=-1))
 
 
+non_differentiable(permutation_of, complete_order)
+
+
 @rrule(linalg.lu_solve)
 def _(lu_and_piv: tuple | list, b: np.ndarray, trans=0, overwrite_b=False, check_finite=True):
     x = linalg.lu_solve(lu_and_piv, b, trans, False, check_finite)
