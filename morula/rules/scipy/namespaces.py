@@ -41,6 +41,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
 if NUMPY is not np:
     instead_of(NUMPY.asarray)(asarray)
 
+
+def solve(x1: Any, x2: Any, /, xp: Any = None) -> Any:
+    """Its own is NumPy's internal one, after a question of the standard."""
+    return np.linalg.solve(x1, x2)
+
+
+if hasattr(NUMPY, "linalg") and NUMPY.linalg.solve is not np.linalg.solve:
+    instead_of(NUMPY.linalg.solve)(solve)
+
 OF_PROMOTE = {"force_floating", "broadcast", "xp"}
 OF_ASARRAY = {"dtype", "xp", "subok", "copy"}
 

@@ -1,0 +1,130 @@
+"""Rules of scipy.ndimage's kernels: filters by the neighbours of each entry, and splines.
+
+    y = Σ wₖ x[i + k - origin],   min, max or a rank of them
+
+Neighbours beyond the ends are found as the mode says. A spline filter is linear along its axis: it is
+the matrix that the kernel makes of the identity.
+Tests: tests/rules/scipy/test_chapters.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import _nd_image, _rank_filter_1d
+
+from morula.core.extend import non_differentiable
+from morula.rules.scipy.kernels import writes
+
+NEAREST, WRAP, REFLECT, MIRROR, CONSTANT, GRID_WRAP, GRID_CONSTANT = range(7)
+
+
+def neighbours(n: int, size: int, origin: int, mode: int) -> Any:
+    """Where the neighbours of n entries in a row are found, (n, size), and which are outside."""
+    at = np.arange(n)[:, None] + np.arange(size) - size // 2 - origin
+    outside = np.zeros(at.shape, bool)
+    if mode == NEAREST:
+        at = np.clip(at, 0, n - 1)
+    elif mode in (WRAP, GRID_WRAP):
+        at = at % n
+    elif mode == REFLECT:
+        at = np.minimum(at % (2 * n), 2 * n - 1 - at % (2 * n))
+    elif mode == MIRROR:
+        period = max(2 * n - 2, 1)
+        at = np.minimum(at % period, period - at % period) if n > 1 else np.zeros_like(at)
+    else:
+        outside = (at < 0) | (at >= n)
+        at = np.clip(at, 0, n - 1)
+    return at, outside
+
+
+def around(shape: Any, sizes: Any, origins: Any, mode: int) -> Any:
+    """The same along all axes: an index for each, all of shape (*shape, *sizes), and the mask."""
+    d = len(shape)
+    indices, masks = [], []
+    for axis in range(d):
+        at, outside = neighbours(shape[axis], sizes[axis], origins[axis], mode)
+        wide = [1] * (2 * d)
+        wide[axis], wide[d + axis] = at.shape
+        indices.append(at.reshape(wide))
+        masks.append(outside.reshape(wide))
+    return tuple(indices), np.any(np.broadcast_arrays(*masks), axis=0)
+
+
+def spline_matrix(n: int, order: int, mode: int) -> Any:
+    """What the filter of splines makes of the identity, along its last axis."""
+    found = np.empty((n, n))
+    _nd_image.spline_filter1d(np.eye(n), order, 1, found, mode)
+    return found
+
+
+non_differentiable(neighbours, around, spline_matrix)
+
+
+def in_a_row(x: Any, size: int, axis: int, mode: int, cval: Any, origin: int) -> Any:
+    """The neighbours along an axis, which comes last but one."""
+    x = np.moveaxis(x, axis, -1)
+    at, outside = neighbours(x.shape[-1], size, origin, mode)
+    return np.where(outside, cval, x[..., at])
+
+
+def all_around(x: Any, shape: Any, mode: int, cval: Any, origins: Any) -> Any:
+    """The neighbours in all directions, (*x.shape, *shape)."""
+    indices, outside = around(x.shape, shape, [int(k) for k in origins], mode)
+    return np.where(outside, cval, x[indices])
+
+
+@writes(_nd_image.correlate1d, 3)
+def _(x, weights, axis, output, mode, cval, origin):
+    found = in_a_row(x, len(weights), axis, mode, cval, origin) @ weights
+    return np.moveaxis(found, -1, axis).astype(output.dtype)
+
+
+@writes(_nd_image.uniform_filter1d, 3)
+def _(x, size, axis, output, mode, cval, origin):
+    found = np.mean(in_a_row(x, size, axis, mode, cval, origin), axis=-1)
+    return np.moveaxis(found, -1, axis).astype(output.dtype)
+
+
+@writes(_nd_image.min_or_max_filter1d, 3)
+def _(x, size, axis, output, mode, cval, origin, minimum):
+    row = in_a_row(x, size, axis, mode, cval, origin)
+    found = np.min(row, axis=-1) if minimum else np.max(row, axis=-1)
+    return np.moveaxis(found, -1, axis).astype(output.dtype)
+
+
+@writes(_rank_filter_1d.rank_filter, 3)
+def _(x, rank, size, output, mode, cval, origin):
+    return np.sort(in_a_row(x, size, -1, mode, cval, origin), axis=-1)[..., rank].astype(
+        output.dtype
+    )
+
+
+@writes(_nd_image.correlate, 2)
+def _(x, weights, output, mode, cval, origins):
+    near = all_around(x, weights.shape, mode, cval, origins)
+    return np.tensordot(near, weights, axes=weights.ndim).astype(output.dtype)
+
+
+@writes(_nd_image.min_or_max_filter, 3)
+def _(x, footprint, structure, output, mode, cval, origins, minimum):
+    near = all_around(x, footprint.shape, mode, cval, origins)
+    if structure is not None:
+        near = near - structure if minimum else near + structure
+    near = near[..., footprint.astype(bool)]
+    found = np.min(near, axis=-1) if minimum else np.max(near, axis=-1)
+    return found.astype(output.dtype)
+
+
+@writes(_nd_image.rank_filter, 3)
+def _(x, rank, footprint, output, mode, cval, origins):
+    near = all_around(x, footprint.shape, mode, cval, origins)[..., footprint.astype(bool)]
+    return np.sort(near, axis=-1)[..., rank].astype(output.dtype)
+
+
+@writes(_nd_image.spline_filter1d, 3)
+def _(x, order, axis, output, mode):
+    row = np.moveaxis(x, axis, -1)
+    found = row @ spline_matrix(row.shape[-1], order, mode)
+    return np.moveaxis(found, -1, axis).astype(output.dtype)
