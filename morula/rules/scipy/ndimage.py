@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import _nd_image, _rank_filter_1d
 
 from morula.core.extend import non_differentiable
@@ -20,9 +21,9 @@ from morula.rules.scipy.kernels import writes
 NEAREST, WRAP, REFLECT, MIRROR, CONSTANT, GRID_WRAP, GRID_CONSTANT = range(7)
 
 
-def neighbours(n: int, size: int, origin: int, mode: int) -> Any:
-    """Where the neighbours of n entries in a row are found, (n, size), and which are outside."""
-    at = np.arange(n)[:, None] + np.arange(size) - size // 2 - origin
+def extended(n: int, size: int, origin: int, mode: int) -> Any:
+    """Where a row of n entries, longer by the neighbours of its ends, is found; and what is outside."""
+    at = np.arange(n + size - 1) - size // 2 - origin
     outside = np.zeros(at.shape, bool)
     if mode == NEAREST:
         at = np.clip(at, 0, n - 1)
@@ -39,19 +40,6 @@ def neighbours(n: int, size: int, origin: int, mode: int) -> Any:
     return at, outside
 
 
-def around(shape: Any, sizes: Any, origins: Any, mode: int) -> Any:
-    """The same along all axes: an index for each, all of shape (*shape, *sizes), and the mask."""
-    d = len(shape)
-    indices, masks = [], []
-    for axis in range(d):
-        at, outside = neighbours(shape[axis], sizes[axis], origins[axis], mode)
-        wide = [1] * (2 * d)
-        wide[axis], wide[d + axis] = at.shape
-        indices.append(at.reshape(wide))
-        masks.append(outside.reshape(wide))
-    return tuple(indices), np.any(np.broadcast_arrays(*masks), axis=0)
-
-
 def spline_matrix(n: int, order: int, mode: int) -> Any:
     """What the filter of splines makes of the identity, along its last axis."""
     found = np.empty((n, n))
@@ -59,20 +47,29 @@ def spline_matrix(n: int, order: int, mode: int) -> Any:
     return found
 
 
-non_differentiable(neighbours, around, spline_matrix)
+non_differentiable(extended, spline_matrix)
+
+
+def longer(x: Any, size: int, axis: int, mode: int, cval: Any, origin: int) -> Any:
+    """x with the neighbours of its ends along an axis."""
+    at, outside = extended(x.shape[axis], size, origin, mode)
+    x = np.take(x, at, axis)
+    if not np.any(outside):
+        return x
+    return np.where(np.expand_dims(outside, [*range(1, x.ndim - axis)]), cval, x)
 
 
 def in_a_row(x: Any, size: int, axis: int, mode: int, cval: Any, origin: int) -> Any:
     """The neighbours along an axis, which comes last but one."""
     x = np.moveaxis(x, axis, -1)
-    at, outside = neighbours(x.shape[-1], size, origin, mode)
-    return np.where(outside, cval, x[..., at])
+    return sliding_window_view(longer(x, size, x.ndim - 1, mode, cval, origin), size, axis=-1)
 
 
 def all_around(x: Any, shape: Any, mode: int, cval: Any, origins: Any) -> Any:
     """The neighbours in all directions, (*x.shape, *shape)."""
-    indices, outside = around(x.shape, shape, [int(k) for k in origins], mode)
-    return np.where(outside, cval, x[indices])
+    for axis in range(x.ndim):
+        x = longer(x, shape[axis], axis, mode, cval, int(origins[axis]))
+    return sliding_window_view(x, shape)
 
 
 @writes(_nd_image.correlate1d, 3)

@@ -98,5 +98,5 @@ def test_large_arrays_and_masks_are_asked_about_too():
 @needs_promote
 def test_promoted_large_arrays():
     x = np.ones(40_000)
-    f = lambda x: np.sum(promote(x, force_floating=True, xp=np) ** 2)  # noqa: E731
+    f = lambda x: np.sum(promote(x, force_floating=True, xp=np) ** 2)
     assert grad(f)(x).tolist() == [2.0] * 40_000
