@@ -22,6 +22,7 @@ from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.rules.arrays import inplace
 from morula.rules.arrays.memory import address, bounds, owner_of, view
+from morula.rules.calls import entry
 
 Args = tuple[Any, ...]
 
@@ -118,8 +119,7 @@ def current(run: Any, x: Any, ẋ: Any) -> Any:
     if type(x) is tuple:
         if not any(holds_followed(run, v) for v in x):
             return ẋ
-        parts = ẋ if type(ẋ) is tuple else (ZERO,) * len(x)
-        return tuple([current(run, v, c) for v, c in zip(x, parts, strict=True)])
+        return tuple([current(run, v, entry(ẋ, i)) for i, v in enumerate(x)])
     if not is_followed(run, x):
         return ẋ
     return item_of(run, x, ẋ, Ellipsis)

@@ -58,7 +58,7 @@ def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
     if type(xs) is list:
         tangents = tangents_if_any(run, xs)
         return xs[:], [item_of(tangents, i) for i in range(len(xs))]
-    if type(xs) is np.flatiter and xs.index == 0:
+    if type(xs) is np.flatiter and xs.index == 0 and not isinstance(xs.base, np.matrix):
         ẋs = push(run, operator.getitem, ZERO, (xs, slice(None)), (ẋs, ZERO))[1]
         return list(xs), [entry(ẋs, i) for i in range(len(xs))]
     iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from morula import (
     NoRuleError,
@@ -454,3 +455,19 @@ def test_what_would_lose_digits_raises_as_the_plain_call():
     for write in (np.place, np.putmask):
         with pytest.raises(TypeError, match="Cannot cast"):
             pullback(lambda x, write=write: write(np.arange(3), [True, False, True], x), np.ones(3))
+
+
+def test_views_in_a_tuple_of_results_see_what_was_written():
+    """A rule gives the tangent of its tuple by the entries that are not zero."""
+    x, v = np.array([0.3, 1.1, 0.8]), np.array([1.0, -2.0, 0.5])
+
+    def f(x):
+        q = 3 * x
+        q[0] = 1.0
+        first, _ = np.broadcast_arrays(q, np.ones((2, 3)))
+        return first.sum()
+
+    assert jvp(f, (x,), (v,))[1] == pytest.approx(-9.0)
+    assert jvp(lambda x: stats.pearsonr(x, v)[0], (x,), (v,))[1] == pytest.approx(
+        gradient(lambda x: stats.pearsonr(x, v)[0], x)[0] @ v
+    )

@@ -372,11 +372,16 @@ def _(a: Anything, fill_value: Numeric, dtype=None, order="K", subok=True, shape
 
 
 @rrule(np.arange)
-def _(end: Anything, *, dtype=None, device=None):
-    def arange_pullback(ȳ):
-        return (NoTangent(),)
+def _(start: Anything, *, stop=None, step=1, dtype=None, device=None):
+    y = np.arange(start, stop=stop, step=step, dtype=dtype, device=device)
 
-    return np.arange(end, dtype=dtype, device=device), arange_pullback
+    def arange_pullback(ȳ):
+        if rounds(y.dtype, [start, step]):
+            return (ZeroTangent(),) * 3
+        start_bar = ZeroTangent() if stop is None else total(ȳ)  # without stop it is the end
+        return start_bar, ZeroTangent(), np.dot(ȳ, np.arange(len(y)))
+
+    return y, arange_pullback
 
 
 @rrule(np.arange)
@@ -401,7 +406,8 @@ def _(start: Anything, stop: Anything, step=1, dtype=None, *, device=None):
     def arange_pullback(ȳ):
         if rounded:
             return (ZeroTangent(),) * 4
-        return total(ȳ), ZeroTangent(), np.dot(ȳ, np.arange(n)), NoTangent()
+        start_bar = ZeroTangent() if stop is None else total(ȳ)
+        return start_bar, ZeroTangent(), np.dot(ȳ, np.arange(n)), NoTangent()
 
     return y, arange_pullback
 

@@ -13,8 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import UnsupportedError, call, keep_apart, non_differentiable, rrule
+from morula.core.extend import (
+    UnsupportedError,
+    call,
+    is_zero,
+    keep_apart,
+    non_differentiable,
+    rrule,
+)
 from morula.rules.arrays import sequences
+from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import Anything, Real, Scalar
 
 keep_apart(np.matrix, np.ma.MaskedArray)
@@ -49,11 +57,20 @@ def _by_arrays(primal: Any, args: Any, kwargs: Any) -> Any:
         )
 
     def matrix_pullback(ȳ):
-        if isinstance(z, np.ndarray):
-            ȳ = np.reshape(_plain(ȳ), z.shape)
-        return tuple(back(ȳ)[1:])
+        return tuple(back(_of_arrays(ȳ, z))[1:])
 
     return y, matrix_pullback
+
+
+def _of_arrays(ȳ: Any, z: Any) -> Any:
+    """The cotangent of a result of matrices, or of several, as that of arrays."""
+    if isinstance(z, np.ndarray):
+        return np.reshape(_plain(ȳ), z.shape)
+    if type(z) is tuple:
+        bars = [part(ȳ, i) for i in range(len(z))]
+        pairs = zip(bars, z, strict=True)
+        return tuple([x̄ if is_zero(x̄) else _of_arrays(x̄, x) for x̄, x in pairs])
+    return ȳ
 
 
 def _first(primal):
@@ -164,8 +181,13 @@ for _primal in (*sequences.UNARY, *sequences.FIRST, *sequences.OF_A_MATRIX):
 for _primal in (*sequences.BINARY, *sequences.OF_A_MATRIX_AND_ANOTHER, *sequences.OPERATORS):
     if _primal not in (operator.mul, operator.pow):
         _pair(_primal)
-for _primal in (operator.neg, operator.pos, operator.abs):
+for _primal in (operator.neg, operator.pos, operator.abs, abs, np.modf, np.frexp, np.gradient):
     _first(_primal)
+for _primal in (np.divmod, divmod):
+    _pair(_primal)
+for _name in np.fft.__all__:
+    if _name not in ("fftfreq", "rfftfreq", "fftshift", "ifftshift"):
+        _first(getattr(np.fft, _name))
 for _name in METHODS.split():
     _first(getattr(np.ndarray, _name))
 for _primal in (np.array, np.asarray, np.asanyarray, operator.getitem, np.matrix.__getitem__):

@@ -3,9 +3,14 @@
 fft          scipy.fft
 fftpack      scipy.fftpack
 integrate    scipy.integrate
+interpolate  scipy.interpolate
+kernels      what writes to an argument
 linalg       scipy.linalg
+ndimage      scipy.ndimage
 namespaces   what SciPy's functions ask about the library of their arguments
 optimize     scipy.optimize
+signal       scipy.signal
+spatial      scipy.spatial.distance
 sparse       scipy.sparse and scipy.sparse.linalg
 special      scipy.special
 """
@@ -19,6 +24,10 @@ waits("scipy.fft", "morula.rules.scipy.fft")
 waits("uarray", "morula.rules.scipy.fft")
 waits("scipy.special", "morula.rules.scipy.special", unnamed=np.ufunc)
 waits("scipy.linalg", "morula.rules.scipy.linalg")
+waits("scipy.ndimage", "morula.rules.scipy.ndimage")
+waits("scipy.signal", "morula.rules.scipy.signal")
+waits("scipy.interpolate", "morula.rules.scipy.interpolate")
+waits("scipy.spatial.distance", "morula.rules.scipy.spatial")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
 waits("scipy.optimize", "morula.rules.scipy.optimize")

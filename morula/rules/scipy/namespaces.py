@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy._lib import _array_api as api
 
-from morula.core.extend import Call, Const, known, primitives, rewrites, sample_value
+from morula.core.extend import Call, Const, known, primitives, rewrites
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.arrays.constants import PLAIN, decided_by_types
+from morula.rules.arrays.constants import PLAIN, decided_by_types, one_of_type
 
 QUESTIONS = """
     array_namespace is_numpy is_torch is_jax is_cupy is_dask is_marray is_array_api_strict
@@ -40,6 +40,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
 
 if NUMPY is not np:
     instead_of(NUMPY.asarray)(asarray)
+
+
+def solve(x1: Any, x2: Any, /, xp: Any = None) -> Any:
+    """Its own is NumPy's internal one, after a question of the standard."""
+    return np.linalg.solve(x1, x2)
+
+
+if hasattr(NUMPY, "linalg") and NUMPY.linalg.solve is not np.linalg.solve:
+    instead_of(NUMPY.linalg.solve)(solve)
 
 OF_PROMOTE = {"force_floating", "broadcast", "xp"}
 OF_ASARRAY = {"dtype", "xp", "subok", "copy"}
@@ -79,7 +88,7 @@ def promote(s: Any, block: Any, call: Call) -> bool:
     if not given or given.get("broadcast"):
         return False
     xs = call.args[: len(call.args) - len(call.keywords)]
-    samples = [sample_value(s.value(x)) for x in xs]
+    samples = [one_of_type(s.value(x)) for x in xs]
     answer = PROMOTE(*samples, **given)
     dtype = (answer if len(xs) == 1 else answer[0]).dtype
     if len(xs) == 1:

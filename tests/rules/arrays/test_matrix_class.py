@@ -58,6 +58,16 @@ OF_A_MATRIX = [
     lambda m: np.sum(np.asarray(np.tile(m, 2))[:, 1:4] * W),
     lambda m: np.sum(np.asarray(2 * m - m.mean(0)) * W),
     lambda m: np.asarray(np.quantile(m, 0.3, axis=0)).ravel() @ W[1],
+    lambda m: np.sum(np.asarray(np.gradient(m)[1]) * W),
+    lambda m: np.sum(np.asarray(np.gradient(m, axis=0)) * W),
+    lambda m: np.sum(np.abs(np.asarray(np.fft.fft(m, axis=0))) * W),
+    lambda m: np.sum(np.abs(np.asarray(np.fft.rfft2(m))) * W[:, :2]),
+    lambda m: np.sum(np.asarray(np.fft.irfft(m, 3)) * W),
+    lambda m: np.sum(np.asarray(abs(m)) * W),
+    lambda m: np.sum(np.asarray(np.modf(m + W / 9)[0]) * W),
+    lambda m: np.sum(np.asarray(np.frexp(m + W / 9)[0]) * W),
+    lambda m: np.sum(np.asarray(divmod(m + W / 9, 0.7)[1] + np.divmod(m + W / 9, M + 1)[1]) * W),
+    lambda m: max((m + W / 9).flat) * sum(m.flat),
 ]
 
 

@@ -81,3 +81,22 @@ def test_asarray_copies_as_it_is_told(path):
         grad(lambda x: np.sum(xp.asarray([x[0], x[1]], copy=False)))(X)
     with pytest.raises(ValueError, match="elsewhere"):
         grad(lambda x: np.sum(xp.asarray(x, device="elsewhere")))(X)
+
+
+def test_large_arrays_and_masks_are_asked_about_too():
+    """Of their types alone: there is no sample of an array of many entries, nor of a mask."""
+    x = np.linspace(0.5, 1.5, 40_000)
+    np.testing.assert_allclose(grad(optimize.rosen)(x), optimize.rosen_der(x))
+
+    def masked(x):
+        return np.sum(x * np.isrealobj(x > 1))
+
+    assert grad(masked)(x).tolist() == np.ones(40_000).tolist()
+    assert is_compiled(masked, x)
+
+
+@needs_promote
+def test_promoted_large_arrays():
+    x = np.ones(40_000)
+    f = lambda x: np.sum(promote(x, force_floating=True, xp=np) ** 2)
+    assert grad(f)(x).tolist() == [2.0] * 40_000

@@ -162,7 +162,9 @@ def test_eigenvalues(rng):
 
     check_gradient(f, data(rng))
     with pytest.raises(UnsupportedError, match="toarray"):
-        gradient(lambda d: linalg.eigsh(build(d) + build(d).T, k=1)[1][0, 0], data(rng))
+        gradient(lambda d: linalg.svds(build(d), k=1)[0][0, 0], data(rng))
+    with pytest.raises(UnsupportedError, match="pair of matrices"):
+        gradient(lambda d: linalg.eigsh(build(d), k=1, M=sparse.eye_array(4))[0][0], data(rng))
 
 
 def test_what_changes_an_array_in_place_is_refused(rng):
@@ -259,3 +261,125 @@ def test_diagonals_keep_entries_that_are_zero():
 def test_attributes_of_other_formats_are_refused():
     with pytest.raises(UnsupportedError, match="'data' of a bsr array has no derivative"):
         gradient(lambda d: norm(build(d).tobsr().data), data(np.random.default_rng(0)))
+
+
+ROWS, COLUMNS = np.array([0, 0, 1, 2, 2, 0]), np.array([1, 1, 2, 0, 3, 1])
+W = np.cos(np.arange(16.0)).reshape(4, 4)
+V0 = np.ones(4)
+
+
+def assembled(x, kind=sparse.coo_array):
+    """What is stored three times for one place, as where finite elements are put together."""
+    return kind((x, (ROWS, COLUMNS)), shape=(4, 4))
+
+
+ASSEMBLED = {
+    "toarray": lambda A: norm(A.toarray() * W),
+    "tocsr": lambda A: norm(A.tocsr() @ X),
+    "an entry": lambda A: A.tocsr()[0, 1] ** 3 + norm(A.tocsr()[0].toarray()),
+    "product": lambda A: norm((A @ A.T).toarray() * W),
+    "sum of two": lambda A: norm((A + 2 * A).toarray() * W),
+    "entry by entry": lambda A: norm(A.multiply(A).toarray() * W),
+    "negative": lambda A: norm((-A).toarray() * W) ** 2,
+    "sums": lambda A: norm(np.asarray(A.sum(axis=0))) + A.mean() ** 2 + norm(A.diagonal(1)),
+    "stacks": lambda A: norm(sparse.hstack([A, A], format="csr").toarray()),
+    "stacks of COO": lambda A: (
+        norm(sparse.vstack([A, 3 * A]).data) + norm(sparse.vstack([A, A]) @ X)
+    ),
+    "reshape": lambda A: norm(A.reshape((2, 8)).toarray()),
+    "largest": lambda A: A.max() ** 2 + norm(A.max(axis=1).toarray()),
+    "data": lambda A: norm(A.data * np.arange(6.0)) + norm(A.tocsc().data),
+}
+
+
+@pytest.mark.parametrize("kind", [sparse.coo_array, sparse.coo_matrix])
+@pytest.mark.parametrize("name", ASSEMBLED)
+def test_entries_that_are_stored_several_times(name, kind):
+    x = np.array([1.0, -2.0, 3.0, 4.0, 0.5, 0.7])
+    check_modes(lambda x: ASSEMBLED[name](assembled(x, kind)), x)
+
+
+def test_a_gradient_by_an_array_that_stores_entries_several_times():
+    """One that is used twice; each of what is summed has the cotangent of the sum."""
+    A = assembled(np.arange(1.0, 7.0))
+    (g,) = gradient(lambda A: (A.toarray() * W).sum() + (A @ X).sum(), A)
+    np.testing.assert_allclose(g.data, (W + X)[ROWS, COLUMNS])
+
+
+BOTH = {
+    "larger": lambda A, B, s: A.maximum(B) @ X,
+    "smaller": lambda A, B, s: A.minimum(2 * B - A) @ X,
+    "larger than a number": lambda A, B, s: A.maximum(s - 1).toarray() * W,
+    "smaller than a number": lambda A, B, s: A.minimum(-s).toarray() * W,
+    "quotient": lambda A, B, s: np.nan_to_num(np.asarray(A / B)) * W,
+    "power": lambda A, B, s: abs(A).power(s) @ X,
+    "broadcast": lambda A, B, s: (A.multiply(B[:1]) + B[:, 1:2].multiply(A)) @ X,
+    "number": lambda A, B, s: A.multiply(s) @ X,
+    "kron": lambda A, B, s: sparse.kron(A, B).toarray() * np.kron(W, C),
+    "expm": lambda A, B, s: linalg.expm(A / 5).toarray() * W,
+    "expm_multiply": lambda A, B, s: linalg.expm_multiply(A / 5, X),
+    "find": lambda A, B, s: sparse.find(A)[2] * X[0],
+    "total over both axes": lambda A, B, s: (A * s).sum(axis=(0, 1)),
+    "dense blocks": lambda A, B, s: sparse.block_diag([A, s * np.ones((1, 2))]).toarray() ** 2,
+    "blocks": lambda A, B, s: sparse.hstack([A, s * np.ones((4, 1))]).toarray() ** 2,
+    "twice": lambda A, B, s: sparse.hstack([A, A, B]).toarray() ** 2,
+    "column sums": lambda A, B, s: linalg.norm(A, 1),
+    "row sums": lambda A, B, s: linalg.norm(A, np.inf),
+    "norms of columns": lambda A, B, s: linalg.norm(A, axis=0),
+    "norms of rows": lambda A, B, s: linalg.norm(A, 1, axis=1),
+    "ufuncs": lambda A, B, s: np.sin(A).toarray() + np.tanh(A).toarray() * W,
+    "masks": lambda A, B, s: (A > 0.5).toarray() * A.toarray() * s,
+    "eigsh": lambda A, B, s: linalg.eigsh(A + A.T, 2, v0=V0)[0],
+    "vectors of eigsh": lambda A, B, s: abs(linalg.eigsh(A + A.T, 1, v0=V0)[1]),
+    "eigs": lambda A, B, s: abs(linalg.eigs(A, 2, v0=V0)[0]),
+    "vectors of eigs": lambda A, B, s: abs(linalg.eigs(A, 1, v0=V0)[1]),
+    "values of eigs": lambda A, B, s: linalg.eigs(A, 1, v0=V0, return_eigenvectors=False).real,
+    "exchanged": lambda A, B, s: sparse.swapaxes(A, 0, 1) @ X,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("name", BOTH)
+def test_functions_of_two_arrays_and_a_number(name, kind):
+    n = PATTERN.nnz
+    parts = PATTERN.indices, PATTERN.indptr
+
+    def f(x):
+        A, B = (kind((d, *parts), shape=(4, 4)) for d in (x[:n], x[n:-1]))
+        return norm(np.asarray(BOTH[name](A, B, x[-1])) - 0.3)
+
+    x = np.random.default_rng(4).standard_normal(2 * n + 1) + 0.1
+    x[-1] = 1.7
+    check_modes(f, x)
+
+
+def test_the_size_of_complex_entries(rng):
+    check_gradient(lambda d: np.sum(build(d).__abs__().toarray() * C), data(rng, "c16"))
+    check_gradient(lambda d, s: norm(build(d).power(s).toarray() * C), data(rng, "c16"), 1.3)
+
+
+def test_entries_that_find_leaves_out_are_refused():
+    with pytest.raises(UnsupportedError, match="left out by find"):
+        gradient(lambda d: sparse.find(build(d))[2].sum(), np.zeros(PATTERN.nnz))
+
+
+def test_dense_blocks_with_zeros_are_refused():
+    with pytest.raises(UnsupportedError, match="dense block"):
+        gradient(lambda x: sparse.hstack([PATTERN, x]).sum(), np.array([[0.0], [1], [2], [3]]))
+
+
+def test_arrays_made_of_blocks_and_diagonals(rng):
+    blocks = rng.standard_normal((2, 2, 2))
+
+    def of_blocks(x):
+        return norm(sparse.bsr_array((x, np.array([1, 0]), np.array([0, 1, 2]))) @ X)
+
+    check_gradient(of_blocks, blocks)
+    check_gradient(lambda x: norm(sparse.dia_array((x, [0, 1, -1]), shape=(4, 4)) @ X), C[:3] + 0.1)
+    check_gradient(lambda x: norm(sparse.spdiags(x, [0, -2], 4, 4) @ X), C[:2] + 0.1)
+
+
+def test_what_has_one_axis(rng):
+    x = rng.standard_normal(4)
+    check_modes(lambda x: sparse.coo_array(x) @ x + norm(sparse.coo_array(x) @ C), x)
+    check_modes(lambda x: norm(sparse.coo_array(x).sum(axis=0)) + sparse.coo_array(x).mean(), x)

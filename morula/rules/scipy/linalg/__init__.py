@@ -5,6 +5,7 @@ factors       Cholesky, LU, LDL, QR, RQ, polar, Hessenberg
 spectral      eigenvalues, singular values, Schur form
 functions     expm, logm, sqrtm, …
 structured    Toeplitz, circulant, banded, …
+stacks        of operands, where a rule tells of one
 by_code       how some of them are declared
 """
 

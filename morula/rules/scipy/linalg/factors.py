@@ -28,8 +28,8 @@ from morula.rules.linalg.factors import (
     reflections,
 )
 from morula.rules.linalg.parts import ctranspose, filled, hermitian, triangle
-from morula.rules.scipy.linalg.by_code import refuse_stack
 from morula.rules.scipy.linalg.solvers import of_equation
+from morula.rules.scipy.linalg.stacks import EITHER, is_stack, of_columns, of_each
 
 # -- Cholesky --------------------------------------------------------------------------------------
 
@@ -92,6 +92,8 @@ def _(c_and_lower: tuple | list, b: np.ndarray, overwrite_b=False, check_finite=
 
     def cho_solve_pullback(x̄):
         c, lower = c_and_lower
+        if b.ndim == 1 and x.ndim > 1:
+            return of_columns(x̄, linalg.cho_solve, c_and_lower, b, overwrite_b, check_finite)
         b̄ = linalg.cho_solve(c_and_lower, x̄, False, check_finite)
         G = of_equation(b̄, x)
         both = G + ctranspose(G)
@@ -189,12 +191,18 @@ def complete_order(piv: Any, m: int) -> Any:
     return permutation_of(np.concatenate((piv, wide), axis=-1))
 
 
+non_differentiable(permutation_of, complete_order)
+
+
 @rrule(linalg.lu_solve)
 def _(lu_and_piv: tuple | list, b: np.ndarray, trans=0, overwrite_b=False, check_finite=True):
     x = linalg.lu_solve(lu_and_piv, b, trans, False, check_finite)
 
     def lu_solve_pullback(x̄):
         lu, piv = lu_and_piv
+        if b.ndim == 1 and x.ndim > 1:
+            rest = trans, overwrite_b, check_finite
+            return of_columns(x̄, linalg.lu_solve, lu_and_piv, b, *rest)
         if trans == 1:
             b̄ = linalg.lu_solve((np.conjugate(lu), piv), x̄, 0)
         else:
@@ -221,7 +229,8 @@ def _(A: np.ndarray, lower=True, hermitian=True, overwrite_a=False, check_finite
     y = linalg.ldl(A, lower, hermitian, False, check_finite)
 
     def ldl_pullback(ȳ):
-        refuse_stack(linalg.ldl, A)
+        if A.ndim > 2:
+            return of_each(ȳ, y, linalg.ldl, (2,), A, lower, hermitian, overwrite_a, check_finite)
         return (ldl_cotangent(ȳ, y, lower, hermitian), *[NoTangent()] * 4)
 
     return y, ldl_pullback
@@ -319,7 +328,9 @@ def _(
     y = linalg.qr_multiply(a, c, mode, pivoting, conjugate)
 
     def qr_multiply_pullback(ȳ):
-        refuse_stack(linalg.qr_multiply, a)
+        if is_stack((2, EITHER), a, c):
+            rest = mode, pivoting, conjugate, overwrite_a, overwrite_c
+            return of_each(ȳ, y, linalg.qr_multiply, (2, EITHER), a, c, *rest)
         A = a[:, y[2]] if pivoting else a
         _, back = call(multiplied, A, c, mode, conjugate)
         product = filled(part(ȳ, 0), y[0])
@@ -346,7 +357,8 @@ def _(a: np.ndarray, overwrite_a=False, lwork=None, mode="full", check_finite=Tr
     y = linalg.rq(a, False, lwork, mode, check_finite)
 
     def rq_pullback(ȳ):
-        refuse_stack(linalg.rq, a)
+        if a.ndim > 2:
+            return of_each(ȳ, y, linalg.rq, (2,), a, overwrite_a, lwork, mode, check_finite)
         m, n = a.shape
         if m > n or (mode == "full" and m < n):
             raise UnsupportedError(
@@ -377,7 +389,8 @@ def _(a: np.ndarray, side="right"):
     y = linalg.polar(a, side)
 
     def polar_pullback(ȳ):
-        refuse_stack(linalg.polar, a)
+        if a.ndim > 2:
+            return of_each(ȳ, y, linalg.polar, (2,), a, side)
         U, P = y[0], y[1]
         Ū, P̄ = filled(part(ȳ, 0), U), filled(part(ȳ, 1), P)
         if side == "right":
@@ -410,7 +423,8 @@ def _(a: np.ndarray, calc_q=False, overwrite_a=False, check_finite=True):
     y = linalg.hessenberg(a, calc_q, False, check_finite)
 
     def hessenberg_pullback(ȳ):
-        refuse_stack(linalg.hessenberg, a)
+        if a.ndim > 2:
+            return of_each(ȳ, y, linalg.hessenberg, (2,), a, calc_q, overwrite_a, check_finite)
         (H, Q), back = call(hessenberg_form, a)
         H̄ = filled(part(ȳ, 0), H) if calc_q else ȳ
         Q̄ = filled(part(ȳ, 1), Q) if calc_q else np.zeros_like(Q)
@@ -442,7 +456,9 @@ def _(A: np.ndarray, permute=True, scale=True, separate=False, overwrite_a=False
     y = linalg.matrix_balance(A, permute, scale, separate)
 
     def balance_pullback(ȳ):
-        refuse_stack(linalg.matrix_balance, A)
+        if A.ndim > 2:
+            rest = permute, scale, separate, overwrite_a
+            return of_each(ȳ, y, linalg.matrix_balance, (2,), A, *rest)
         T = linalg.matrix_balance(A, permute, scale)[1]
         TH = ctranspose(T)
         Ā = np.linalg.solve(TH, filled(part(ȳ, 0), y[0]) @ TH)

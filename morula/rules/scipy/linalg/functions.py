@@ -20,8 +20,8 @@ from morula.core.extend import NoTangent, call, rrule
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.parts import ctranspose, filled
-from morula.rules.scipy.linalg.by_code import refuse_stack
 from morula.rules.scipy.linalg.solvers import complex_if
+from morula.rules.scipy.linalg.stacks import is_stack, of_each
 
 
 def blocks(A, E):
@@ -86,7 +86,9 @@ def _(A: np.ndarray, E: np.ndarray, method=None, compute_expm=True, check_finite
     y = linalg.expm_frechet(A, E, method, compute_expm, check_finite)
 
     def frechet_pullback(ȳ):
-        refuse_stack(linalg.expm_frechet, A)
+        if is_stack((2, 2), A, E):
+            rest = method, compute_expm, check_finite
+            return of_each(ȳ, y, linalg.expm_frechet, (2, 2), A, E, *rest)
         both, back = call(exponential_and_derivative, A, E)
         if compute_expm:
             bars = filled(part(ȳ, 0), both[0]), filled(part(ȳ, 1), both[1])
@@ -122,4 +124,4 @@ def _(A: np.ndarray, func: Anything, disp=True):
 def by_eigenvalues(A: Any, func: Any) -> Any:
     """V f(w) V⁻¹."""
     w, V = np.linalg.eig(A + 0j)
-    return (V * func(w)) @ np.linalg.inv(V)
+    return (V * func(w)[..., None, :]) @ np.linalg.inv(V)

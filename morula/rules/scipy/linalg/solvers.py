@@ -21,7 +21,7 @@ from morula.rules.arrays.types import Anything
 from morula.rules.linalg.inverses import lstsq_cotangents, pinv_cotangent
 from morula.rules.linalg.matrices import adjugate
 from morula.rules.linalg.parts import ctranspose, hermitian, triangle
-from morula.rules.scipy.linalg.by_code import refuse_stack
+from morula.rules.scipy.linalg.stacks import EITHER, is_stack, of_columns, of_each
 
 SYMMETRIC = ("sym", "symmetric")
 HERMITIAN = ("her", "hermitian", "pos", "positive definite")
@@ -67,6 +67,9 @@ def _(
     x = linalg.solve(a, b, lower, False, False, check_finite, assume_a, transposed)
 
     def solve_pullback(x̄):
+        if b.ndim == 1 and x.ndim > 1:
+            rest = lower, overwrite_a, overwrite_b, check_finite, assume_a, transposed
+            return of_columns(x̄, linalg.solve, a, b, *rest)
         one_triangle = assume_a in SYMMETRIC or assume_a in HERMITIAN
         if one_triangle:
             A = np.conjugate(a) if assume_a in SYMMETRIC else a
@@ -92,6 +95,9 @@ def _(
     x = linalg.solve_triangular(a, b, trans, lower, unit_diagonal, False, check_finite)
 
     def solve_triangular_pullback(x̄):
+        if b.ndim == 1 and x.ndim > 1:
+            rest = trans, lower, unit_diagonal, overwrite_b, check_finite
+            return of_columns(x̄, linalg.solve_triangular, a, b, *rest)
         op = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
         A = np.conjugate(a) if op == 1 else a
         b̄ = linalg.solve_triangular(A, x̄, 2 if op == 0 else 0, lower, unit_diagonal)
@@ -166,8 +172,11 @@ def _(
     y = linalg.lstsq(a, b, cond, False, False, check_finite, lapack_driver)
 
     def lstsq_pullback(ȳ):
-        refuse_stack(linalg.lstsq, a)
-        Ā, B̄ = lstsq_cotangents(part(ȳ, 0), part(ȳ, 1), part(ȳ, 3), a, b, y)
+        if is_stack((2, EITHER), a, b):
+            rest = cond, overwrite_a, overwrite_b, check_finite, lapack_driver
+            return of_each(ȳ, y, linalg.lstsq, (2, EITHER), a, b, *rest)
+        s̄ = NoTangent() if y[3] is None else part(ȳ, 3)  # gelsy gives no singular values
+        Ā, B̄ = lstsq_cotangents(part(ȳ, 0), part(ȳ, 1), s̄, a, b, y)
         return (Ā, B̄, *[NoTangent()] * 5)
 
     return y, lstsq_pullback
@@ -196,6 +205,8 @@ def _(a: np.ndarray, b: np.ndarray, q: np.ndarray):
     x = linalg.solve_sylvester(a, b, q)
 
     def sylvester_pullback(x̄):
+        if is_stack((2, 2, 2), a, b, q):
+            return of_each(x̄, x, linalg.solve_sylvester, (2, 2, 2), a, b, q)
         A, B = complex_if(ctranspose(a), x̄), complex_if(ctranspose(b), x̄)
         q̄ = linalg.solve_sylvester(A, B, x̄)
         return -q̄ @ ctranspose(x), -ctranspose(x) @ q̄, q̄
@@ -209,6 +220,8 @@ def _(a: np.ndarray, q: np.ndarray):
     x = linalg.solve_continuous_lyapunov(a, q)
 
     def lyapunov_pullback(x̄):
+        if is_stack((2, 2), a, q):
+            return of_each(x̄, x, linalg.solve_continuous_lyapunov, (2, 2), a, q)
         q̄ = linalg.solve_continuous_lyapunov(ctranspose(a), x̄)
         return -q̄ @ ctranspose(x) - ctranspose(q̄) @ x, q̄
 
@@ -221,6 +234,8 @@ def _(a: np.ndarray, q: np.ndarray, method=None):
     x = linalg.solve_discrete_lyapunov(a, q, method)
 
     def lyapunov_pullback(x̄):
+        if is_stack((2, 2), a, q):
+            return of_each(x̄, x, linalg.solve_discrete_lyapunov, (2, 2), a, q, method)
         q̄ = linalg.solve_discrete_lyapunov(ctranspose(a), x̄, method)
         ā = q̄ @ a @ ctranspose(x) + ctranspose(q̄) @ a @ x
         return ā, q̄, NoTangent()
@@ -264,7 +279,9 @@ def _riccati(primal, residual, adjoint):
         x = primal(a, b, q, r, e, s, balanced)
 
         def riccati_pullback(x̄):
-            refuse_stack(primal, a)
+            operands = a, b, q, r, e, s
+            if is_stack((2,) * 6, *operands):
+                return of_each(x̄, x, primal, (2,) * 6, *operands, balanced)
             Z = adjoint(hermitian(x̄), a, b, r, e, s, x)
             _, back = call(residual, a, b, q, r, e, s, x)
             bars = back(Z)[1:7]

@@ -11,13 +11,14 @@ Tests: tests/rules/scipy/test_linalg_spectral.py
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from morula.core.extend import ZERO, AbstractZero, NoTangent, UnsupportedError, rrule
-from morula.rules.arrays.broadcasting import part
+from morula.rules.arrays.broadcasting import match, part
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.parts import (
     ctranspose,
@@ -38,7 +39,7 @@ from morula.rules.linalg.spectral import (
     singular_cotangent,
     values_cotangent,
 )
-from morula.rules.scipy.linalg.by_code import refuse_stack
+from morula.rules.scipy.linalg.stacks import is_stack, of_each
 
 # -- Hermitian -------------------------------------------------------------------------------------
 
@@ -110,7 +111,13 @@ def _(
     )  # fmt: skip
 
     def eigh_pullback(ȳ):
-        if a.ndim > 2:
+        if is_stack((2, 2), a, b):
+            if type != 1 or subset_by_index is not None or subset_by_value is not None:
+                one = partial(
+                    linalg.eigh, lower=lower, eigvals_only=eigvals_only, type=type,
+                    subset_by_index=subset_by_index, subset_by_value=subset_by_value,
+                )  # fmt: skip
+                return of_each(ȳ, y, one, (2, 2), a, b)
             return stacked_eigh(ȳ, y, a, b, lower, eigvals_only)
         if eigvals_only:
             return eigh_cotangents(ȳ, ZERO, a, b, lower, y, None, type)
@@ -126,7 +133,8 @@ def stacked_eigh(ȳ, y, a, b, lower, eigvals_only):
         Ā, B̄ = hermitian_cotangents(ȳ, ZERO, w, V, b is not None)
     else:
         Ā, B̄ = hermitian_cotangents(part(ȳ, 0), part(ȳ, 1), y[0], y[1], b is not None)
-    return triangle(Ā, lower), NoTangent() if b is None else triangle(B̄, lower)
+    ā = match(triangle(Ā, lower), a.shape)
+    return ā, NoTangent() if b is None else match(triangle(B̄, lower), b.shape)
 
 
 @rrule(linalg.eigvalsh)
@@ -141,7 +149,13 @@ def _(
     )  # fmt: skip
 
     def eigvalsh_pullback(w̄):
-        if a.ndim > 2:
+        if is_stack((2, 2), a, b):
+            if type != 1 or subset_by_index is not None or subset_by_value is not None:
+                one = partial(
+                    linalg.eigvalsh, lower=lower, type=type, subset_by_index=subset_by_index,
+                    subset_by_value=subset_by_value,
+                )  # fmt: skip
+                return of_each(w̄, y, one, (2, 2), a, b)
             return stacked_eigh(w̄, y, a, b, lower, True)
         return eigh_cotangents(w̄, ZERO, a, b, lower, y, None, type)
 
@@ -185,7 +199,8 @@ def _banded(primal):
         y = primal(a_band, lower, *rest, **keywords)
 
         def banded_pullback(ȳ):
-            refuse_stack(primal, a_band)
+            if a_band.ndim > 2:
+                return of_each(ȳ, y, partial(primal, **keywords), (2,), a_band, lower, *rest)
             values_only = not isinstance(y, tuple)
             A = dense_of(a_band, lower)
             w̄, V̄ = (ȳ, ZERO) if values_only else (part(ȳ, 0), part(ȳ, 1))
@@ -214,7 +229,8 @@ def _tridiagonal(primal):
         y = primal(d, e, *rest, **keywords)
 
         def tridiagonal_pullback(ȳ):
-            refuse_stack(primal, d, 1)
+            if is_stack((1, 1), d, e):
+                return of_each(ȳ, y, partial(primal, **keywords), (1, 1), d, e, *rest)
             values_only = not isinstance(y, tuple)
             A = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
             w̄, V̄ = (ȳ, ZERO) if values_only else (part(ȳ, 0), part(ȳ, 1))
@@ -237,7 +253,8 @@ def pencil_cotangents(C̄, a, b):
     if b is None:
         return C̄, NoTangent()
     Ā = np.linalg.solve(ctranspose(b), C̄)
-    return Ā, -Ā @ ctranspose(np.linalg.solve(b, a))
+    B̄ = -Ā @ ctranspose(np.linalg.solve(b, a))
+    return match(Ā, a.shape), match(B̄, b.shape)
 
 
 @rrule(linalg.eig)
@@ -339,7 +356,9 @@ def _(a: np.ndarray, output="real", lwork=None, overwrite_a=False, sort=None, ch
     y = linalg.schur(a, output, lwork, False, sort, check_finite)
 
     def schur_pullback(ȳ):
-        refuse_stack(linalg.schur, a)
+        if a.ndim > 2:
+            rest = output, lwork, overwrite_a, sort, check_finite
+            return of_each(ȳ, y, linalg.schur, (2,), a, *rest)
         T, Z = y[0], y[1]
         if np.any(np.tril(T, -1)):
             raise UnsupportedError(

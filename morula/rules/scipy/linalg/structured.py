@@ -13,13 +13,15 @@ import numpy as np
 from scipy import linalg
 
 from morula.core.extend import NoTangent, non_differentiable, project_to, rrule
+from morula.rules.arrays.broadcasting import match
 from morula.rules.arrays.construction import back_to_argument
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.parts import ctranspose
-from morula.rules.scipy.linalg.by_code import by_code, refuse_stack
+from morula.rules.scipy.linalg.by_code import by_code
 from morula.rules.scipy.linalg.solvers import of_equation
 from morula.rules.scipy.linalg.spectral import dense_triangle
+from morula.rules.scipy.linalg.stacks import EITHER, is_stack, of_each
 
 # -- building --------------------------------------------------------------------------------------
 
@@ -29,17 +31,20 @@ def diagonal_sums(G, n, sign):
     return np.stack([np.trace(G, offset=sign * k, axis1=-2, axis2=-1) for k in range(n)], axis=-1)
 
 
+def unbatched(sums, shape):
+    """The cotangent of columns or rows of this shape, stacks that were broadcast, or flattened."""
+    return match(sums, shape) if sums.ndim > 1 else np.reshape(sums, shape)
+
+
 @rrule(linalg.toeplitz)
 def _(c: np.ndarray, r: np.ndarray | None = None, /):
     def toeplitz_pullback(ȳ):
-        down = np.reshape(diagonal_sums(ȳ, ȳ.shape[-2], -1), c.shape)
+        down = unbatched(diagonal_sums(ȳ, ȳ.shape[-2], -1), c.shape)
         along = diagonal_sums(ȳ, ȳ.shape[-1], 1)
-        first = np.arange(ȳ.shape[-1]) == 0
+        beyond_first = np.where(np.arange(ȳ.shape[-1]) == 0, 0.0, along)
         if r is None:
-            return down + np.reshape(
-                np.where(first, 0.0, np.conjugate(along)), c.shape
-            ), NoTangent()
-        return down, np.reshape(np.where(first, 0.0, along), np.shape(r))
+            return down + np.reshape(np.conjugate(beyond_first), c.shape), NoTangent()
+        return down, unbatched(beyond_first, np.shape(r))
 
     return linalg.toeplitz(c, r), toeplitz_pullback
 
@@ -73,7 +78,9 @@ def leslie(f: Any, s: Any) -> Any:
     f, s = np.asarray(f), np.asarray(s)
     n = f.shape[-1]
     below = s[..., :, None] * np.eye(n - 1, n)
-    return np.concatenate((f[..., None, :], below), axis=-2)
+    batch = np.broadcast_shapes(f.shape[:-1], s.shape[:-1])
+    first = np.broadcast_to(f[..., None, :], (*batch, 1, n))
+    return np.concatenate((first, np.broadcast_to(below, (*batch, n - 1, n))), axis=-2)
 
 
 def fiedler(a: Any) -> Any:
@@ -101,9 +108,8 @@ def convolution_matrix(a: Any, n: Any, mode: Any = "full") -> Any:
 def diagsvd(s: Any, M: Any, N: Any) -> Any:
     """s on the diagonal of an M × N matrix."""
     s = np.asarray(s)
-    refuse_stack(linalg.diagsvd, s, 1)
-    padded = np.concatenate((s, np.zeros(M - len(s), s.dtype)))
-    return padded[:, None] * np.eye(M, N)
+    rest = np.zeros((*s.shape[:-1], M - s.shape[-1]), s.dtype)
+    return np.concatenate((s, rest), axis=-1)[..., None] * np.eye(M, N)
 
 
 def khatri_rao(a: Any, b: Any) -> Any:
@@ -167,14 +173,33 @@ def conjugate_transpose_of(c_or_cr):
     return np.concatenate((np.conjugate(c[:1]), c[1:])), np.conjugate(c)
 
 
+def column_and_row(c_or_cr):
+    """The column and the row, None where there is none."""
+    return c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
+
+
+def of_each_toeplitz(ȳ, y, primal, c_or_cr, b):
+    """The cotangents of the matrix and of b, where one of them is a stack."""
+
+    def one(c, r, b):
+        return primal(c if r is None else (c, r), b)
+
+    c, r = column_and_row(c_or_cr)
+    c̄, r̄, b̄ = of_each(ȳ, y, one, (1, 1, EITHER), c, r, b)
+    if r is None:
+        return back_to_argument(c̄, c), b̄
+    bars = project_to(c)(back_to_argument(c̄, c)), project_to(r)(back_to_argument(r̄, r))
+    return bars, b̄
+
+
 @rrule(linalg.solve_toeplitz)
 def _(c_or_cr: np.ndarray | tuple | list, b: np.ndarray, check_finite=True):
     x = linalg.solve_toeplitz(c_or_cr, b, check_finite)
 
     def solve_toeplitz_pullback(x̄):
-        refuse_stack(
-            linalg.solve_toeplitz, c_or_cr[0] if isinstance(c_or_cr, tuple) else c_or_cr, 1
-        )
+        if is_stack((1, 1, EITHER), *column_and_row(c_or_cr), b):
+            bars = of_each_toeplitz(x̄, x, linalg.solve_toeplitz, c_or_cr, b)
+            return *bars, NoTangent()
         b̄ = linalg.solve_toeplitz(conjugate_transpose_of(c_or_cr), x̄, check_finite)
         G = of_equation(b̄, x)
         return of_toeplitz(G, c_or_cr), np.reshape(b̄, b.shape), NoTangent()
@@ -187,26 +212,14 @@ def _(c_or_cr: np.ndarray | tuple | list, x: np.ndarray, check_finite=False, wor
     y = linalg.matmul_toeplitz(c_or_cr, x, check_finite, workers)
 
     def matmul_toeplitz_pullback(ȳ):
-        refuse_stack(
-            linalg.matmul_toeplitz, c_or_cr[0] if isinstance(c_or_cr, tuple) else c_or_cr, 1
-        )
+        if is_stack((1, 1, EITHER), *column_and_row(c_or_cr), x):
+            bars = of_each_toeplitz(ȳ, y, linalg.matmul_toeplitz, c_or_cr, x)
+            return *bars, NoTangent(), NoTangent()
         x̄ = linalg.matmul_toeplitz(conjugate_transpose_of(c_or_cr), ȳ, check_finite, workers)
         G = -of_equation(ȳ, x)
         return of_toeplitz(G, c_or_cr), np.reshape(x̄, x.shape), NoTangent(), NoTangent()
 
     return y, matmul_toeplitz_pullback
-
-
-def solve_circulant(c: Any, b: Any, singular: Any = "raise", tol: Any = None) -> Any:
-    """By Fourier transforms; for one circulant matrix."""
-    c, b = np.asarray(c), np.asarray(b)
-    spectrum = np.fft.fft(c)
-    wide = spectrum if b.ndim == 1 else spectrum[:, None]
-    x = np.fft.ifft(np.fft.fft(b, axis=0) / wide, axis=0)
-    return x if np.iscomplexobj(c) or np.iscomplexobj(b) else np.real(x)
-
-
-by_code(linalg.solve_circulant, solve_circulant)
 
 
 # -- banded equations ------------------------------------------------------------------------------
@@ -234,8 +247,14 @@ def _(
     x = linalg.solve_banded(l_and_u, ab, b, False, False, check_finite)
 
     def solve_banded_pullback(x̄):
-        refuse_stack(linalg.solve_banded, ab)
         lower, upper = l_and_u
+        if is_stack((2, EITHER), ab, b):
+
+            def one(ab, b):
+                return linalg.solve_banded(l_and_u, ab, b)
+
+            bars = of_each(x̄, x, one, (2, EITHER), ab, b)
+            return (NoTangent(), *bars, *[NoTangent()] * 3)
         n = ab.shape[-1]
         rows = []
         for row in range(lower + upper + 1):  # of Aᴴ, whose lower bands are the upper ones of A
@@ -259,7 +278,9 @@ def _(
     x = linalg.solveh_banded(ab, b, False, False, lower, check_finite)
 
     def solveh_banded_pullback(x̄):
-        refuse_stack(linalg.solveh_banded, ab)
+        if is_stack((2, EITHER), ab, b):
+            rest = overwrite_ab, overwrite_b, lower, check_finite
+            return of_each(x̄, x, linalg.solveh_banded, (2, EITHER), ab, b, *rest)
         b̄ = linalg.solveh_banded(ab, x̄, False, False, lower, check_finite)
         bands = [hermitian_band(b̄, x, k, lower) for k in range(ab.shape[0])]
         ordered = bands if lower else bands[::-1]
@@ -284,7 +305,9 @@ def _(ab: np.ndarray, overwrite_ab=False, lower=False, check_finite=True):
     y = linalg.cholesky_banded(ab, False, lower, check_finite)
 
     def cholesky_banded_pullback(ȳ):
-        refuse_stack(linalg.cholesky_banded, ab)
+        if ab.ndim > 2:
+            rest = overwrite_ab, lower, check_finite
+            return of_each(ȳ, y, linalg.cholesky_banded, (2,), ab, *rest)
         L = dense_triangle(y, lower)
         Ā = cholesky_cotangent(dense_triangle(ȳ, lower), L, lower)
         outside = np.where(beyond(ab.shape, lower), ȳ, 0.0)  # is handed on
@@ -298,8 +321,14 @@ def _(cb_and_lower: tuple, b: np.ndarray, overwrite_b=False, check_finite=True):
     x = linalg.cho_solve_banded(cb_and_lower, b, False, check_finite)
 
     def cho_solve_banded_pullback(x̄):
-        refuse_stack(linalg.cho_solve_banded, cb_and_lower[0])
         cb, lower = cb_and_lower
+        if is_stack((2, EITHER), cb, b):
+
+            def one(cb, b):
+                return linalg.cho_solve_banded((cb, lower), b)
+
+            c̄b, b̄ = of_each(x̄, x, one, (2, EITHER), cb, b)
+            return (c̄b, NoTangent()), b̄, NoTangent(), NoTangent()
         b̄ = linalg.cho_solve_banded(cb_and_lower, x̄, False, check_finite)
         G = of_equation(b̄, x)
         both = G + ctranspose(G)

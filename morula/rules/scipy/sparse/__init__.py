@@ -2,9 +2,10 @@
 
 spaces        the space of a sparse array: its own pattern
 arithmetic    construction, conversion, operators, methods
+functions     Kronecker products, exponential, largest entries
 solvers       equations, by the implicit function
 """
 
-from morula.rules.scipy.sparse import arithmetic, solvers, spaces
+from morula.rules.scipy.sparse import arithmetic, functions, solvers, spaces
 
-__all__ = ["arithmetic", "solvers", "spaces"]
+__all__ = ["arithmetic", "functions", "solvers", "spaces"]

@@ -31,7 +31,9 @@ from morula.rules.scipy.sparse.spaces import (
     ORDERED,
     Sparse,
     adjoint,
+    entries,
     entries_of_product,
+    first_of,
     has_space,
     into_space,
     like,
@@ -108,6 +110,9 @@ def _product(primal):
     @rrule(primal)
     def _(A: Sparse, x: np.ndarray):
         def product_pullback(ȳ):
+            if A.ndim == 1:
+                _, back = call(product_of_row, A, x)
+                return tuple(back(ȳ)[1:])
             return left_entries(ȳ, A, x), adjoint(A) @ ȳ
 
         return primal(A, x), product_pullback
@@ -121,6 +126,11 @@ def _product(primal):
             return left_entries(Ȳ, A, B), right_entries(Ȳ, A, B)
 
         return y, product_pullback
+
+
+def product_of_row(a: Any, x: Any) -> Any:
+    """What has one axis, as a matrix of one row, times x."""
+    return (a.reshape((1, -1)).tocsr() @ x)[0]
 
 
 _product(operator.matmul)
@@ -169,12 +179,13 @@ def _multiply(primal):
     @rrule(primal)
     def _(A: Sparse, B: Sparse):
         y = primal(A, B)
-        refuse_broadcast(A, B)
 
         def multiply_pullback(ȳ):
             refuse_pruned(type(A).multiply, A, B, y)
-            a = picked(ȳ, A) * np.conjugate(picked(B, A))
-            return like(A, a), like(B, picked(ȳ, B) * np.conjugate(picked(A, B)))
+            if A.shape != B.shape:
+                return against(ȳ, A, B), against(ȳ, B, A)
+            a = picked(ȳ, A) * np.conjugate(entries(B, A))
+            return like(A, a), like(B, picked(ȳ, B) * np.conjugate(entries(A, B)))
 
         return y, multiply_pullback
 
@@ -189,14 +200,22 @@ def _multiply(primal):
 
         return primal(A, x), multiply_pullback
 
+    @rrule(primal)
+    def _(A: Sparse, x: Scalar):
+        def multiply_pullback(ȳ):
+            bars = picked(ȳ, A)
+            return like(A, bars * np.conjugate(x)), np.sum(bars * np.conjugate(values(A)))
 
-def refuse_broadcast(A: Any, B: Any) -> None:
-    """Products of sparse arrays of different shapes are not known."""
-    if A.shape != B.shape:
-        raise UnsupportedError("sparse arrays of different shapes, one of which is broadcast")
+        return primal(A, x), multiply_pullback
 
 
-non_differentiable(refuse_broadcast)
+def against(ȳ, A, other):
+    """The cotangent of a factor of a product entry by entry; one of the factors is broadcast."""
+    whole = ȳ.multiply(other.conj())
+    for axis in (0, 1):
+        if A.shape[axis] == 1 and whole.shape[axis] > 1:
+            whole = np.expand_dims(np.asarray(whole.sum(axis=axis)).ravel(), axis)
+    return like(A, picked(whole, A))
 
 
 @rrule(operator.mul)
@@ -209,6 +228,60 @@ def _(A: Sparse, B: Sparse | np.ndarray):
         return tuple(back(ȳ)[1:])
 
     return A * B, mul_pullback
+
+
+@rrule(operator.mul)
+def _(x: np.ndarray, A: Sparse):
+    def mul_pullback(ȳ):
+        if isinstance(A, sparse.spmatrix):
+            _, back = call(operator.matmul, x, A)
+            return tuple(back(ȳ)[1:])
+        _, back = call(type(A).multiply, A, x)
+        _, Ā, x̄ = back(ȳ)
+        return x̄, Ā
+
+    return x * A, mul_pullback
+
+
+@rrule(operator.truediv)
+def _(A: Sparse, B: Sparse):
+    """Where neither has an entry the quotient is NaN, whatever the entries are."""
+    y = A / B
+
+    def quotient_pullback(ȳ):
+        of_b = picked(ȳ, B) * np.conjugate(entries(y, B) / entries(B, B))
+        return like(A, picked(ȳ, A) / np.conjugate(entries(B, A))), like(B, -of_b)
+
+    return y, quotient_pullback
+
+
+def share(a, b, greater):
+    """How much of the larger (or smaller) of two is the first: half, where they are equal."""
+    return np.where(a == b, 0.5, (a > b) == greater)
+
+
+def _choice(primal, greater):
+    @rrule(primal)
+    def _(A: Sparse, B: Sparse):
+        def choice_pullback(ȳ):
+            a = picked(ȳ, A) * share(entries(A, A), entries(B, A), greater)
+            return like(A, a), like(B, picked(ȳ, B) * share(entries(B, B), entries(A, B), greater))
+
+        return primal(A, B), choice_pullback
+
+    @rrule(primal)
+    def _(A: Sparse, x: Scalar):
+        y = primal(A, x)
+
+        def choice_pullback(ȳ):
+            a = picked(ȳ, A) * share(entries(A, A), x, greater)
+            return like(A, a), np.sum(picked(ȳ, y) * share(x, entries(A, y), greater))
+
+        return y, choice_pullback
+
+
+each_method("maximum")(lambda fn: _choice(fn, True))
+each_method("minimum")(lambda fn: _choice(fn, False))
 
 
 each_method("multiply")(_multiply)
@@ -290,14 +363,15 @@ def _total(primal, mean):
     @rrule(primal)
     def _(A: Sparse, axis=None, dtype=None, out=None):
         y = primal(A, axis, dtype, out)
+        axes = axis if isinstance(axis, tuple) else (axis,)
 
         def total_pullback(ȳ):
             rows, columns = places(A)
-            if axis is None:
-                n, bars = math.prod(A.shape), ȳ * np.ones(len(rows))
+            if axis is None or len(axes) == A.ndim:
+                n, bars = math.prod(A.shape), np.ravel(ȳ)[0] * np.ones(len(rows))
             else:
-                along = columns if axis % 2 == 0 else rows
-                n, bars = A.shape[axis], np.ravel(ȳ)[along]
+                along = columns if axes[0] % 2 == 0 else rows
+                n, bars = A.shape[axes[0]], np.ravel(ȳ)[along]
             return like(A, bars / n if mean else bars), NoTangent(), NoTangent(), NoTangent()
 
         return y, total_pullback
@@ -331,7 +405,7 @@ _entrywise("expm1", np.exp)
 _entrywise("log1p", lambda x: 1 / (1 + x))
 _entrywise("deg2rad", lambda x: np.full(x.shape, np.pi / 180))
 _entrywise("rad2deg", lambda x: np.full(x.shape, 180 / np.pi))
-_entrywise("__abs__", np.sign)
+_entrywise("__abs__", lambda x: np.conjugate(np.sign(x)))
 
 
 @rrule(operator.abs)
@@ -348,8 +422,12 @@ def _power(primal):
     @rrule(primal)
     def _(A: Sparse, n: Scalar, dtype=None):
         def power_pullback(ȳ):
-            slope = n * values(A) ** (n - 1)
-            return like(A, picked(ȳ, A) * np.conjugate(slope)), NoTangent(), NoTangent()
+            x, bars = values(A), picked(ȳ, A)
+            ā = like(A, bars * np.conjugate(n * x ** (n - 1)))
+            if isinstance(n, int):
+                return ā, NoTangent(), NoTangent()
+            slope = np.where(x == 0, 0.0, x**n * np.log(np.where(x == 0, 1.0, x)))
+            return ā, np.sum(bars * np.conjugate(slope)), NoTangent()
 
         return primal(A, n, dtype), power_pullback
 
@@ -363,16 +441,19 @@ def entry_of(A, index):
 
     def getitem_pullback(ȳ):
         data = values(A)
-        number = like(A, np.arange(1, len(data) + 1))
-        found = number.tocsr()[index]  # where the entries stand in the data, from 1
+        number = np.arange(1, len(data) + 1)
+        first = first_of(A)
+        # Where the entries stand in the data, from 1.
+        found = like(A, np.where(first + 1 == number, number, 0)).tocsr()[index]
         if sparse.issparse(found):
             at = found.tocoo(copy=False)
-            bars = picked(ȳ, at)
-            positions = at.data - 1
+            bars = picked(ȳ, at)[at.data > 0]
+            positions = at.data[at.data > 0] - 1
         else:
             flat = np.ravel(np.asarray(found))
             bars, positions = np.ravel(np.asarray(ȳ))[flat > 0], flat[flat > 0] - 1
-        return like(A, scatter(np.ravel(bars), (positions,), data.shape, data.dtype)), NoTangent()
+        whole = scatter(np.ravel(bars), (positions,), data.shape, data.dtype)
+        return like(A, whole[first]), NoTangent()
 
     return y, getitem_pullback
 
@@ -435,39 +516,70 @@ def _changing(primal):
 
 
 def leaves_of(blocks: Any) -> list[Any]:
-    """The sparse arrays in nested lists; dense ones are not known."""
-    if sparse.issparse(blocks):
+    """The arrays in nested lists."""
+    if sparse.issparse(blocks) or isinstance(blocks, np.ndarray):
         return [blocks]
     if isinstance(blocks, list | tuple):
         return [leaf for block in blocks for leaf in leaves_of(block)]
-    if blocks is None:
-        return []
-    raise UnsupportedError("dense blocks among sparse ones: wrap them in csr_array")
+    return []
 
 
-def numbered(blocks: Any, start: list[int]) -> Any:
-    """The same with the entries numbered from 1 through all arrays."""
-    if sparse.issparse(blocks):
-        first = start[0]
-        start[0] += len(values(blocks))
-        return like(blocks, np.arange(first + 1.0, start[0] + 1))
+def size_of(leaf: Any) -> int:
+    """How many numbers one of them holds."""
+    return len(values(leaf)) if sparse.issparse(leaf) else leaf.size
+
+
+def numbered(blocks: Any, start: list[int], merged: bool) -> Any:
+    """The same with the entries numbered from 1 through all arrays.
+
+    merged: what is stored for a place again has 0, for it will be summed.
+    """
+    if sparse.issparse(blocks) or isinstance(blocks, np.ndarray):
+        begin = start[0]
+        start[0] += size_of(blocks)
+        numbers = np.arange(begin + 1.0, start[0] + 1)
+        if isinstance(blocks, np.ndarray):
+            return numbers.reshape(blocks.shape)
+        if merged:
+            numbers[first_of(blocks) != np.arange(len(numbers))] = 0.0
+        return like(blocks, numbers)
     if isinstance(blocks, list | tuple):
-        return type(blocks)([numbered(block, start) for block in blocks])
+        return type(blocks)([numbered(block, start, merged) for block in blocks])
     return blocks
 
 
-def sorted_into(blocks, bars, start):
+def sources(primal: Any, blocks: Any, y: Any, rest: Any, keywords: Any) -> tuple[Any, bool]:
+    """The result with, in the place of each entry, its number; whether entries were summed."""
+    leaves = leaves_of(blocks)
+    merged = any(sparse.issparse(leaf) and np.any(np.diff(first_of(leaf)) != 1) for leaf in leaves)
+    where = primal(numbered(blocks, [0], merged), *rest, **keywords)
+    if merged and not np.all(values(where)):
+        merged = False
+        where = primal(numbered(blocks, [0], False), *rest, **keywords)
+    if where.nnz != y.nnz and not all(map(sparse.issparse, leaves)):
+        raise UnsupportedError(
+            "entries of a dense block are exactly zero and left out by SciPy, so that their "
+            "derivative is lost: move the values a little, or compute with dense arrays"
+        )
+    return where, merged
+
+
+def sorted_into(blocks, bars, start, merged):
     """The cotangents of the blocks, in their structure."""
-    if sparse.issparse(blocks):
-        first = start[0]
-        start[0] += len(values(blocks))
-        return like(blocks, bars[first : start[0]])
+    if sparse.issparse(blocks) or isinstance(blocks, np.ndarray):
+        begin = start[0]
+        start[0] += size_of(blocks)
+        own = bars[begin : start[0]]
+        if isinstance(blocks, np.ndarray):
+            return np.reshape(own, blocks.shape)
+        return like(blocks, own[first_of(blocks)] if merged else own)
     if isinstance(blocks, list | tuple):
-        return type(blocks)([sorted_into(block, bars, start) for block in blocks])
+        return type(blocks)([sorted_into(block, bars, start, merged) for block in blocks])
     return NoTangent()
 
 
-non_differentiable(leaves_of, numbered)
+non_differentiable(leaves_of, size_of, numbered, sources)
+partial_functions(sources)
 
 
 def _placing(primal):
@@ -476,21 +588,34 @@ def _placing(primal):
         y = primal(blocks, *rest, **keywords)
 
         def placing_pullback(ȳ):
-            total = sum([len(values(leaf)) for leaf in leaves_of(blocks)])
-            where = primal(numbered(blocks, [0]), *rest, **keywords)
+            total = sum([size_of(leaf) for leaf in leaves_of(blocks)])
+            where, merged = sources(primal, blocks, y, rest, keywords)
             positions = (values(where) - 1).astype(int)
             bars = scatter(picked(ȳ, where), (positions,), (total,), ȳ.dtype)
-            return (sorted_into(blocks, bars, [0]), *[NoTangent()] * len(rest))
+            return (sorted_into(blocks, bars, [0], merged), *[NoTangent()] * len(rest))
 
         return y, placing_pullback
 
 
 for _f in (
     sparse.hstack, sparse.vstack, sparse.block_array, sparse.bmat, sparse.block_diag, sparse.tril,
-    sparse.triu,
+    sparse.triu, sparse.permute_dims, sparse.swapaxes,
 ):  # fmt: skip
     _placing(_f)
+for _f in (sparse.permute_dims, sparse.swapaxes):  # of COO they turn the argument itself
+
+    @rrule(_f)
+    def _(A: sparse.coo_array | sparse.coo_matrix, *rest: Anything, **keywords):
+        return refuse_change("an exchange of the axes of a COO array")
+
+
 each_method("reshape", "getrow", "getcol")(_placing)
+
+for _name in (
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "nonzero", "count_nonzero", "getnnz",
+    "argmax", "argmin", "floor", "ceil", "rint", "trunc",
+):  # fmt: skip
+    each_method(_name)(non_differentiable)
 
 CONSTANT = (
     "shape", "ndim", "nnz", "dtype", "format", "indices", "indptr", "row", "col", "coords", "size",
@@ -550,6 +675,13 @@ def of_argument(S̄, A, arg1):
     if not isinstance(arg1, tuple) or not isinstance(arg1[0], np.ndarray | list):
         return NoTangent()
     data = np.asarray(arg1[0])
+    if A.format in ("dia", "bsr"):
+        numbers = np.arange(1.0, data.size + 1).reshape(data.shape)
+        where = plainly(type(A)((numbers, *arg1[1:]), shape=A.shape))
+        positions = (values(where) - 1).astype(int)
+        bars = scatter(picked(S̄, where), (positions,), (data.size,), A.dtype)
+        rest = [NoTangent()] * (len(arg1) - 1)
+        return (project_to(arg1[0])(np.reshape(bars, data.shape)), *rest)
     if data.ndim != 1 or A.format not in ORDERED:
         raise UnsupportedError(
             f"a {A.format} array made of its parts has no derivative: make a csr_array"

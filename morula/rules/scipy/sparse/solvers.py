@@ -18,6 +18,7 @@ from morula.core.extend import (
     ZERO,
     NoTangent,
     UnsupportedError,
+    call,
     frule,
     is_zero,
     non_differentiable,
@@ -26,8 +27,15 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import Anything
-from morula.rules.linalg.spectral import matching
-from morula.rules.scipy.sparse.spaces import Sparse, adjoint, entries_of_product, like
+from morula.rules.linalg.spectral import eigen_cotangent, matching
+from morula.rules.scipy.linalg.spectral import embedded, hermitian_cotangents
+from morula.rules.scipy.sparse.spaces import (
+    Sparse,
+    adjoint,
+    entries_of_product,
+    like,
+    picked,
+)
 
 
 def of_equation(b̄, x, A):
@@ -162,12 +170,26 @@ def _(x: Sparse, ord=None, axis=None):
 
     def norm_pullback(ȳ):
         if ord not in (None, "fro") or axis is not None:
-            raise UnsupportedError(
-                "norms of sparse arrays but that of Frobenius have no derivative"
-            )
+            _, back = call(other_norm, x, ord, axis)
+            return back(ȳ)[1], NoTangent(), NoTangent()
         return like(x, ȳ * x.data / (y if y else 1.0)), NoTangent(), NoTangent()
 
     return y, norm_pullback
+
+
+def other_norm(x: Any, ord: Any, axis: Any) -> Any:
+    """Of the rows or columns, or the largest sum of absolute values of them."""
+    if isinstance(axis, int):
+        sizes = abs(x)
+        if ord == 1:
+            return np.ravel(np.asarray(sizes.sum(axis=axis)))
+        if ord in (None, 2):
+            return np.sqrt(np.ravel(np.asarray(sizes.power(2).sum(axis=axis))))
+    elif axis is None and ord in (1, np.inf):
+        return np.max(np.asarray(abs(x).sum(axis=0 if ord == 1 else 1)))
+    raise UnsupportedError(
+        f"the norm {ord!r} of a sparse array has no derivative here: take that of A.toarray()"
+    )
 
 
 # -- a few eigenvalues and singular values ---------------------------------------------------------
@@ -176,9 +198,7 @@ def _(x: Sparse, ord=None, axis=None):
 def refuse_vectors(V̄: Any) -> None:
     """Vectors of a few values depend on all the others."""
     if not is_zero(V̄):
-        raise UnsupportedError(
-            "vectors of eigsh and svds have no derivative here: compute with A.toarray()"
-        )
+        raise UnsupportedError("vectors of svds have no derivative here: compute with A.toarray()")
 
 
 non_differentiable(refuse_vectors)
@@ -193,14 +213,58 @@ def _(A: Sparse | np.ndarray, k=6, **keywords):
     def eigsh_pullback(ȳ):
         values_only = not isinstance(y, tuple)
         w̄ = ȳ if values_only else part(ȳ, 0)
-        if not values_only:
-            refuse_vectors(part(ȳ, 1))
+        refuse_pencil(keywords.get("M"))
+        if not values_only and not is_zero(part(ȳ, 1)):
+            all_w, all_V = np.linalg.eigh(in_full(A))
+            bars = embedded(w̄, part(ȳ, 1), matching(all_w, y[0]), all_w, all_V, y[1])
+            return at_entries(hermitian_cotangents(*bars, all_w, all_V, False)[0], A), NoTangent()
         options = {**keywords, "return_eigenvectors": True}
         w, V = linalg.eigsh(A, k, **options) if values_only else y
         w̄ = np.take(w̄, matching(y if values_only else w, w))
         return weighted(V * w̄, V, A), NoTangent()
 
     return y, eigsh_pullback
+
+
+@rrule(linalg.eigs)
+def _(A: Sparse | np.ndarray, k=6, **keywords):
+    """By all values and vectors, computed with dense matrices."""
+    y = linalg.eigs(A, k, **keywords)
+
+    def eigs_pullback(ȳ):
+        values_only = not isinstance(y, tuple)
+        refuse_pencil(keywords.get("M"))
+        all_w, all_V = np.linalg.eig(in_full(A) + 0j)
+        w, V = (y, None) if values_only else y
+        w̄, V̄ = (ȳ, ZERO) if values_only else (part(ȳ, 0), part(ȳ, 1))
+        bars = embedded(w̄, V̄, matching(all_w, w), all_w, all_V, V)
+        is_real = A.dtype.kind != "c"
+        return at_entries(eigen_cotangent(*bars, all_w, all_V, is_real), A), NoTangent()
+
+    return y, eigs_pullback
+
+
+def refuse_pencil(M: Any) -> None:
+    """Refuse a second matrix."""
+    if M is not None:
+        raise UnsupportedError(
+            "eigsh and eigs of a pair of matrices have no derivative here: compute with "
+            "scipy.linalg.eigh(A.toarray(), M.toarray())"
+        )
+
+
+non_differentiable(refuse_pencil)
+partial_functions(refuse_pencil)
+
+
+def in_full(A):
+    """A as a dense matrix."""
+    return A.toarray() if sparse.issparse(A) else A
+
+
+def at_entries(G, A):
+    """The cotangent of A out of that of a dense matrix."""
+    return like(A, picked(G, A)) if sparse.issparse(A) else G
 
 
 @rrule(linalg.svds)

@@ -3,10 +3,12 @@
     values(A)          the data, in the order of `places(A)`
     like(A, data)      an array of the pattern and kind of A
     picked(S̄, A)       the entries of a cotangent, sparse or dense, at the places of A
+    entries(B, A)      those of a value
     adjoint(A)         the conjugate transpose
 
-What is not stored has no cotangent: a gradient has the pattern of its argument. Formats that store
-blocks, diagonals or dictionaries go by CSR.
+What is not stored has no cotangent: a gradient has the pattern of its argument. What is stored several
+times for one place, as in COO, is summed in a value, while each has its own cotangent. Formats that
+store blocks, diagonals or dictionaries go by CSR.
 Tests: tests/rules/scipy/test_sparse.py
 """
 
@@ -89,8 +91,10 @@ def like(A, data):
 
 def same_pattern(S: Any, A: Any) -> bool:
     """Have two arrays of one ordered format the same places?"""
-    if S.format != A.format or S.format == "coo" or S.nnz != A.nnz:
+    if S.format != A.format or S.nnz != A.nnz:
         return False
+    if S.format == "coo":
+        return S.ndim == A.ndim and all(map(np.array_equal, S.coords, A.coords))
     return np.array_equal(S.indptr, A.indptr) and np.array_equal(S.indices, A.indices)
 
 
@@ -102,6 +106,21 @@ def picked(S̄, A):
     if A.format in ORDERED and same_pattern(S̄, A):
         return S̄.data
     return entries_at(S̄, rows, columns)
+
+
+def entries(B, A):
+    """The entries of an array at the places of A."""
+    return picked(B.tocsr() if sparse.issparse(B) and B.format == "coo" else B, A)
+
+
+def first_of(A: Any) -> Any:
+    """For each of the data, the first that is stored for its place."""
+    if A.format != "coo":
+        return np.arange(len(values(A)))
+    rows, columns = places(A)
+    flat = rows.astype(np.int64) * A.shape[-1] + columns
+    _, first, place = np.unique(flat, return_index=True, return_inverse=True)
+    return first[place]
 
 
 def as_rows(S):
@@ -128,7 +147,7 @@ def entries_of_product(u, v, A):
     return product if product.ndim == 1 else np.sum(product, axis=1)
 
 
-non_differentiable(places, same_pattern, numbers_of_diagonals)
+non_differentiable(places, same_pattern, numbers_of_diagonals, first_of)
 
 
 @rrule(values)
@@ -196,6 +215,13 @@ def some_of(A: Any) -> Any:
     return like(A, (np.cos(np.arange(n)) + 2.0).astype(A.dtype if A.dtype.kind in "fc" else float))
 
 
+def sum_of(a: Any, b: Any) -> Any:
+    """The sum of two cotangents."""
+    if sparse.issparse(b) and a.format in ORDERED and same_pattern(b, a):
+        return like(a, a.data + b.data)
+    return a + b
+
+
 for _base in (sparse.sparray, sparse.spmatrix, sparse.dok_array, sparse.dok_matrix):
     adjoint_object.register(_base, lambda A: None)
     collector.register(_base, lambda A: None)
@@ -204,7 +230,7 @@ for _base in (sparse.sparray, sparse.spmatrix, sparse.dok_array, sparse.dok_matr
     parts_of.register(_base, lambda A: parts_of(memory_of_data(A)))
     some_cotangent.register(_base, some_of)
     space_problem.register(_base, lambda A, x̄: None)
-    add.register(_base, lambda a, b: a + b)
+    add.register(_base, sum_of)
     multiply.register(_base, lambda x̄, factor: x̄ * factor)
 
     @projector.register(_base)

@@ -1,0 +1,37 @@
+"""Compiled functions of SciPy's that write their result to an argument.
+
+    @writes(kernel, place)
+    def _(*args): ...          what it writes, in functions that have rules
+
+The numbers are those of the kernel, written by an assignment; the derivative is that of the body.
+Tests: tests/rules/scipy/test_chapters.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from morula.rules.arrays.bodies import derivative_of, instead_of
+
+
+def writes(kernel: Any, place: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function of the arguments tell what a kernel writes to the one at this place."""
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        def written(*args: Any) -> Any:
+            new = args[place].copy()  # some kernels leave entries as they are
+            kernel(*args[:place], new, *args[place + 1 :])
+            return new
+
+        derivative_of(written)(body)
+
+        @instead_of(kernel)
+        def write(*args: Any, **out: Any) -> Any:
+            args = (*args, *out.values())
+            args[place][...] = written(*args)
+            return args[place]
+
+        return body
+
+    return register
