@@ -326,30 +326,31 @@ def _(a: np.ndarray, b: np.ndarray):
     return np.vecdot(a, b), vecdot_pullback
 
 
-@rrule(np.matvec)
-def _(a: np.ndarray, b: np.ndarray):
-    """A b over stacks of both."""
+if hasattr(np, "matvec"):  # since NumPy 2.2
 
-    def matvec_pullback(ȳ):
-        return (
-            match(ȳ[..., None] * b.conjugate()[..., None, :], a.shape),
-            match(np.matmul(ȳ[..., None, :], a.conjugate())[..., 0, :], b.shape),
-        )
+    @rrule(np.matvec)
+    def _(a: np.ndarray, b: np.ndarray):
+        """A b over stacks of both."""
 
-    return np.matvec(a, b), matvec_pullback
+        def matvec_pullback(ȳ):
+            return (
+                match(ȳ[..., None] * b.conjugate()[..., None, :], a.shape),
+                match(np.matmul(ȳ[..., None, :], a.conjugate())[..., 0, :], b.shape),
+            )
 
+        return np.matvec(a, b), matvec_pullback
 
-@rrule(np.vecmat)
-def _(a: np.ndarray, b: np.ndarray):
-    """aᴴ B over stacks of both."""
+    @rrule(np.vecmat)
+    def _(a: np.ndarray, b: np.ndarray):
+        """aᴴ B over stacks of both."""
 
-    def vecmat_pullback(ȳ):
-        return (
-            match(np.matmul(b, ȳ.conjugate()[..., None])[..., 0], a.shape),
-            match(a[..., None] * ȳ[..., None, :], b.shape),
-        )
+        def vecmat_pullback(ȳ):
+            return (
+                match(np.matmul(b, ȳ.conjugate()[..., None])[..., 0], a.shape),
+                match(a[..., None] * ȳ[..., None, :], b.shape),
+            )
 
-    return np.vecmat(a, b), vecmat_pullback
+        return np.vecmat(a, b), vecmat_pullback
 
 
 # -- einsum ----------------------------------------------------------------------------------------

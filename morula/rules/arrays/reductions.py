@@ -308,8 +308,9 @@ def _cumulative(primal, running, start):
         return np.concatenate((first, y), axis or 0)
 
 
-_cumulative(np.cumulative_sum, np.cumsum, 0)
-_cumulative(np.cumulative_prod, np.cumprod, 1)
+if hasattr(np, "cumulative_sum"):  # since NumPy 2.1
+    _cumulative(np.cumulative_sum, np.cumsum, 0)
+    _cumulative(np.cumulative_prod, np.cumprod, 1)
 
 
 def cumprod_cotangent(ȳ, y, x, axis):
