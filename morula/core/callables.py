@@ -126,18 +126,26 @@ class Calls:
         None if there is none, or if the call raises what Python raises.
         """
         positions = range(n) if self.argnums is None else positions_of(self.argnums, n, self.f)
-        code = function.__code__
-        n_named = code.co_argcount + code.co_kwonlyargcount
-        by_name = code.co_varnames[max(before + n, code.co_posonlyargcount) : n_named]
-        if before + n > code.co_argcount:
-            if not code.co_flags & VARARGS:
-                return None
-            by_name = code.co_varnames[code.co_argcount : n_named]
-        others = tuple([name for name in named if name not in by_name])
-        if others and not takes_others(code, others):
+        others = beyond_parameters(function.__code__, before + n, named)
+        if others is None:
             return None
         family = self.family(function, tuple([before + i for i in positions]), others)
         return None if family is None else Made(function, family.function(function))
+
+
+def beyond_parameters(code: CodeType, n: int, named: Iterable[str]) -> tuple[str, ...] | None:
+    """Which of these names `**kwargs` takes, in a call with n arguments by position.
+
+    None if the call raises what Python raises.
+    """
+    n_named = code.co_argcount + code.co_kwonlyargcount
+    by_name = code.co_varnames[max(n, code.co_posonlyargcount) : n_named]
+    if n > code.co_argcount:
+        if not code.co_flags & VARARGS:
+            return None
+        by_name = code.co_varnames[code.co_argcount : n_named]
+    others = tuple([name for name in named if name not in by_name])
+    return others if not others or takes_others(code, others) else None
 
 
 def takes_others(code: CodeType, names: tuple[str, ...]) -> bool:
