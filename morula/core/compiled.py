@@ -67,7 +67,7 @@ class Family:
         self.programs: dict[Any, Program] = {}
         self.kinds: Counter[Any] = Counter()
         self.lock = threading.Lock()
-        self.stub = stub(self.signature, namespace, wanted, slow_path)
+        self.stub = stub(self.signature, namespace, slow_path)
         self.first: CodeType | None = None
         self.specialised: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
@@ -222,7 +222,7 @@ class Family:
     ) -> tuple[Any, ...]:
         """The arguments of a call that leaves nothing out, one for each parameter."""
         g = self.function(f)
-        g.__code__ = stub(self.signature, f.__globals__, self.wanted, given)
+        g.__code__ = stub(self.signature, f.__globals__, given)
         found: tuple[Any, ...] = g(*args, **named)
         return found
 

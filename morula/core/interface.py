@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from morula.core import errors, watch
-from morula.core.callables import Calls, function_of, is_plain, positions_of
+from morula.core.callables import Calls, function_of, is_plain, positions_of, with_asked_for
 from morula.core.compiled import Fallback, Family, by_all_of, family_by, family_of, most_kept
 from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
@@ -227,8 +227,10 @@ def grad(
 ) -> Callable[..., Any]:
     """A function that gives the gradient of `f` by the argument `argnums`.
 
-    A tuple of gradients if `argnums` is a sequence; negative numbers count from the end. With
-    `has_aux`, `f` returns `(output, aux)` and the function `(gradient, aux)`.
+    A tuple of gradients if `argnums` is a sequence; negative numbers count from the end of those
+    given by position. An argument that `argnums` names may be given by keyword; the others that are
+    go to `f` as they are. With `has_aux`, `f` returns `(output, aux)` and the function
+    `(gradient, aux)`.
 
     >>> grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0)
     2.0
@@ -255,10 +257,8 @@ def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) ->
     single = isinstance(argnums, int)
     numbers = (argnums,) if single else tuple(argnums)
     general = (general_value_and_grad if with_value else general_grad)(f, argnums, has_aux)
-    if is_plain(f) and not (f.__defaults__ and any(i < 0 for i in numbers)):
-        n = f.__code__.co_argcount
-        wanted = tuple([i + n if i < 0 else i for i in numbers])
-        family = family_for(f, wanted, with_value, single, has_aux)
+    if is_plain(f) and all(i >= 0 for i in numbers):
+        family = family_for(f, numbers, with_value, single, has_aux)
         return general if family is None else family.function(f)
     if function_of(f) is None:
         return general
@@ -330,6 +330,8 @@ def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[...,
 
     @_wraps(f, "value_and_grad")
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args, kwargs = with_asked_for(f, argnums, args, kwargs)
         positions = positions_of(argnums, len(args), f)
         y, back = differentiate(f, *args, **kwargs)
         ask_only(back, positions)

@@ -95,7 +95,7 @@ def test_it_warns_where_the_function_that_reads_is_compiled(case):
 
 
 def test_a_scalar_of_numpys_that_is_made_of_an_f_string_is_refused():
-    with pytest.raises(NoRuleError, match="numpy.float64"):
+    with pytest.raises(NoRuleError, match=r"numpy\.float64"):
         gradient(lambda x: np.float64(f"{x}"), X)
 
 
