@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import frule, gradient, hessian, jvp, pullback, rrule, taylor
+from morula import frule, gradient, hessian, jvp, rrule, taylor
 from morula.core import context, memory, verify
 
 
@@ -274,25 +274,6 @@ def test_a_pass_that_is_broken_off_leaves_nothing_to_later_ones(way):
     ones = np.ones(2)
     np.testing.assert_array_equal(gradient(written_to, ones)[0], [3.0, 3.0])
     np.testing.assert_array_equal(hessian(written_to, ones), [[0.0, 3.0], [3.0, 0.0]])
-
-
-class Lazy:
-    """Reads its slot where an attribute is missing, so it cannot be asked before it is filled."""
-
-    __slots__ = ("table",)
-
-    def __getattr__(self, name):
-        return self.table[name]
-
-
-def test_slots_that_are_not_filled_yet_are_not_asked_of_getattr():
-    def f(x):
-        o = object.__new__(Lazy)
-        o.table = {"w": x}
-        return o.w * o.w
-
-    assert pullback(f, 3.0)[1](1.0) == (6.0,)
-    assert jvp(f, (3.0,), (1.0,)) == (9.0, 6.0)
 
 
 def test_hessians_in_reverse_mode():
