@@ -68,7 +68,7 @@ def described(call: Call, ir: IR) -> str:
     callee, inlined = call.args[0], call.position.inlined
     name = (
         errors.qualified_name(callee.value)
-        if type(callee) is Const
+        if isinstance(callee, Const)
         else callee.name or repr(callee)
     )
     place = "" if inlined is None else f" of {inlined.code.co_name}"
