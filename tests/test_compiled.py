@@ -1112,16 +1112,16 @@ def test_keyword_arguments_of_a_plain_function():
     assert gradient(f, 1.0, 5.0) == (5.0, 1.0)
 
 
-def test_the_differentiated_argument_given_by_keyword_is_an_error():
+def test_the_differentiated_argument_has_to_be_given():
     def f(x, y=2.0):
         return x * y
 
-    with pytest.raises(TypeError):
-        grad(f)(x=1.0)
-    with pytest.raises(TypeError):
+    assert grad(f)(x=1.0) == 2.0
+    assert grad(f, 1)(4.0, y=3.0) == 4.0
+    with pytest.raises(TypeError, match="at least 2 of them"):
         grad(f, 1)(1.0)
-    with pytest.raises(TypeError):
-        grad(f, 1)(1.0, y=3.0)
+    with pytest.raises(TypeError, match="at least 1 of them"):
+        grad(f)(y=1.0)
 
 
 def test_argnums():
@@ -1712,7 +1712,6 @@ def test_so_it_does_by_all_its_arguments(reasons, f, args, kwargs):
 WRONG = [
     (SPRING.energy, 0, (), {}),
     (SPRING.energy, 2, (1.0,), {}),
-    (SPRING.energy, 1, (1.0,), {"offset": 2.0}),
     (SPRING.energy, 0, (1.0, 2.0, 3.0), {}),
     (SPRING.energy, 0, (1.0,), {"x": 2.0}),
     (SPRING.energy, 0, (1.0,), {"self": 2.0}),
@@ -1720,8 +1719,6 @@ WRONG = [
     (SPRING, -2, (1.0,), {}),
     (SPRING, 0, (1.0, 2.0, 3.0), {}),
     (Spring.energy, 1, (SPRING,), {}),
-    (scaled, 0, (), {"x": 1.0}),
-    (scaled, 1, (1.0,), {"y": 2.0}),
     (scaled, 0, (1.0, 2.0, 3.0), {}),
     (scaled, 0, (1.0,), {"x": 2.0}),
     (star, 2, (1.0, 2.0), {}),

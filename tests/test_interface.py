@@ -20,6 +20,8 @@ from morula import (
     Tangent,
     grad,
     gradient,
+    jvp,
+    numeric_rule,
     pullback,
     value_and_grad,
     withgradient,
@@ -60,9 +62,9 @@ def test_wrong_argnums_and_too_few_arguments(transform):
     with pytest.raises(ArgumentError, match=r"at least 3 .*product was called with 2 pos"):
         transform(product, (0, -3))(3.0, 2.0)
     with pytest.raises(
-        ArgumentError, match="with 1 positional argument; arguments passed by keyword"
+        ArgumentError, match="with 1 positional argument; those passed by keyword count where"
     ):
-        transform(product, 1)(3.0, y=2.0)
+        transform(product, 2)(3.0, y=2.0)
     for argnums in (1.0, "x", None, True, (0, 1.0)):
         with pytest.raises(TypeError, match="argnums must be an int or a sequence of ints"):
             transform(product, argnums)
@@ -70,6 +72,59 @@ def test_wrong_argnums_and_too_few_arguments(transform):
 
 def of_three(x, y, z=1.0):
     return x * y * z
+
+
+class OfThree:
+    def __call__(self, x, y, z=1.0):
+        return x * y * z
+
+
+def with_keywords(x, y, z=1.0, *rest, **others):
+    return x * y * z
+
+
+OF_THREE = {
+    "function": of_three,
+    "object": OfThree(),
+    "method": OfThree().__call__,
+    "partial": functools.partial(with_keywords, other=1.0),
+    "partial of a position": functools.partial(lambda a, x, y, z=1.0: a * x * y * z, 1.0),
+    "starred": with_keywords,
+    "of a fixed step": numeric_rule(lambda x, y, z=1.0: x * y * z),
+}
+
+
+@pytest.mark.parametrize("f", OF_THREE.values(), ids=OF_THREE)
+def test_what_is_differentiated_may_be_given_by_name(f):
+    for _ in range(2):
+        assert grad(f, 1)(2.0, y=3.0) == pytest.approx(2.0)
+        assert grad(f)(x=2.0, y=3.0) == pytest.approx(3.0)
+        assert grad(f, (2, 0))(2.0, z=4.0, y=3.0) == pytest.approx((6.0, 12.0))
+        assert value_and_grad(f, 2)(2.0, y=3.0, z=5.0) == pytest.approx((30.0, 6.0))
+        assert grad(f, -1)(2.0, y=3.0) == pytest.approx(3.0)  # of those given by position
+        with pytest.raises(ArgumentError, match=r"at least 3 .* positional argument"):
+            grad(f, 2)(2.0, y=3.0)  # the default is not differentiated
+        assert grad(f, 1)(2.0, 3.0) == pytest.approx(2.0)
+
+
+def test_what_is_differentiated_may_be_given_by_name_behind_a_default():
+    def f(x, y=2.0, z=3.0):
+        return x * y * z * z
+
+    assert grad(f, 2)(2.0, z=4.0) == 32.0
+    assert grad(f, (2, 0))(z=4.0, x=1.0) == (16.0, 32.0)
+    by_z, by_x = grad(f, 2), grad(f)
+    for inner, x, z in [
+        (lambda x, z: grad(f, 2)(x, z=z), 16.0, 8.0),
+        (lambda x, z: grad(f)(x, z=z), 0.0, 16.0),
+        (lambda x, z: by_z(x, z=z), 16.0, 8.0),
+        (lambda x, z: by_x(x, z=z), 0.0, 16.0),
+    ]:
+        assert gradient(inner, 2.0, 4.0) == (x, z)
+        assert jvp(inner, (2.0, 4.0), (3.0, 5.0))[1] == 3 * x + 5 * z
+    assert grad(lambda x, y: (x * y, "aux"), 1, has_aux=True)(2.0, y=3.0) == (2.0, "aux")
+    with pytest.raises(TypeError, match="multiple values for argument 'x'"):
+        grad(f)(2.0, x=1.0)
 
 
 @pytest.mark.parametrize("transform", [grad, value_and_grad])

@@ -6,13 +6,14 @@ is one gradient function for each way to call it, made at the first such call.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors
 from morula.core.compiled import VARARGS, VARKEYWORDS, Family
-from morula.core.registry import registry
+from morula.core.registry import non_differentiable, registry
 
 Target = tuple[Any, tuple[Any, ...], dict[str, Any]]
 Step = Callable[[Any], Target | None]
@@ -105,6 +106,8 @@ class Calls:
         target = function_of(self.f)
         if target is None:
             return self.general(*args, **kwargs)
+        if kwargs and self.argnums is not None:
+            args, kwargs = with_asked_for(self.f, self.argnums, args, kwargs)
         function, before, named = target
         named = {**named, **kwargs} if named else kwargs
         key = (len(before), len(args), *named)
@@ -126,24 +129,80 @@ class Calls:
         None if there is none, or if the call raises what Python raises.
         """
         positions = range(n) if self.argnums is None else positions_of(self.argnums, n, self.f)
-        code = function.__code__
-        n_named = code.co_argcount + code.co_kwonlyargcount
-        by_name = code.co_varnames[max(before + n, code.co_posonlyargcount) : n_named]
-        if before + n > code.co_argcount:
-            if not code.co_flags & VARARGS:
-                return None
-            by_name = code.co_varnames[code.co_argcount : n_named]
-        others = tuple([name for name in named if name not in by_name])
-        if others and not takes_others(code, others):
+        others = beyond_parameters(function.__code__, before + n, named)
+        if others is None:
             return None
         family = self.family(function, tuple([before + i for i in positions]), others)
         return None if family is None else Made(function, family.function(function))
+
+
+def beyond_parameters(code: CodeType, n: int, named: Iterable[str]) -> tuple[str, ...] | None:
+    """Which of these names `**kwargs` takes, in a call with n arguments by position.
+
+    None if the call raises what Python raises.
+    """
+    n_named = code.co_argcount + code.co_kwonlyargcount
+    by_name = code.co_varnames[max(n, code.co_posonlyargcount) : n_named]
+    if n > code.co_argcount:
+        if not code.co_flags & VARARGS:
+            return None
+        by_name = code.co_varnames[code.co_argcount : n_named]
+    others = tuple([name for name in named if name not in by_name])
+    return others if not others or takes_others(code, others) else None
 
 
 def takes_others(code: CodeType, names: tuple[str, ...]) -> bool:
     """Do arguments of these names, which are no parameters, belong to `**kwargs`?"""
     n = code.co_argcount + code.co_kwonlyargcount + 1 + bool(code.co_flags & VARARGS)
     return bool(code.co_flags & VARKEYWORDS) and not any(x in code.co_varnames[:n] for x in names)
+
+
+def with_asked_for(
+    f: Any, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call with the arguments that are differentiated by position, if it gives them by name.
+
+    So are those before them; one of these that is left out gets its default. Negative argnums count
+    what is given by position, so they name nothing else.
+    """
+    names = names_asked_for(f, argnums, len(args), tuple(kwargs))
+    if not names:
+        return args, kwargs
+    rest = dict(kwargs)
+    behind = [rest.pop(name) if name in rest else default for name, default in names]
+    return (*args, *behind), rest
+
+
+def names_asked_for(
+    f: Any, argnums: Any, n: int, given: tuple[str, ...]
+) -> tuple[tuple[str, Any], ...]:
+    """The parameters behind the first n, up to the last that argnums name, with their defaults.
+
+    None of them if not all that argnums name are given by these names.
+    """
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    needed = max(numbers, default=-1) + 1
+    if n >= needed:
+        return ()
+    try:
+        parameters = list(inspect.signature(f).parameters.values())[:needed]
+    except (TypeError, ValueError):
+        return ()
+    for i in range(n, needed):
+        p = parameters[i] if i < len(parameters) else None
+        if p is None or p.kind is not p.POSITIONAL_OR_KEYWORD:
+            return ()
+        if p.name not in given and (i in numbers or p.default is p.empty):
+            return ()
+    return tuple([(p.name, p.default) for p in parameters[n:]])
+
+
+non_differentiable(names_asked_for)
+
+
+def as_called(general: Any, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """What the general path of a gradient function gives, called with the arguments as they are."""
+    return general(f, args, kwargs)
 
 
 def positions_of(argnums: Any, n: int, f: Any) -> list[int]:

@@ -13,7 +13,7 @@ import math
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -67,7 +67,7 @@ class Family:
         self.programs: dict[Any, Program] = {}
         self.kinds: Counter[Any] = Counter()
         self.lock = threading.Lock()
-        self.stub = stub(self.signature, namespace, wanted, slow_path)
+        self.stub = stub(self.signature, namespace, slow_path)
         self.first: CodeType | None = None
         self.specialised: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 
@@ -164,7 +164,29 @@ class Family:
         program = Program(tries)
         if not specialising or tries > Program.most_tries:
             return program
-        gradient = Gradient(
+        gradient = self.gradient(f, key, tries, args, by_bodies)
+        try:
+            program.code = gradient.compile(slow_path, program, general_path, protected_path)
+        except (NotSpecialised, errors.UnsupportedError) as reason:
+            if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
+                return self.compile(f, key, tries, args, False)
+            program.reason = str(reason)
+            program.is_too_dear = type(reason) is TooMuchEffort
+            return program
+        if self.first is None:
+            self.first = program.code
+        return program
+
+    def gradient(
+        self,
+        f: FunctionType,
+        key: Sequence[Any],
+        tries: int,
+        args: Sequence[Any],
+        by_bodies: bool,
+    ) -> Gradient:
+        """What is compiled for arguments of these types, before it is."""
+        return Gradient(
             self.target(f),
             list(key),
             self.wanted,
@@ -179,17 +201,30 @@ class Family:
             no_exceptions=True,
             by_bodies=by_bodies,
         )
+
+    def built(self, f: FunctionType, args: Sequence[Any], by_bodies: bool = True) -> Gradient:
+        """What is compiled for these arguments first, in SSA form.
+
+        Raises:
+            NotSpecialised, UnsupportedError: there is no such program.
+        """
+        gradient = self.gradient(f, [argument_value(a) for a in args], 0, args, by_bodies)
         try:
-            program.code = gradient.compile(slow_path, program, general_path, protected_path)
+            gradient.build()
         except (NotSpecialised, errors.UnsupportedError) as reason:
             if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
-                return self.compile(f, key, tries, args, False)
-            program.reason = str(reason)
-            program.is_too_dear = type(reason) is TooMuchEffort
-            return program
-        if self.first is None:
-            self.first = program.code
-        return program
+                return self.built(f, args, False)
+            raise
+        return gradient
+
+    def by_parameter(
+        self, f: FunctionType, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The arguments of a call that leaves nothing out, one for each parameter."""
+        g = self.function(f)
+        g.__code__ = stub(self.signature, f.__globals__, given)
+        found: tuple[Any, ...] = g(*args, **named)
+        return found
 
     def forget(self) -> None:
         """The registry has changed: nothing that was compiled holds any more."""
@@ -223,6 +258,11 @@ class Program:
 
     def __repr__(self) -> str:
         return "program"
+
+
+def given(_g: FunctionType, _program: None, *args: Any) -> tuple[Any, ...]:
+    """The arguments that a gradient function is called with."""
+    return args
 
 
 def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:

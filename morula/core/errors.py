@@ -181,8 +181,8 @@ def argnums_out_of_range(fn: Any, argnums: Any, needed: int, given: int) -> Argu
     """There are too few positional arguments for `argnums`."""
     return ArgumentError(
         f"argnums={argnums!r} needs at least {needed} of them, but {qualified_name(fn)} was called "
-        f"with {given} positional argument{'' if given == 1 else 's'}; arguments passed by keyword are "
-        "not differentiated"
+        f"with {given} positional argument{'' if given == 1 else 's'}; those passed by keyword count "
+        "where argnums names them all"
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from types import FunctionType, MethodType
+import inspect
+from types import FunctionType
 from typing import Any
 
 from morula.core import errors
 from morula.core.bytecode.lower import lower
+from morula.core.callables import beyond_parameters, function_of
 from morula.core.emit import merge_blocks
-from morula.core.general import general_plan
-from morula.core.ir import IR, Call, Operand, reachable
-from morula.core.places import Place
-from morula.core.program import Gradient
+from morula.core.general import call as general_call
+from morula.core.general import call_from_program, general_plan
+from morula.core.interface import family_for
+from morula.core.ir import IR, Call, Const, reachable
 from morula.core.reverse import Reversal
 from morula.core.specialise import NotSpecialised
 from morula.core.ssa import prune_params
-from morula.core.values import argument_value
 
 
 def code_ir(f: Any) -> IR:
@@ -41,86 +42,74 @@ def code_ir(f: Any) -> IR:
 
 
 class AdjointCode:
-    """A primal with its adjoint in SSA form: `ir` holds both, `str` shows them."""
+    """A primal with its adjoint in SSA form: `ir` holds both, `str` shows them.
+
+    `left` are the calls whose meaning is found out when they happen: the line and the callable.
+    """
 
     def __init__(self, ir: IR, kind: str) -> None:
-        self.ir = ir
+        self.ir = tidy(ir)
         self.kind = kind
+        self.left = [described(c, ir) for c in ir.calls() if c.primitive in RESOLVED_LATE]
 
     def __str__(self) -> str:
-        return f"# {self.kind}\n{self.ir}"
+        calls = "1 call is" if len(self.left) == 1 else f"{len(self.left)} calls are"
+        title = f"# {self.kind}; {calls} resolved at run time"
+        return "\n".join([title, *[f"#   {line}" for line in self.left], str(self.ir)])
 
     __repr__ = __str__
 
 
-def code_adjoint(f: Any, *args: Any) -> AdjointCode:
-    """The SSA form of the gradient of `f` at these arguments: its primal, followed by its adjoint.
+RESOLVED_LATE = (general_call, call_from_program)
+
+
+def described(call: Call, ir: IR) -> str:
+    """A call that is resolved at run time, for reading: where it is, what is called."""
+    callee, inlined = call.args[0], call.position.inlined
+    name = (
+        errors.qualified_name(callee.value)
+        if isinstance(callee, Const)
+        else callee.name or repr(callee)
+    )
+    place = "" if inlined is None else f" of {inlined.code.co_name}"
+    line = "between lines" if call.position.line is None else f"line {call.position.line}"
+    return f"{line}{place}: {name}"
+
+
+def code_adjoint(f: Any, /, *args: Any, **kwargs: Any) -> AdjointCode:
+    """The SSA form of `gradient(f, *args, **kwargs)`: the primal of `f`, followed by its adjoint.
 
     It is what the gradient runs: specialised to the types of the arguments where that is possible,
-    else the general form, in which calls are resolved when they happen.
+    else the general form. In both there may be calls whose meaning is found out when they happen:
+    the first line counts them, the lines behind it name them.
+
+    Raises:
+        ArgumentError: there is no Python function that calling `f` runs.
+        TypeError: `f` cannot be called with these arguments.
     """
-    function = _function(f)
-    if isinstance(f, MethodType):
-        args = (f.__self__, *args)
-    return adjoint_of(function, args, True)
-
-
-def adjoint_of(function: FunctionType, args: tuple[Any, ...], by_bodies: bool) -> AdjointCode:
-    """The same, with functions in the place of others or without."""
-    gradient = Gradient(
-        function,
-        [argument_value(a) for a in args],
-        range(len(args)),
-        False,
-        len(args) == 1,
-        examples=args,
-        no_exceptions=True,
-        by_bodies=by_bodies,
-    )
+    target = function_of(f)
+    if target is None:
+        raise no_code(f)
+    function, before, named = target
+    args, kwargs = (*before, *args), {**named, **kwargs}
+    inspect.signature(function).bind(*args, **kwargs)
+    wanted = tuple(range(len(before), len(args)))
+    others = beyond_parameters(function.__code__, len(args), kwargs)
+    family = family_for(function, wanted, False, len(wanted) == 1, False, others or ())
     try:
-        return AdjointCode(_tidy(gradient.build()), "specialised to the types of the arguments")
+        if family is None:
+            raise NotSpecialised("it has a rule, or what it does is done later")
+        gradient = family.built(function, family.by_parameter(function, args, kwargs))
+        return AdjointCode(gradient.ir, "specialised to the types of the arguments")
     except (NotSpecialised, errors.UnsupportedError) as reason:
-        if by_bodies and gradient.has_bodies:
-            return adjoint_of(function, args, False)
         reversal = Reversal(lower(function.__code__, function.__globals__), general_plan)
         reversal.build()
         reversal.resolve()
-        return AdjointCode(_tidy(reversal.ir), f"general, because: {reason}")
+        return AdjointCode(reversal.ir, f"general, because: {reason}")
 
 
-def lines_of_result(f: Any) -> list[str]:
-    """The lines of the user's source where what `f` returns was made, for messages."""
-    try:
-        code = _function(f).__code__
-        ir = lower(code, _function(f).__globals__)
-    except errors.DifferentiationError:
-        return []
-    lines = {line for call in _makers_of_result(ir) if (line := call.position.line) is not None}
-    return [str(Place(code.co_filename, line, code.co_name)) for line in sorted(lines)]
-
-
-def _makers_of_result(ir: IR) -> list[Call]:
-    """The calls that define what is returned, by whatever way it came there."""
-    made = {call.out: call for call in ir.calls()}
-    incoming: dict[Operand, list[Operand]] = {}
-    returned: list[Operand] = []
-    for block in ir.blocks:
-        for branch in block.branches:
-            if branch.block is None:
-                returned += branch.args
-            else:
-                for param, x in zip(branch.block.params, branch.args, strict=True):
-                    incoming.setdefault(param, []).append(x)
-    seen: set[Operand] = set()
-    while returned:
-        x = returned.pop()
-        if x not in seen:
-            seen.add(x)
-            returned += incoming.get(x, [])
-    return [call for out, call in made.items() if out in seen]
-
-
-def _tidy(ir: IR) -> IR:
+def tidy(ir: IR) -> IR:
+    """The same without what is there for emission only."""
     ir.kept = []
     ir.blocks = reachable(ir)
     prune_params(ir)
@@ -128,12 +117,17 @@ def _tidy(ir: IR) -> IR:
     return ir
 
 
+def no_code(f: Any) -> errors.ArgumentError:
+    """What is said of a callable that is not written in Python."""
+    return errors.ArgumentError(
+        f"{errors.qualified_name(f)} is not a Python function: it has no code to look at"
+    )
+
+
 def _function(f: Any) -> FunctionType:
     while not isinstance(f, FunctionType):
         inner = getattr(f, "__func__", None) or getattr(f, "func", None)
         if inner is None:
-            raise errors.ArgumentError(
-                f"{errors.qualified_name(f)} is not a Python function: it has no code to look at"
-            )
+            raise no_code(f)
         f = inner
     return f

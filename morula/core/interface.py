@@ -8,17 +8,17 @@ from types import FunctionType
 from typing import Any
 
 from morula.core import errors, watch
-from morula.core.callables import Calls, function_of, is_plain, positions_of
+from morula.core.callables import Calls, function_of, is_plain, positions_of, with_asked_for
 from morula.core.compiled import Fallback, Family, by_all_of, family_by, family_of, most_kept
 from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.garbage import collector
 from morula.core.general import Back, call
 from morula.core.gradients import give_name
-from morula.core.inspection import lines_of_result
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.orders import Along, OfGradient, with_direction
 from morula.core.places import ENTRIES, tell_place
+from morula.core.results import lines_of_result
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
@@ -192,7 +192,7 @@ def _by_all(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_value: b
         code, gradient = by_all_of.get((f, with_value), (None, None))
         if gradient is not None and code is f.__code__:
             return gradient(*args)
-        family = _family(f, tuple(range(len(args))), with_value, False, False)
+        family = family_for(f, tuple(range(len(args))), with_value, False, False)
         if family is not None:
             gradient = family.function(f)
             if f.__closure__ is None and f.__kwdefaults__ is None:
@@ -209,7 +209,7 @@ def _by_all(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_value: b
     def family_by(
         f: FunctionType, wanted: tuple[int, ...], names: tuple[str, ...]
     ) -> Family | None:
-        return _family(f, wanted, with_value, False, False, names)
+        return family_for(f, wanted, with_value, False, False, names)
 
     return Calls(f, None, family_by, general)(args, kwargs)
 
@@ -227,8 +227,10 @@ def grad(
 ) -> Callable[..., Any]:
     """A function that gives the gradient of `f` by the argument `argnums`.
 
-    A tuple of gradients if `argnums` is a sequence; negative numbers count from the end. With
-    `has_aux`, `f` returns `(output, aux)` and the function `(gradient, aux)`.
+    A tuple of gradients if `argnums` is a sequence; negative numbers count from the end of those
+    given by position. An argument that `argnums` names may be given by keyword; the others that are
+    go to `f` as they are. With `has_aux`, `f` returns `(output, aux)` and the function
+    `(gradient, aux)`.
 
     >>> grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0)
     2.0
@@ -255,10 +257,8 @@ def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) ->
     single = isinstance(argnums, int)
     numbers = (argnums,) if single else tuple(argnums)
     general = (general_value_and_grad if with_value else general_grad)(f, argnums, has_aux)
-    if is_plain(f) and not (f.__defaults__ and any(i < 0 for i in numbers)):
-        n = f.__code__.co_argcount
-        wanted = tuple([i + n if i < 0 else i for i in numbers])
-        family = _family(f, wanted, with_value, single, has_aux)
+    if is_plain(f) and all(i >= 0 for i in numbers):
+        family = family_for(f, numbers, with_value, single, has_aux)
         return general if family is None else family.function(f)
     if function_of(f) is None:
         return general
@@ -266,7 +266,7 @@ def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) ->
     def family_by(
         f: FunctionType, wanted: tuple[int, ...], names: tuple[str, ...]
     ) -> Family | None:
-        return _family(f, wanted, with_value, single, has_aux, names)
+        return family_for(f, wanted, with_value, single, has_aux, names)
 
     calls = Calls(f, argnums, family_by, general)
 
@@ -287,7 +287,7 @@ def gradient_product(
     """
     if not is_plain(f) or not f.__code__.co_argcount:
         return None
-    family = _family(f, (0,), False, True, False)
+    family = family_for(f, (0,), False, True, False)
     if family is None:
         return None
     source = Along(OfGradient.of_family(family), inner)
@@ -296,7 +296,7 @@ def gradient_product(
     return None if products is None else products.function(f)
 
 
-def _family(
+def family_for(
     f: FunctionType,
     wanted: tuple[int, ...],
     with_value: bool,
@@ -330,6 +330,8 @@ def general_value_and_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[...,
 
     @_wraps(f, "value_and_grad")
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args, kwargs = with_asked_for(f, argnums, args, kwargs)
         positions = positions_of(argnums, len(args), f)
         y, back = differentiate(f, *args, **kwargs)
         ask_only(back, positions)

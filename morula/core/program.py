@@ -111,10 +111,10 @@ class Gradient(Adjoint):
         reuse_memory(self.ir, self.known_of, self.holds_memory)
         self.add_guards(otherwise, this, generally)
         signature = with_keywords(self.fn.__code__, self.keywords)
-        like = with_own_cell(positional_only(signature, self.wanted))
+        like = with_own_cell(signature)
         code = emit(self.ir, like, self.fn.__globals__, self.holds_memory)
         if self.specialiser.protected:
-            return stub(signature, self.fn.__globals__, self.wanted, protect, code)
+            return stub(signature, self.fn.__globals__, protect, code)
         return code
 
     def specialised(self) -> Specialiser:
@@ -437,16 +437,9 @@ def with_keywords(code: CodeType, keywords: tuple[str, ...]) -> CodeType:
     )
 
 
-def positional_only(code: CodeType, wanted: Sequence[int]) -> CodeType:
-    """The code with the arguments that are differentiated, and those before them, by position only."""
-    n = max(code.co_posonlyargcount, *[i + 1 for i in wanted], 0)
-    return code.replace(co_posonlyargcount=min(n, code.co_argcount))
-
-
 def stub(
     code: CodeType,
     namespace: dict[str, Any],
-    wanted: Sequence[int],
     otherwise: Callable[..., Any],
     this: Any = None,
 ) -> CodeType:
@@ -462,7 +455,7 @@ def stub(
         Call(out, Const(otherwise), (function, Const(this), *block.params)),
     ]
     block.branches = [Branch(None, [out])]
-    return emit(ir, with_own_cell(positional_only(code, wanted)), namespace)
+    return emit(ir, with_own_cell(code), namespace)
 
 
 def in_space_of(x: Any, x̄: Any) -> Any:

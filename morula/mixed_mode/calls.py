@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from morula.core import errors, general
-from morula.core.callables import Calls
+from morula.core.callables import Calls, as_called
 from morula.core.cotangents import ZERO, Tangent, is_zero
 from morula.core.registry import find_rrule, is_constant
 from morula.mixed_mode.push import (
@@ -207,15 +207,8 @@ def gradient_function(
     """What `grad` or `value_and_grad` gave: by the general path, whatever was compiled for it."""
     if isinstance(family, Calls):
         return push(run, family.general, ZERO, args, tangents, keywords)
-    f = fn.__wrapped__
-    n = len(args) - len(keywords)
-    names = f.__code__.co_varnames[n : f.__code__.co_argcount]
-    if {*keywords} != {*names[: len(keywords)]}:
-        return opaque(run, fn, ZERO, args, tangents, keywords)
-    order = [n + keywords.index(name) for name in names[: len(keywords)]]
-    values = (*args[:n], *[args[i] for i in order])
-    dots = (*tangents[:n], *[tangents[i] for i in order])
-    return push(run, family.general, ZERO, (f, values, {}), (ZERO, together(dots), ZERO))
+    values, dots = (family.general, fn.__wrapped__, *args), (ZERO, ZERO, *tangents)
+    return push(run, as_called, ZERO, values, dots, keywords)
 
 
 @pushes_type(MethodType)

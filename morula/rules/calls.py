@@ -43,6 +43,7 @@ from morula.core.extend import (
     adjoint_of,
     as_passing,
     call,
+    callables,
     called_whole,
     collector,
     expect_nothing,
@@ -498,20 +499,8 @@ def gradient_function(fn: Any, family: Any, args: tuple[Any, ...], kwargs: dict[
     """What `grad` or `value_and_grad` gave: by the general path, whatever was compiled for it."""
     if isinstance(family, Calls):
         return call(family.general, *args, **kwargs)
-    f = fn.__wrapped__
-    names = f.__code__.co_varnames[len(args) : f.__code__.co_argcount]
-    by_name = [name for name in names if name in kwargs]
-    if by_name != list(names[: len(by_name)]) or len(by_name) != len(kwargs):
-        return compiled(fn, args, kwargs)  # only a signature can tell what the arguments mean
-    y, back = call(family.general, f, (*args, *[kwargs[name] for name in by_name]), {})
-    n = len(args)
-
-    def gradient_function_pullback(ȳ: Any) -> tuple[Any, ...]:
-        _, f̄, bars, _ = back(ȳ)
-        named = {name: entry(bars, n + i) for i, name in enumerate(by_name)}
-        return (f̄, *[entry(bars, i) for i in range(n)], *[named[k] for k in kwargs])
-
-    return y, gradient_function_pullback
+    y, back = call(callables.as_called, family.general, fn.__wrapped__, *args, **kwargs)
+    return y, lambda ȳ: back(ȳ)[2:]
 
 
 def implementation(fn: Any, cls: type) -> Any:

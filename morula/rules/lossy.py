@@ -23,9 +23,11 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    Const,
     NotSpecialised,
     constant_unless,
     general,
+    is_known,
     is_reached,
     is_zero,
     known,
@@ -198,6 +200,9 @@ constant_unless(lambda types: False, primitives.build_string)
 def _(adjoint: Any) -> None:
     """A program that reads numbers from texts which depend on its arguments takes the general path."""
     s = adjoint.specialiser
+    unseen = {c.out for c in s.ir.calls() if is_unseen(s, c)}
+    if any(c.primitive in (float, complex) and c.args[0] in unseen for c in s.ir.calls() if c.args):
+        raise NotSpecialised("numbers that may have been text")
     made = [c for c in s.ir.calls() if gives_text(s, c)]
     if not made:
         return
@@ -231,10 +236,22 @@ def gives_text(s: Any, call: Any) -> bool:
     """Does a call give text, or something without derivative that is not known?"""
     k = known(s.types.get(call.out))
     if k is None:
-        return bool(s.is_constant(call)) and may_give_text(call.primitive)
+        if any([type(x) is Const and is_one_of(x.value, TEXT_MAKERS) for x in call.operands()]):
+            return True
+        if call.primitive is operator.mod:
+            template = known(type_of(s, call.args[0]))
+            return template is not None and template.type in general.ENCODINGS
+        return may_give_text(call.primitive, bool(s.is_constant(call)))
     if k.type is np.ndarray:
         return k.detail[0][1] in "SU"
     return k.type in general.ENCODINGS
+
+
+def is_unseen(s: Any, call: Any) -> bool:
+    """Is it a call of something unknown, of whose result nothing is known?"""
+    if known(s.types.get(call.out)) is not None:
+        return False
+    return type(call.fn) is not Const or not (callable(call.primitive) and is_known(call.primitive))
 
 
 TEXTS_OF_NUMPY = (
@@ -243,12 +260,23 @@ TEXTS_OF_NUMPY = (
 )  # fmt: skip
 
 
-def may_give_text(fn: Any) -> bool:
+TEXT_MAKERS = (
+    str, repr, format, ascii, str.format, str.format_map, str.__mod__, bytes.__mod__,
+    primitives.format_value, primitives.build_string,
+)  # fmt: skip
+
+
+def type_of(s: Any, x: Any) -> Any:
+    """What is known of an operand."""
+    return x if type(x) is Const else s.types.get(x)
+
+
+def may_give_text(fn: Any, constant: bool) -> bool:
     """May a function of which nothing is known give text?"""
     package, *rest = str(getattr(fn, "__module__", None)).split(".")
     if package == "numpy":
         return fn.__name__ in TEXTS_OF_NUMPY or rest[:1] in (["char"], ["strings"])
-    return package != "morula"
+    return constant and package != "morula"
 
 
 def is_kind_of_number(value: Any) -> bool:

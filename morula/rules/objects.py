@@ -1290,8 +1290,11 @@ def own_fields(x: Any) -> dict[str, Any]:
 
 
 def read_slot(x: Any, name: str) -> Any:
-    """What is in a slot, or MISSING."""
-    return getattr(x, name, MISSING)
+    """What is in a slot, or MISSING; a `__getattr__` of its class, which may read it, is not asked."""
+    try:
+        return object.__getattribute__(x, name)
+    except AttributeError:
+        return MISSING
 
 
 non_differentiable(own_fields)

@@ -1,5 +1,6 @@
 """Gradients of gradients, and products with a Hessian, are programs of their own."""
 
+import functools
 import itertools
 import math
 import pickle
@@ -17,6 +18,7 @@ from morula import (
     hvp,
     ignore_derivatives,
     isderiving,
+    jvp,
     nestlevel,
     rrule,
     taylor,
@@ -378,3 +380,37 @@ def test_by_the_general_path_there_is_no_program():
     with by_the_general_path():
         assert grad(grad(bump))(0.5) == pytest.approx(2 * taylor(bump, 0.5, 2)[2])
         assert hvp(bump, 0.5, 2.0) == pytest.approx(4 * taylor(bump, 0.5, 2)[2])
+
+
+def cubic(x, y=2.0, z=3.0):
+    return x**3 * y * z * z
+
+
+class Cubic:
+    def value(self, x):
+        return x**3
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda: grad(cubic), 432.0),
+        (lambda: functools.partial(grad(cubic), z=3.0), 432.0),
+        (lambda: lambda x: value_and_grad(cubic)(x)[1], 432.0),
+        (lambda: grad(grad(cubic)), 216.0),
+        (lambda: grad(Cubic().value), 24.0),
+    ],
+)
+def test_a_gradient_function_that_was_made_before_is_differentiated(made, expected, warm):
+    g = made()
+    if warm:
+        g(1.5)
+
+    def program(x):
+        return g(x) * 2.0
+
+    assert grad(program)(2.0) == pytest.approx(expected)
+    assert grad(program)(np.float64(2.0)) == pytest.approx(expected)
+    assert gradient(program, 2.0) == pytest.approx((expected,))
+    assert jvp(program, (2.0,), (1.0,))[1] == pytest.approx(expected)

@@ -274,3 +274,7 @@ def test_a_pass_that_is_broken_off_leaves_nothing_to_later_ones(way):
     ones = np.ones(2)
     np.testing.assert_array_equal(gradient(written_to, ones)[0], [3.0, 3.0])
     np.testing.assert_array_equal(hessian(written_to, ones), [[0.0, 3.0], [3.0, 0.0]])
+
+
+def test_hessians_in_reverse_mode():
+    assert gradient(lambda x: hessian(lambda u: u**4 * x, x), 1.3)[0] == pytest.approx(36 * 1.3**2)

@@ -4,6 +4,7 @@ import ctypes
 import io
 import json
 import re
+import string
 import struct
 import warnings
 from decimal import Decimal
@@ -73,6 +74,29 @@ def test_a_number_that_is_read_from_a_text_of_numbers_warns(case, mode):
     f = READ_FROM_TEXTS[case]
     with pytest.warns(UserWarning, match=r"is read from a text that was made of numbers.*\n.*py:"):
         assert FIRST_ORDER[mode](lambda x: f(x) + x * x) == pytest.approx(2 * X)
+
+
+ALONE = READ_FROM_TEXTS | {
+    "argument in an f-string": lambda x: float(f"{x}"),
+    "slice of an f-string": lambda x: float(f"a{x:.3f}"[1:]),
+    "format_map": lambda x: float("{a:.3f}".format_map({"a": x})),
+    "% with a dict": lambda x: float("%(a).3f" % {"a": x}),
+    "map of str": lambda x: float("".join(map(str, [x]))),
+    "formatter": lambda x: float(string.Formatter().format("{}", x)),
+    "of NumPy's": lambda x: float(np.format_float_positional(x)),
+    "parts of an f-string": lambda x: sum(float(t) for t in f"{x} {x}".split()),
+}
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_it_warns_where_the_function_that_reads_is_compiled(case):
+    with pytest.warns(UserWarning, match=r"is read from a text that was made of numbers.*\n.*py:"):
+        assert gradient(ALONE[case], X) == (0.0,)
+
+
+def test_a_scalar_of_numpys_that_is_made_of_an_f_string_is_refused():
+    with pytest.raises(NoRuleError, match=r"numpy\.float64"):
+        gradient(lambda x: np.float64(f"{x}"), X)
 
 
 @pytest.mark.parametrize("mode", SECOND_ORDER)

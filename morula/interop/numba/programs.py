@@ -28,7 +28,7 @@ from morula.core.emit import emit, merge_blocks
 from morula.core.general import call_from_program
 from morula.core.ir import Block, Branch, Call, Const, Operand, Var, substitute
 from morula.core.primitives import alias, build_list, get_cell, load_global
-from morula.core.program import Gradient, positional_only
+from morula.core.program import Gradient
 from morula.core.reverse import (
     Residuals,
     begin_iteration,
@@ -68,7 +68,7 @@ class Program(Gradient):
         merge_blocks(self.ir)
         self.translate()
         f = self.fn
-        code = emit(self.ir, positional_only(f.__code__, ()), f.__globals__, order=nested)
+        code = emit(self.ir, f.__code__, f.__globals__, order=nested)
         return FunctionType(code, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
 
     # -- translation
