@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import morula
 from morula import (
     NoTangent,
     checkpoint,
@@ -256,3 +257,30 @@ def test_an_axis_that_is_given_reaches_the_pullback(path):
     X = np.arange(12.0).reshape(3, 4)
     (x̄,) = gradient(lambda x: (x * 2).sum(axis=1)[0], X)
     np.testing.assert_array_equal(x̄, [[2.0] * 4, [0.0] * 4, [0.0] * 4])
+
+
+def test_an_object_that_is_made_without_its_class_being_called():
+    class Plain:
+        pass
+
+    class Meta(type):
+        scale = 3.0
+
+    class Made(metaclass=Meta):
+        def __new__(cls, *args):
+            return object.__new__(cls)
+
+    def f(x):
+        o, p = object.__new__(Plain), Made.__new__(Made)
+        o.d, p.d = x, x * Made.scale
+        return o.d * p.d * int.__new__(int, 2)
+
+    for _ in range(2):
+        assert morula.gradient(f, 3.0) == (36.0,)
+    assert morula.pullback(f, 3.0)[1](1.0) == (36.0,)
+
+
+def test_a_tangent_that_is_not_yet_filled_has_no_fields():
+    half = object.__new__(morula.Tangent)
+    with pytest.raises(AttributeError, match="_fields"):
+        half.anything

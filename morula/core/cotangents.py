@@ -209,7 +209,7 @@ class Tangent:
         return _TangentOf(primal)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
+        if name in Tangent.__slots__ or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         if name in self._fields:
             return self._fields[name]

