@@ -320,6 +320,11 @@ def end_attempt(outer: list[tuple[Any, Back]]) -> list[tuple[Any, Back]]:
 
 def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`call`, but an exception is caught: the value is `Raised`, the pullback that of what ran."""
+    if service_of(fn, args, kwargs).of_scalars:
+        try:
+            return call(fn, *args, **kwargs)
+        except BaseException as error:
+            return caught(error), partial(pull_back_strays, [], 1 + len(args))
     outer = begin_attempt()
     strays = protection.strays
     try:
