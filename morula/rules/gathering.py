@@ -23,7 +23,7 @@ from morula.core.extend import (
     transfers,
     type_stable,
 )
-from morula.rules.arrays.indexing import scatter, scattered
+from morula.rules.arrays.indexing import scatter, scatter_all, scattered, scattered_all
 from morula.rules.arrays.structural import mark
 from morula.rules.arrays.types import Anything
 from morula.rules.containers import bars_of
@@ -66,14 +66,20 @@ def _mask(shape: Any, places: Any) -> Any:
     return mask
 
 
+@transfers(scatter_all, scattered_all)
+def _(s: Any, call: Any, args: Any) -> Any:
+    shape, dtype, index, part, *_ = args
+    return result_on_samples(scattered, [part, index, shape, dtype])
+
+
 @transfers(entries_at, marked_entries_at)
 def _(s: Any, call: Any, args: Any) -> Any:
     return result_on_samples(np.zeros, args[:1])
 
 
 type_stable(vector)
-fresh_results(vector, entries_at, marked_entries_at)
-marks_results(marked_entries_at)
+fresh_results(vector, entries_at, marked_entries_at, scatter_all, scattered_all)
+marks_results(marked_entries_at, scatter_all)
 
 
 class Entries:
@@ -99,10 +105,10 @@ class Entries:
 
 
 def gathered(f: Any, call: Any, a: Any, b: Any) -> Any:
-    """In an adjoint, the sum of two arrays that are known by their entries, as one of them."""
+    """In an adjoint, the sum of two arrays that are known by their entries or parts, as one of them."""
     first, second = entries_of(f, a), entries_of(f, b)
     if first is None and second is None:
-        return None
+        return placed_together(f, call, a, b)
     if first is None or second is None:
         return added_before(f, call, a if first is None else b, first or second)
     if first.shape != second.shape:
@@ -138,6 +144,46 @@ def added_before(f: Any, call: Any, x: Any, entries: Entries) -> Any:
             made.fn, made.args = f.const(primitives.alias), (whole,)
             return [*calls, others, f.same_call(call, add, made.out, others.out)]
     return None
+
+
+WHOLE = {scatter: scatter_all, scattered: scattered_all}
+
+
+def placed_together(f: Any, call: Any, a: Any, b: Any) -> Any:
+    """The sum of two arrays of zeros with parts somewhere, for the same array, as one of them."""
+    first, second = placed(f, a), placed(f, b)
+    if f.again or first is None or second is None or first[0] is not second[0]:
+        return None
+    (fn, shape, dtype, *parts), (_, other, kind, *others) = first, second
+    if not is_same_shape(f, shape, other) or getattr(dtype, "value", 0) != getattr(
+        kind, "value", 1
+    ):
+        return None
+    return [f.same_call(call, fn, shape, dtype, *parts, *others)]
+
+
+def placed(f: Any, x: Any) -> list[Any] | None:
+    """What puts such an array together, if it is done in this block and read once."""
+    made = f.definitions.get(x)
+    if made is None or not f.in_adjoint or f.block_of.get(x) is not f.block or not f.used_once(x):
+        return None
+    if made.primitive in WHOLE.values():
+        return [made.primitive, *made.args]
+    if made.primitive not in WHOLE:
+        return None
+    part, index, shape, dtype = made.args
+    return [WHOLE[made.primitive], shape, dtype, index, part]
+
+
+def is_same_shape(f: Any, a: Any, b: Any) -> bool:
+    """Are both one shape, or that of one array?"""
+    if a is b or (hasattr(a, "value") and a.value == getattr(b, "value", None)):
+        return True
+    first, second = f.definitions.get(a), f.definitions.get(b)
+    if first is None or second is None or not first.primitive is second.primitive is getattr:
+        return False
+    x, y = first.args[0], second.args[0]
+    return x is y and [c.args[1].value for c in (first, second)] == ["shape", "shape"]
 
 
 def is_complete(entries: Entries) -> bool:

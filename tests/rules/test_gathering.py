@@ -110,3 +110,45 @@ def test_lengths_are_asked_for():
 
 def test_the_rule_of_what_is_put_together():
     check_rrule(vector, 1.5, -2.0, 0.25)
+
+
+def gates(a, h):
+    """Parts of one array that are read by slices, which leave nothing out, or something."""
+    n = len(h)
+    total = 0.0
+    for _ in range(2):
+        s = np.tanh(a[:, : 3 * n] * h[0])
+        i, f, o = s[:, :n], s[:, n : 2 * n], s[:, 2 * n :]
+        total = total + np.sum(i * f) * np.sum(o * o) + np.sum(np.sqrt(s[:, 0] ** 2 + s[:, 1]))
+        total = total + np.sum(s[[0, 0, 1]] * s[1]) + np.sum(s[s > 0.3])
+    return total
+
+
+def in_three(a):
+    """An array in three parts."""
+    s = 1 / (1 + np.exp(-a))
+    i, f, o = s[:, :3], s[:, 3:6], s[:, 6:]
+    return np.sum(o * (i - f))
+
+
+def left_out(a):
+    """Entries that nothing came to stay zeros, whatever their factor is."""
+    y = np.sqrt(a)
+    return np.sum(y[1:3]) + np.sum(y[2:] * y[3:4])
+
+
+def test_parts_of_an_array_are_put_together_at_once():
+    a, h = np.linspace(0.1, 0.9, 18).reshape(2, 9), np.array([0.5, 0.7, 0.2])
+    program = str(morula.code_adjoint(in_three, a))
+    assert program.count("indexing.scatter") == 1
+    assert "scatter_all" in program
+    check_gradient(in_three, a)
+    check_gradient(gates, a, h)
+    x = np.array([0.0, 1.0, 4.0, 9.0])
+    expected = [0.0, 0.5, 0.25 + 0.75, (2 + 3 + 3) / 6]
+    for _ in range(2):
+        with np.errstate(divide="ignore"):
+            np.testing.assert_allclose(morula.grad(left_out)(x), expected)
+    second = morula.hvp(lambda a: gates(a, h), a, a)
+    with by_the_general_path():
+        np.testing.assert_allclose(second, morula.hvp(lambda a: gates(a, h), a, a), rtol=1e-9)

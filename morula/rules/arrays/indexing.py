@@ -65,24 +65,57 @@ def scattered(ȳ, index, shape, dtype):
             "to here, but that was copied, made or given as a whole: give its fields as arrays"
         )
     x̄ = np.zeros(shape, _scattered_dtype(ȳ, dtype))
-    if type(index) is tuple:
-        basic = all(isinstance(i, _BASIC) and not isinstance(i, bool) for i in index)
-    else:
-        basic = isinstance(index, _BASIC) and not isinstance(index, bool)
-    if basic or (isinstance(index, np.ndarray | list) and np.asarray(index).dtype == bool):
+    if is_view(index):
         x̄[index] = ȳ
     else:
         np.add.at(x̄, index, ȳ)
     return x̄
 
 
-def marked_like(x̄, ȳ, index):
-    """`x̄`, structurally zero where all that came to it from `ȳ` at `index` is."""
+def is_view(index):
+    """Does an index name each entry once, as slices and masks do?"""
+    if type(index) is tuple:
+        return all(isinstance(i, _BASIC) and not isinstance(i, bool) for i in index)
+    if isinstance(index, _BASIC) and not isinstance(index, bool):
+        return True
+    return isinstance(index, np.ndarray | list) and np.asarray(index).dtype == bool
+
+
+def scattered_all(shape, dtype, *indices_and_parts):
+    """The sum of `scattered(part, index, shape, dtype)`, from indices and parts in turn."""
+    index, part, *others = indices_and_parts
+    x̄ = scattered(part, index, shape, dtype)
+    for index, part in zip(others[::2], others[1::2], strict=True):
+        wide = np.result_type(x̄.dtype, _scattered_dtype(part, dtype))
+        x̄ = x̄.astype(wide, copy=False)
+        if is_view(index):
+            x̄[index] += part
+        else:
+            np.add.at(x̄, index, part)
+    return x̄
+
+
+def scatter_all(shape, dtype, *indices_and_parts):
+    """`scattered_all`, where what nothing came to is structurally zero."""
+    x̄ = scattered_all(shape, dtype, *indices_and_parts)
     where = np.zeros(x̄.shape, bool)
+    for index, part in zip(indices_and_parts[::2], indices_and_parts[1::2], strict=True):
+        mark_reached(where, part, index)
+    return x̄ if not x̄.ndim or where.all() else mark(x̄, where)
+
+
+def mark_reached(where, ȳ, index):
+    """Note where something has come from `ȳ` at `index`."""
     if type(ȳ) is not Selected or ȳ._where is None:
         where[index] = True
     else:
         np.logical_or.at(where, index, ȳ._where)
+
+
+def marked_like(x̄, ȳ, index):
+    """`x̄`, structurally zero where all that came to it from `ȳ` at `index` is."""
+    where = np.zeros(x̄.shape, bool)
+    mark_reached(where, ȳ, index)
     return x̄ if where.all() else mark(x̄, where)
 
 
@@ -103,6 +136,22 @@ def _scattering(scatter):
 
 _scattering(scatter)
 _scattering(scattered)
+
+
+def _scattering_all(scatter_all):
+    @rrule(scatter_all)
+    def _(shape: Anything, dtype: Anything, *indices_and_parts):
+        def scatter_all_pullback(x̄):
+            bars = []
+            for index in indices_and_parts[::2]:
+                bars += [NoTangent(), x̄[index]]
+            return NoTangent(), NoTangent(), *bars
+
+        return scatter_all(shape, dtype, *indices_and_parts), scatter_all_pullback
+
+
+_scattering_all(scatter_all)
+_scattering_all(scattered_all)
 
 
 @rrule(np.take)
