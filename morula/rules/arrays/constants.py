@@ -28,6 +28,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.outs import constant_but_for_out
 from morula.rules.arrays.traits import tangent_dtype
+from morula.rules.versions import present
 
 CONSTANT = """
     all allclose any argmax argmin argpartition argsort argwhere around array2string array_equal
@@ -59,14 +60,8 @@ STABLE = """
     count_nonzero identity
 """
 
-_FUNCTIONS = [getattr(np, name) for name in CONSTANT.split() if hasattr(np, name)]
-_METHODS = [
-    getattr(t, name)
-    for t in (np.ndarray, np.generic)
-    for name in METHODS.split()
-    if hasattr(t, name)
-]
-constant_but_for_out(*_FUNCTIONS, *_METHODS)
+_METHODS = [*present(np.ndarray, METHODS), *present(np.generic, METHODS)]
+constant_but_for_out(*present(np, CONSTANT), *_METHODS)
 non_differentiable(
     np.int8, np.int16, np.int32, np.int64, np.longlong, np.uint8, np.uint16, np.uint32, np.uint64,
     np.ulonglong, np.bool_, np.str_, tangent_dtype,

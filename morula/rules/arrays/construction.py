@@ -106,7 +106,10 @@ def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=Fals
 def _as_array(primal):
     @rrule(primal)
     def _(a: Numeric | list | tuple, dtype=None, order=None, *, copy=None, device=None):
-        y = primal(a, dtype, order, copy=copy, device=device)
+        if copy is None and device is None:
+            y = primal(a, dtype, order)
+        else:  # of np.asanyarray since NumPy 2.1
+            y = primal(a, dtype, order, copy=copy, device=device)
         rounded = dtype is not None and rounds(y.dtype, a)
 
         def asarray_pullback(ȳ):

@@ -23,6 +23,7 @@ from morula.core.extend import NONE, NoTangent, call, folds, non_differentiable,
 from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
 from morula.rules.calls import compiled, serves
+from morula.rules.versions import present
 
 # -- matrix products -------------------------------------------------------------------------------
 
@@ -502,5 +503,5 @@ def einsum_shape(plan, shape):
 non_differentiable(einsum_plan, einsum_shape, einsum_subscripts)
 type_stable(
     operator.matmul, np.matmul, np.dot, np.ndarray.dot, np.vdot, np.inner, np.outer, np.tensordot,
-    np.vecdot, np.matvec, np.vecmat, np.einsum,
+    np.vecdot, *present(np, "matvec vecmat"), np.einsum,
 )  # fmt: skip

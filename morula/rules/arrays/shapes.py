@@ -65,7 +65,9 @@ def _(a: np.ndarray, shape: Anything, order="C", *, copy=None):
     def reshape_pullback(ȳ):
         return np.reshape(ȳ, old, back), NoTangent(), NoTangent()
 
-    return np.reshape(a, shape, order, copy=copy), reshape_pullback
+    if copy is None:
+        return np.reshape(a, shape, order), reshape_pullback
+    return np.reshape(a, shape, order, copy=copy), reshape_pullback  # since NumPy 2.1
 
 
 @rrule(np.ndarray.reshape)
@@ -76,7 +78,9 @@ def _(a: np.ndarray, shape: Anything, *, order="C", copy=None):
     def reshape_pullback(ȳ):
         return ȳ.reshape(old, order=back), NoTangent()
 
-    return a.reshape(shape, order=order, copy=copy), reshape_pullback
+    if copy is None:
+        return a.reshape(shape, order=order), reshape_pullback
+    return a.reshape(shape, order=order, copy=copy), reshape_pullback  # since NumPy 2.1
 
 
 @rrule(np.ndarray.reshape)
@@ -87,7 +91,9 @@ def _(a: np.ndarray, *shape: Anything, order="C", copy=None):
     def reshape_pullback(ȳ):
         return (ȳ.reshape(old, order=back), *[NONE for _ in shape])
 
-    return a.reshape(shape, order=order, copy=copy), reshape_pullback
+    if copy is None:
+        return a.reshape(shape, order=order), reshape_pullback
+    return a.reshape(shape, order=order, copy=copy), reshape_pullback  # since NumPy 2.1
 
 
 @rrule(np.ravel)

@@ -15,15 +15,14 @@ from scipy._lib import _array_api as api
 from morula.core.extend import Call, Const, known, primitives, rewrites
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.constants import PLAIN, decided_by_types, one_of_type
+from morula.rules.versions import present
 
 QUESTIONS = """
     array_namespace is_numpy is_torch is_jax is_cupy is_dask is_marray is_array_api_strict
     is_numpy_array is_torch_array is_jax_array is_cupy_array is_dask_array is_lazy_array
     is_array_api_obj xp_result_type xp_default_dtype xp_device xp_result_device
 """
-for _name in QUESTIONS.split():
-    if hasattr(api, _name):
-        decided_by_types(getattr(api, _name))
+decided_by_types(*present(api, QUESTIONS))
 
 
 # What SciPy keeps to itself comes and goes with its versions.

@@ -43,6 +43,7 @@ from morula.rules.scipy.sparse.spaces import (
     plainly,
     values,
 )
+from morula.rules.versions import present
 
 CLASSES: list[Any] = [
     getattr(sparse, f"{name}_{kind}")
@@ -582,6 +583,9 @@ non_differentiable(leaves_of, size_of, numbered, sources)
 partial_functions(sources)
 
 
+TURNS = present(sparse, "permute_dims swapaxes")
+
+
 def _placing(primal):
     @rrule(primal)
     def _(blocks: Anything, *rest: Anything, **keywords):
@@ -599,10 +603,10 @@ def _placing(primal):
 
 for _f in (
     sparse.hstack, sparse.vstack, sparse.block_array, sparse.bmat, sparse.block_diag, sparse.tril,
-    sparse.triu, sparse.permute_dims, sparse.swapaxes,
+    sparse.triu, *TURNS,
 ):  # fmt: skip
     _placing(_f)
-for _f in (sparse.permute_dims, sparse.swapaxes):  # of COO they turn the argument itself
+for _f in TURNS:  # of COO they turn the argument itself
 
     @rrule(_f)
     def _(A: sparse.coo_array | sparse.coo_matrix, *rest: Anything, **keywords):

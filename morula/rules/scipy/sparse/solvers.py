@@ -36,6 +36,7 @@ from morula.rules.scipy.sparse.spaces import (
     like,
     picked,
 )
+from morula.rules.versions import present
 
 
 def of_equation(b̄, x, A):
@@ -292,4 +293,4 @@ def weighted(U, V, A):
     return U @ np.conjugate(V).T
 
 
-non_differentiable(linalg.onenormest, linalg.spbandwidth, linalg.is_sptriangular)
+non_differentiable(linalg.onenormest, *present(linalg, "spbandwidth is_sptriangular"))
