@@ -60,8 +60,11 @@ COMPILED = (
 )  # fmt: skip
 
 
-# What the signatures of the methods of ufuncs do not tell.
-BEHIND = {
+# What the signatures of the methods of ufuncs do not tell, nor NumPy 2.0 of some functions.
+BEHIND: dict[Any, tuple[int, tuple[str, ...]]] = {
+    np.concatenate: (2, ()),
+    np.dot: (2, ()),
+    np.ndarray.dot: (2, ()),
     np.ufunc.reduce: (4, ("keepdims", "initial", "where")),
     np.ufunc.accumulate: (4, ()),
     np.ufunc.reduceat: (5, ()),
