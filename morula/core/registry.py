@@ -789,6 +789,7 @@ class Service(NamedTuple):
         return self.unclaimed and (self.constant or self.apply is apply_to_scalars)
 
 
+MOST_SERVICES = 10_000
 _services: dict[tuple[Any, ...], tuple[Any, Service]] = {}  # with the callable, whose id is the key
 on_change.append(_services.clear)
 
@@ -803,6 +804,8 @@ def service_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Servic
         return found[1]
     service = find_service(fn, args, kwargs)
     if types_decide(fn, args):
+        if len(_services) >= MOST_SERVICES:  # of classes that are made again and again
+            _services.clear()
         _services[key] = fn, service
     return service
 
