@@ -50,7 +50,7 @@ def compilations(monkeypatch):
 
 def test_ten_thousand_lambdas_cost_one_transformation(monkeypatch):
     k = 1.0
-    gradient(lambda x: x * k * x, 2.0)  # rules of libraries that other tests have imported come in now
+    gradient(lambda x: x * k * x, 2.0)  # rules that other tests wait for come in now
     done = compilations(monkeypatch)
     for i in range(10_000):
         k = float(i)
