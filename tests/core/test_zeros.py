@@ -155,7 +155,10 @@ def filtered(phi, theta, x):
     e = [0.0, 0.0]
     for t in range(2, len(x)):
         e.append(x[t] - phi[0] * x[t - 1] - phi[1] * x[t - 2] - theta * e[-1] * e[-2])
-    return sum(v * v for v in e)
+    total = 0.0
+    for v in e:
+        total += v * v
+    return total
 
 
 def test_the_steps_of_a_range_carry_nothing_beside_a_list():
