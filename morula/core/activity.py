@@ -88,26 +88,18 @@ def spread_varied(s: Specialiser, varied: set[Operand], stopped: Collection[Oper
     changed = True
     while changed:
         changed = False
-        for block in s.ir.blocks:
-            for call in block.calls:
-                if call.out in varied or call.out in s.counted or call.out in stopped:
-                    continue
-                if not any(x in varied for x in call.operands()):
-                    continue
-                if not s.is_constant(call) and carries(s.types.get(call.out)):
-                    varied.add(call.out)
-                    changed = True
-            for branch in block.branches:
-                if branch.block is None:
-                    continue
-                for p, a in zip(branch.block.params, branch.args, strict=True):
-                    if (
-                        a in varied
-                        and not (p in varied or p in stopped)
-                        and carries(s.types.get(p))
-                    ):
-                        varied.add(p)
-                        changed = True
+        for call in s.ir.calls():
+            if call.out in varied or call.out in s.counted or call.out in stopped:
+                continue
+            if not any(x in varied for x in call.operands()):
+                continue
+            if not s.is_constant(call) and carries(s.types.get(call.out)):
+                varied.add(call.out)
+                changed = True
+        for p, a in s.ir.passed():
+            if a in varied and not (p in varied or p in stopped) and carries(s.types.get(p)):
+                varied.add(p)
+                changed = True
 
 
 def may_store(s: Specialiser, varied: set[Operand]) -> bool:

@@ -29,18 +29,14 @@ class Examples:
         changed = True
         while changed:
             changed = False
-            for block in ir.blocks:
-                for call in block.calls:
-                    if call.out not in self.given and (found := self.read(call)) is not _NOTHING:
-                        self.given[call.out] = found
-                        changed = True
-                for branch in block.branches:
-                    if branch.block is None:
-                        continue
-                    for p, a in zip(branch.block.params, branch.args, strict=True):
-                        if p not in self.given and type(a) is Var and a in self.given:
-                            self.given[p] = self.given[a]
-                            changed = True
+            for call in ir.calls():
+                if call.out not in self.given and (found := self.read(call)) is not _NOTHING:
+                    self.given[call.out] = found
+                    changed = True
+            for p, a in ir.passed():
+                if p not in self.given and type(a) is Var and a in self.given:
+                    self.given[p] = self.given[a]
+                    changed = True
 
     def one(self, x: Operand) -> Any:
         """An example of an operand: one that was given, or a sample of its type."""

@@ -275,13 +275,8 @@ class Inference:
 
     def returned(self) -> Value:
         """What is known of the result of the function."""
-        results = [
-            self.value(branch.args[0])
-            for block in self.ir.blocks
-            for branch in block.branches
-            if branch.block is None
-            and (type(branch.args[0]) is Const or branch.args[0] in self.types)
-        ]
+        found = self.ir.returned()
+        results = [self.value(x) for x in found if type(x) is Const or x in self.types]
         return functools.reduce(join, results) if results else NEVER
 
     def resolve_methods(self) -> bool:

@@ -207,11 +207,8 @@ class Instances:
         self.cls |= {c.out: dict for c in self.ir.calls() if has_constant_keys(c)}
         self.made = set(self.cls)
         self.incoming: dict[Var, list[Operand]] = {}
-        for block in self.ir.blocks:
-            for branch in block.branches:
-                if branch.block is not None:
-                    for p, a in zip(branch.block.params, branch.args, strict=True):
-                        self.incoming.setdefault(p, []).append(a)
+        for p, a in self.ir.passed():
+            self.incoming.setdefault(p, []).append(a)
         self.add_joins()
         self.hoped = {p: c for p, c in s.hoped.values() if p in self.incoming}
         self.all = self.hoped | self.cls
@@ -314,11 +311,7 @@ class Instances:
                 return True
             if call.primitive is setattr and x in call.args[1:] and call.args[0] not in self.all:
                 return True
-        return any(
-            branch.block is None and x in branch.args
-            for block in self.ir.blocks
-            for branch in block.branches
-        )
+        return x in self.ir.returned()
 
     # -- named tuples
 
@@ -596,15 +589,10 @@ class Instances:
                 return False
             if not is_reading(call) and f.joined and call.args[0] not in self.made:
                 return False
-        for block in self.ir.blocks:
-            for branch in block.branches:
-                if branch.cond in f.members:
-                    return False
-                params = [None] * len(branch.args) if branch.block is None else branch.block.params
-                for p, a in zip(params, branch.args, strict=True):
-                    if a in f.members and p not in f.members:
-                        return False
-        return True
+        tested = [branch.cond for block in self.ir.blocks for branch in block.branches]
+        return f.members.isdisjoint([*tested, *self.ir.returned()]) and all(
+            p in f.members for p, a in self.ir.passed() if a in f.members
+        )
 
     def default(self, f: Family, name: str) -> Operand:
         """What a new object has under a name: an attribute of its class."""
@@ -801,9 +789,4 @@ def returns_none(function: FunctionType) -> bool:
         ir = inline_form(function.__code__, function.__globals__)
     except UnsupportedError:
         return False
-    return all(
-        type(branch.args[0]) is Const and branch.args[0].value is None
-        for block in ir.blocks
-        for branch in block.branches
-        if branch.block is None
-    )
+    return all(type(x) is Const and x.value is None for x in ir.returned())

@@ -211,6 +211,20 @@ class IR:
         for block in self.blocks:
             yield from block.calls
 
+    def passed(self) -> Iterator[tuple[Var, Operand]]:
+        """Every parameter of a block with what it is passed, branch by branch."""
+        for block in self.blocks:
+            for branch in block.branches:
+                if branch.block is not None:
+                    yield from zip(branch.block.params, branch.args, strict=True)
+
+    def returned(self) -> list[Operand]:
+        """What the function may return."""
+        ends = [
+            branch for block in self.blocks for branch in block.branches if branch.block is None
+        ]
+        return [x for branch in ends for x in branch.args]
+
     def predecessors(self) -> dict[Block, list[tuple[Block, Branch]]]:
         """For every block the branches that lead to it, with the blocks they stand in."""
         found: dict[Block, list[tuple[Block, Branch]]] = {b: [] for b in self.blocks}

@@ -692,14 +692,8 @@ def pull(
         if not rule.trusted:
             raise
         return (*first, *not_known(error, values))
-    n = len(cotangents)
-    if debug.ON or not rule.trusted:
-        check_spaces(rule, values, positions, cotangents)
-    bars = [
-        projected(project, cotangents[i]) if i is not None and i < n else NONE
-        for i, project in zip(positions, projections, strict=True)
-    ]
-    return (*first, *bars)
+    bars = in_order(rule, cotangents, values, positions)
+    return (*first, *[projected(*pair) for pair in zip(projections, bars, strict=True)])
 
 
 def pull_moving(
@@ -713,10 +707,20 @@ def pull_moving(
 ) -> tuple[Any, ...]:
     """The same of a rule that moves cotangents about, which are in their spaces."""
     cotangents = rule.checked(pullback(unthunk(ȳ)), n_args)
+    return (*first, *in_order(rule, cotangents, values, positions))
+
+
+def in_order(
+    rule: Rule,
+    cotangents: tuple[Any, ...],
+    values: tuple[Any, ...],
+    positions: Sequence[int | None],
+) -> list[Any]:
+    """What a pullback gave, checked: one cotangent for each value of the call."""
     n = len(cotangents)
     if debug.ON or not rule.trusted:
         check_spaces(rule, values, positions, cotangents)
-    return (*first, *[cotangents[i] if i is not None and i < n else NONE for i in positions])
+    return [cotangents[i] if i is not None and i < n else NONE for i in positions]
 
 
 def apply_moving(

@@ -30,18 +30,13 @@ def makers_of_result(ir: IR) -> list[Call]:
     """The calls that define what is returned, by whatever way it came there."""
     made = {call.out: call for call in ir.calls()}
     incoming: dict[Operand, list[Operand]] = {}
-    returned: list[Operand] = []
-    for block in ir.blocks:
-        for branch in block.branches:
-            if branch.block is None:
-                returned += branch.args
-            else:
-                for param, x in zip(branch.block.params, branch.args, strict=True):
-                    incoming.setdefault(param, []).append(x)
+    for param, x in ir.passed():
+        incoming.setdefault(param, []).append(x)
     seen: set[Operand] = set()
-    while returned:
-        x = returned.pop()
+    work = ir.returned()
+    while work:
+        x = work.pop()
         if x not in seen:
             seen.add(x)
-            returned += incoming.get(x, [])
+            work += incoming.get(x, [])
     return [call for out, call in made.items() if out in seen]

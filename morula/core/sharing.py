@@ -47,11 +47,7 @@ def objects_from_outside(s: Specialiser, varied: Collection[Operand]) -> set[Ope
     while len(found) > before:
         before = len(found)
         found.update(c.out for c in candidates if not found.isdisjoint(c.operands()))
-        for block in s.ir.blocks:
-            for branch in block.branches:
-                if branch.block is not None:
-                    passed = zip(branch.block.params, branch.args, strict=True)
-                    found.update(p for p, a in passed if a in found and p not in varied)
+        found.update(p for p, a in s.ir.passed() if a in found and p not in varied)
     return found
 
 

@@ -182,16 +182,13 @@ class Folding:
 def find_readers(ir: IR) -> dict[Var, list[Call | Var]]:
     """What reads each variable: calls, and the parameters that it is passed to."""
     readers: dict[Var, list[Call | Var]] = {}
-    for block in ir.blocks:
-        for call in block.calls:
-            for x in call.operands():
-                if type(x) is Var:
-                    readers.setdefault(x, []).append(call)
-        for branch in block.branches:
-            if branch.block is not None:
-                for p, a in zip(branch.block.params, branch.args, strict=True):
-                    if type(a) is Var:
-                        readers.setdefault(a, []).append(p)
+    for call in ir.calls():
+        for x in call.operands():
+            if type(x) is Var:
+                readers.setdefault(x, []).append(call)
+    for p, a in ir.passed():
+        if type(a) is Var:
+            readers.setdefault(a, []).append(p)
     return readers
 
 
@@ -275,15 +272,11 @@ def _maybe_unbound(ir: IR) -> set[Operand]:
     changed = True
     while changed:
         changed = False
-        for block in ir.blocks:
-            for branch in block.branches:
-                if branch.block is None:
-                    continue
-                for p, a in zip(branch.block.params, branch.args, strict=True):
-                    undefined = type(a) is Const and a.value is UNDEFINED
-                    if p not in found and (undefined or a in found):
-                        found.add(p)
-                        changed = True
+        for p, a in ir.passed():
+            undefined = type(a) is Const and a.value is UNDEFINED
+            if p not in found and (undefined or a in found):
+                found.add(p)
+                changed = True
     return found
 
 
@@ -678,21 +671,17 @@ def remove_unused(ir: IR) -> bool:
     optional: dict[Var, Call] = {}
     cells = {c.out for c in ir.calls() if c.primitive is make_cell}
     sets: dict[Var, list[Call]] = {}  # of local cells: they live as long as the cell does
-    for block in ir.blocks:
-        for call in block.calls:
-            if call.primitive is set_cell and call.args[0] in cells:
-                sets.setdefault(call.args[0], []).append(call)
-            elif is_removable(call):
-                optional[call.out] = call
-            else:
-                work += call.operands()
-        for branch in block.branches:
-            work.append(branch.cond)
-            if branch.block is None:
-                work += branch.args
-            else:
-                for p, a in zip(branch.block.params, branch.args, strict=True):
-                    passed.setdefault(p, []).append(a)
+    for call in ir.calls():
+        if call.primitive is set_cell and call.args[0] in cells:
+            sets.setdefault(call.args[0], []).append(call)
+        elif is_removable(call):
+            optional[call.out] = call
+        else:
+            work += call.operands()
+    for p, a in ir.passed():
+        passed.setdefault(p, []).append(a)
+    work += ir.returned()
+    work += [branch.cond for block in ir.blocks for branch in block.branches]
     live: set[Var] = set()
     while work:
         x = work.pop()

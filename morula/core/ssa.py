@@ -202,15 +202,14 @@ def _drop_unused_params(ir: IR, kept: Block | None) -> None:
             live.add(x)
             work.append(x)
 
+    for call in ir.calls():
+        for x in call.operands():
+            use(x)
+    for x in ir.returned():
+        use(x)
     for block in ir.blocks:
-        for call in block.calls:
-            for x in call.operands():
-                use(x)
         for branch in block.branches:
             use(branch.cond)
-            if branch.block is None:
-                for x in branch.args:
-                    use(x)
     for param in (*ir.entry.params, *(kept.params if kept is not None else ())):
         use(param)
     while work:

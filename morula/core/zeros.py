@@ -17,13 +17,14 @@ from morula.core.reverse import reachable_from
 from morula.core.ssa import Variables
 from morula.core.values import is_zero_value
 
+Bound = dict[Var, tuple[Block, Operand]]  # parameters, with their blocks and what they receive
+Way = tuple[Block, Block, Bound]  # from where, the new block on it, what is bound there
+
 
 def part_ways(ir: IR, start: Block) -> bool:
     """Let control that brings zeros pass by all tests that they decide, from `start` on."""
     adjoint = reachable_from(start)
-    ways: list[
-        tuple[Block, Block, Bound]
-    ] = []  # from where, the new block on the way, what is bound
+    ways: list[Way] = []
     passed: dict[Var, Block] = {}  # the parameters of the blocks that are passed by
     for block in [b for b in ir.blocks if b in adjoint]:
         for branch in block.branches:
@@ -40,9 +41,7 @@ def part_ways(ir: IR, start: Block) -> bool:
     return bool(ways)
 
 
-def read_again(
-    ir: IR, adjoint: set[Block], ways: list[tuple[Block, Block, Bound]], passed: dict[Var, Block]
-) -> None:
+def read_again(ir: IR, adjoint: set[Block], ways: list[Way], passed: dict[Var, Block]) -> None:
     """Where parameters may have been passed by, read what they would have been."""
     ir.blocks = reachable(ir)
     variables = Variables(ir, lambda block, variable: None)
@@ -70,15 +69,16 @@ def fold_decided(ir: IR, start: Block) -> bool:
     """Tests behind a test of the same cotangent are decided, from `start` on."""
     inside = dominated(dominators(ir))
     predecessors = ir.predecessors()
+    adjoint = reachable_from(start)
     answers: dict[Operand, list[tuple[tuple[int, int], bool]]] = {}
-    for block in reachable_from(start):
+    for block in adjoint:
         for branch in block.branches if len(block.branches) == 2 else ():
             tested = tested_by(block)
             target = branch.block
             if tested is not None and target is not None and len(predecessors[target]) == 1:
                 answers.setdefault(tested, []).append((inside[target], branch.cond is not None))
     decided: dict[Var, Operand] = {}
-    for block in reachable_from(start):
+    for block in adjoint:
         here = inside[block][0]
         for call in filter(is_zero_test, block.calls):
             for (first, last), answer in answers.get(call.args[0], ()):
@@ -95,9 +95,6 @@ def tested_by(block: Block) -> Operand | None:
     cond = block.branches[0].cond
     test = next((c for c in block.calls if c.out is cond), None)
     return test.args[0] if test is not None and is_zero_test(test) else None
-
-
-Bound = dict[Var, tuple[Block, Operand]]  # parameters, with their blocks and what they receive
 
 
 def way_of(branch: Branch, start: Block) -> tuple[Block | None, list[Operand], Bound]:

@@ -137,13 +137,9 @@ class Buffers:
             for call in self.ir.calls():
                 if self.shares(call) and {call.out, call.args[0]} & self.members:
                     self.members.update((call.out, call.args[0]))
-            for block in self.ir.blocks:
-                for branch in block.branches:
-                    if branch.block is None:
-                        continue
-                    for p, a in zip(branch.block.params, branch.args, strict=True):
-                        if p in self.members or a in self.members:
-                            self.members.update((p, a))
+            for p, a in self.ir.passed():
+                if p in self.members or a in self.members:
+                    self.members.update((p, a))
             changed = len(self.members) > before
 
     def shares(self, call: Any) -> bool:
@@ -282,10 +278,9 @@ class Buffers:
         self.undone = self.is_read_before_written()
         self.marked = any(map(self.writes_what_asks, self.ir.calls()))
         read = self.read_by_loops()
+        if not self.members.isdisjoint(self.ir.returned()):
+            raise UnknownUseError
         for block in self.ir.blocks:
-            for branch in block.branches:
-                if branch.block is None and any(a in self.members for a in branch.args):
-                    raise UnknownUseError
             for call in list(block.calls):
                 self.rewrite(block, call)
         for x in list(self.members):

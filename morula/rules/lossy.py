@@ -220,15 +220,11 @@ def reached_from(s: Any, variables: Iterable[Any]) -> set[Any]:
     size = -1
     while size != len(found):
         size = len(found)
-        for block in s.ir.blocks:
-            for c in block.calls:
-                if any(x in found for x in c.operands()) and not is_answer(s.types.get(c.out)):
-                    found.add(c.out)
-                    found.update([x for x in c.args if may_hold_text(s.types.get(x))])
-            for branch in block.branches:
-                if branch.block is not None:
-                    pairs = zip(branch.block.params, branch.args, strict=True)
-                    found.update([p for p, a in pairs if a in found])
+        for c in s.ir.calls():
+            if any(x in found for x in c.operands()) and not is_answer(s.types.get(c.out)):
+                found.add(c.out)
+                found.update([x for x in c.args if may_hold_text(s.types.get(x))])
+        found.update(p for p, a in s.ir.passed() if a in found)
     return found
 
 

@@ -97,11 +97,8 @@ class Renewal:
                 for x in call.args if every else call.args[:1]:
                     if not self.is_number(x):
                         self.join(call.out, x)
-        for block in self.ir.blocks:
-            for branch in block.branches:
-                if branch.block is not None:
-                    for p, a in zip(branch.block.params, branch.args, strict=True):
-                        self.join(p, a)
+        for p, a in self.ir.passed():
+            self.join(p, a)
         writes: dict[Any, list[tuple[Any, Call]]] = {}
         for block in self.ir.blocks:
             for call in block.calls:

@@ -138,13 +138,7 @@ class Shadows:
             for call in self.ir.calls():
                 if self.is_read_from(call) and self.is_container(call.out):
                     self.followed.add(call.out)
-            for block in self.ir.blocks:
-                for branch in block.branches:
-                    if branch.block is None:
-                        continue
-                    for p, a in zip(branch.block.params, branch.args, strict=True):
-                        if a in self.followed:
-                            self.followed.add(p)
+            self.followed.update(p for p, a in self.ir.passed() if a in self.followed)
             changed = len(self.followed) > before
 
     def is_object(self, x: Any) -> bool:
