@@ -33,13 +33,18 @@ def received(signal: Any) -> Any:
     return signal
 
 
+def hand_over(item: Any) -> None:
+    """A yield, in the body of a generator that is to become part of a loop; it is never called."""
+    raise AssertionError(item)
+
+
 class Steps:
-    """The code of a generator function as a function of frame and signal; its name, and its kind.
+    """The code `of` a generator function as one of frame and signal; its name, and its kind.
 
     `given` are the numbers of the yields whose values an asynchronous generator gives.
     """
 
-    __slots__ = ("code", "given", "kind", "name", "namespace", "qualname")
+    __slots__ = ("code", "given", "kind", "name", "namespace", "of", "qualname")
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class Steps:
     ) -> None:
         self.code = code
         self.namespace = namespace
+        self.of = of
         self.name = of.co_name
         self.qualname = of.co_qualname
         self.kind = kind

@@ -109,7 +109,7 @@ def inline(
     renamed.update(zip(callee.free, free, strict=True))
     straight = len(callee.blocks) == 1 and callee.blocks[0].returns
     inlined = None if of is None else Inlined(*of, call.position)
-    body = _copy_blocks(ir, callee, renamed, call.position, inlined, removable)
+    body = copy_blocks(ir, callee, renamed, call.position, inlined, removable)
     if straight:
         (only,) = body
         block.calls[index : index + 1] = only.calls
@@ -153,7 +153,7 @@ def build_behind_exits(ir: IR, body: list[Block], rest: Block, call: Call) -> No
         branch.args = list(t.args)
 
 
-def _copy_blocks(
+def copy_blocks(
     ir: IR,
     callee: IR,
     renamed: dict[Var, Operand],
@@ -161,6 +161,8 @@ def _copy_blocks(
     inlined: Inlined | None,
     removable: bool,
 ) -> list[Block]:
+    """The blocks of `callee`, with new variables; those that are `renamed` stand for others."""
+
     def fresh(v: Var) -> Var:
         new = ir.var(v.name)
         renamed[v] = new

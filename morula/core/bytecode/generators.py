@@ -15,9 +15,13 @@ from typing import Any
 
 from morula.core import generators
 from morula.core.bytecode.lower import MAKERS, Lowering, derive, lowers
+from morula.core.emit import tidy
+from morula.core.errors import UnsupportedError
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, count_of_parameters
 from morula.core.primitives import (
+    DONE,
     UNDEFINED,
+    advance,
     build_list,
     build_tuple,
     list_append,
@@ -164,6 +168,64 @@ class _Steps(Lowering):
         """What was sent."""
         return self.call(generators.received, signal)
 
+    iterator_of = staticmethod(generators.delegated_iterator)
+
+    def delegate(self, receiver: Operand, signal: Operand) -> tuple[Operand, Operand, Operand]:
+        """A step of `yield from`: whether it has ended, what it yields, what it has returned."""
+        both = self.call(generators.delegate, receiver, signal)
+        finished = self.append(operator.getitem, both, 0)
+        value = self.append(operator.getitem, both, 1)
+        return finished, value, value
+
+
+class _Body(Lowering):
+    """The body of a generator to which nothing is sent, as an ordinary function."""
+
+    signal = Const(None)
+    iterator_of = staticmethod(iter)
+
+    def suspend(self, value: Operand) -> None:
+        """Hand over an item."""
+        self.append(generators.hand_over, value)
+
+    def receive(self, signal: Operand) -> Operand:
+        """Nobody sends anything."""
+        return signal
+
+    def delegate(self, receiver: Operand, signal: Operand) -> tuple[Operand, Operand, Operand]:
+        """A step of `yield from`; what it has returned is not known."""
+        value = self.append(advance, receiver)
+        return self.append(operator.is_, value, DONE), value, _RETURNED
+
+
+_RETURNED = Const("what `yield from` gives")
+_STOPS = {"next", "StopIteration"}  # a generator that raises StopIteration raises another exception
+
+
+def body_of(steps: generators.Steps) -> IR | None:
+    """The body of a generator as a function in which yields are calls of `hand_over`.
+
+    None for one that handles exceptions, one of which it may raise where it is left early.
+    """
+    key = id(steps.of), id(steps.namespace)
+    if key not in _bodies:
+        lowering = _Body(steps.of, steps.namespace, False)
+        try:
+            ir = None if _STOPS.intersection(steps.of.co_names) else lowering.run()
+        except UnsupportedError:
+            ir = None
+        if ir is not None:
+            tidy(ir)
+            used = [*ir.returned(), *(a for _, a in ir.passed())]
+            used += [x for call in ir.calls() for x in call.operands()]
+            if lowering.handlers or any(x is _RETURNED for x in used):
+                ir = None
+        _bodies[key] = steps, ir
+    return _bodies[key][1]
+
+
+_bodies: dict[tuple[int, int], tuple[generators.Steps, IR | None]] = {}
+
 
 def collected(code: CodeType, namespace: dict[str, Any]) -> CodeType:
     """Code that gives a list of all that a generator expression yields."""
@@ -178,10 +240,8 @@ _collected: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
 _LIKE_ONE = (lambda iterator: None).__code__
 
 
-class _Collected(Lowering):
+class _Collected(_Body):
     """The body of a generator expression as a function that gives a list."""
-
-    signal = Const(None)
 
     def entry(self) -> None:
         """The list that is filled comes first."""
@@ -196,10 +256,6 @@ class _Collected(Lowering):
         """Put an item into the list."""
         self.append(list_append, self.items, value)
 
-    def receive(self, signal: Operand) -> Operand:
-        """Nobody sends anything."""
-        return signal
-
     def returns(self, value: Operand) -> None:
         """Give the list."""
         super().returns(self.items)
@@ -207,7 +263,7 @@ class _Collected(Lowering):
 
 @lowers("yield")
 def _(b: Lowering, arg: Any) -> None:
-    assert isinstance(b, _Steps | _Collected)
+    assert isinstance(b, _Steps | _Body)
     b.suspend(b.pop())
     b.push(b.signal)
 
@@ -220,13 +276,14 @@ def _(b: Lowering, arg: Any) -> None:
 
 @lowers("receive")
 def _(b: Lowering, arg: Any) -> None:
-    assert isinstance(b, _Steps | _Collected)
+    assert isinstance(b, _Steps | _Body)
     b.push(b.receive(b.pop()))
 
 
 @lowers("delegated_iterator")
 def _(b: Lowering, arg: Any) -> None:
-    b.push(b.call(generators.delegated_iterator, b.pop()))
+    assert isinstance(b, _Steps | _Body)
+    b.push(b.call(b.iterator_of, b.pop()))
 
 
 @lowers("awaitable")
@@ -236,16 +293,14 @@ def _(b: Lowering, arg: Any) -> None:
 
 @lowers("send")
 def _(b: Lowering, arg: tuple[int, bool]) -> None:
+    assert isinstance(b, _Steps | _Body)
     offset, pops = arg
     signal = b.pop()
-    both = b.call(generators.delegate, b.peek(1), signal)
-    finished = b.append(operator.getitem, both, 0)
-    value = b.append(operator.getitem, both, 1)
+    finished, value, returned = b.delegate(b.peek(1), signal)
     b.push(value)
     ended, target = b.ir.block(), b.block_at[offset]
     b.variables.follow(ended, b.block)
-    if pops:
-        b.variables.write(ended, ("stack", b.depth - 2), value)
+    b.variables.write(ended, ("stack", b.depth - 1 - pops), returned)
     ended.branches = [Branch(target)]
     b.waiting.append((target, b.depth - pops, set(b.nulls)))
     b.goto(ended, finished)
