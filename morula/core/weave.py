@@ -150,7 +150,7 @@ def weave(ir: IR, loop: Loop) -> bool:
         return False
     n = sum(call.primitive is hand_over for call in body.calls())
     own = loop.body(ir)
-    if not 0 < n <= MOST_YIELDS or (n - 1) * sum(len(b.calls) for b in own) > MOST_COPIED:
+    if n > MOST_YIELDS or (n - 1) * sum(len(b.calls) for b in own) > MOST_COPIED:
         return False
     renamed: dict[Var, Operand] = dict(zip(body.params, frame.args[_HEAD:], strict=True))
     renamed.update(zip(body.free, made.args[2:], strict=True))
@@ -185,7 +185,7 @@ class Weaving:
                     branch.block, branch.args = end.block, list(end.args)
         yields = [y for block in list(generator) for y in yields_in(block, generator)]
         ir.blocks += generator
-        bodies = [{b: b for b in self.own}, *[self.copy() for _ in yields[1:]]]
+        bodies = [self.copy() if i else {b: b for b in self.own} for i in range(len(yields))]
         back = [(s, s.branches.index(branch)) for s, branch in self.loop.back if s is not head]
         for _, branch in self.loop.entering:
             self.lead(branch, entry)

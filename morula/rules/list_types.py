@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any
@@ -160,6 +161,8 @@ class ListContents(Contents):
 
 contents[list] = ListContents()
 only_reads(
+    list,
+    math.prod,
     sum,
     min,
     max,
@@ -221,14 +224,38 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     return Known(type(None))
 
 
-@transfers(sum)
+@transfers(sum, math.prod)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
-    """The sum of a list of numbers, which may be empty."""
-    items = items_of(args[0]) if len(args) == 1 and not call.keywords else None
+    """The sum or the product of a list of numbers, which may be empty."""
+    items = items_of(args[0]) if not call.keywords else None
     found = None if items is None else items.value
+    start = Known(int) if len(args) == 1 else known(args[1])
     if found is NEVER:
-        return Known(int)
-    return join(Known(int), found) if found in NUMBERS else None
+        return start
+    return join(start, found) if found in NUMBERS and start in NUMBERS else None
+
+
+@transfers(list, sorted)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A list of the items of another sequence."""
+    found = items_in(args[0]) if len(args) == 1 and not call.keywords else None
+    if found is None or (call.primitive is sorted and not {*NUMBERS}.issuperset(found)):
+        return None
+    made = own_items(s, call)
+    for value in found:
+        made.put(item(value))
+    return Known(list, made.root())
+
+
+def items_in(xs: Any) -> tuple[Any, ...] | None:
+    """What is known of the items of a list, a tuple or a range; nothing of those of an empty one."""
+    k, items = known(xs), items_of(xs)
+    if items is not None:
+        return () if items.value is NEVER else None if items.value is None else (items.value,)
+    if k is not None and k.type is range:
+        return (Known(int),)
+    known_items = None if k is None or k.type is not tuple else k.detail
+    return None if known_items is None or None in known_items else known_items
 
 
 @transfers(operator.mul)

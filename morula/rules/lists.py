@@ -4,7 +4,7 @@ The meaning is that of the rules in containers.py and iteration.py: the cotangen
 by its identity. Here the types are known exactly, so no subclass has to be thought of; and a loop
 over lists counts, so that an item's cotangent goes to its place in the adjoint list without a
 question to the iterator.
-Tests: tests/rules/test_lists.py
+Tests: tests/rules/test_loops.py
 """
 
 import operator

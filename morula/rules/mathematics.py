@@ -733,11 +733,13 @@ CONSTANT = """
 non_differentiable(*[getattr(math, name) for name in CONSTANT.split() if hasattr(math, name)])
 non_differentiable(cmath.isclose, cmath.isfinite, cmath.isinf, cmath.isnan)
 
-# Whatever they are given, the result is a float (or a pair of floats), and for cmath a complex.
+# Whatever they are given, the result is a float (or a pair of floats) or a whole number, and for cmath
+# a complex number.
 STABLE = """
     acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2 expm1
     fabs fma fmod frexp gamma hypot ldexp lgamma log log10 log1p log2 modf pow radians remainder sin
-    sinh sqrt tan tanh isfinite isinf isnan isclose nextafter ulp
+    sinh sqrt tan tanh isfinite isinf isnan isclose nextafter ulp fsum
+    comb factorial gcd isqrt lcm perm
 """
 type_stable(*[getattr(math, name) for name in STABLE.split() if hasattr(math, name)])
 type_stable(*[f for name, f in vars(cmath).items() if callable(f) and name[0] != "_"])

@@ -126,7 +126,11 @@ def spell_out(s: Any) -> bool:
                 call.fn = Const(spelled)
                 changed = True
                 if behind is not None and behind.primitive is list and spelled in LISTED:
-                    behind.fn = Const(primitives.alias)  # it is a list, which nobody else has
+                    block.calls.remove(behind)  # it is a list, which nobody else has
+                    call.out = behind.out
+            elif call.primitive is pow and len(call.args) == 2 and not call.keywords:
+                call.fn = Const(operator.pow)
+                changed = True
             elif call.primitive in (operator.pow, operator.ipow):
                 changed |= whole_power(s, call)
             elif call.primitive in (np.ndarray.reshape, np.ndarray.transpose):

@@ -27,6 +27,7 @@ from morula.core.primitives import (
     list_append,
     own_keywords,
 )
+from morula.core.simplify import is_trusted, simplify_rule
 
 _KIND = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _HEAD = 2  # the number of the yield and its value stand before the variables in a frame
@@ -215,6 +216,8 @@ def body_of(steps: generators.Steps) -> IR | None:
         except UnsupportedError:
             ir = None
         if ir is not None:
+            if is_trusted(steps.namespace):
+                simplify_rule(ir)
             tidy(ir)
             used = [*ir.returned(), *(a for _, a in ir.passed())]
             used += [x for call in ir.calls() for x in call.operands()]

@@ -1,0 +1,310 @@
+"""Lazy iterators as generators, for compiled programs: a generator can become part of a loop.
+
+What stands here in Python takes the place of `enumerate`, `zip`, `map`, `filter` and of callables of
+itertools over which one loop runs, where their types do not tell all: items are asked for in the
+same order, and none that the callable would not ask for. A generator that is read at once becomes a
+list. The rules of these callables (iteration.py) say what they mean elsewhere.
+Tests: tests/rules/test_lazy.py
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from morula.core.extend import (
+    Call,
+    Const,
+    count_uses,
+    generators,
+    known,
+    primitives,
+    rewrites,
+    traits,
+)
+from morula.rules.list_types import is_array
+
+advance, DONE = primitives.advance, primitives.DONE
+
+
+def enumerated(xs: Any, start: Any = 0) -> Iterator[Any]:
+    """`enumerate(xs, start)`."""
+    i = start
+    for x in xs:
+        yield i, x
+        i = i + 1
+
+
+def zipped(xs: Any, ys: Any) -> Iterator[Any]:
+    """`zip(xs, ys)`, of which the first is a generator."""
+    ys = iter(ys)
+    for x in xs:
+        y = advance(ys)
+        if y is DONE:
+            return
+        yield x, y
+
+
+def zipped_after_first(xs: Any, ys: Any) -> Iterator[Any]:
+    """`zip(xs, ys)`, of which the second is a generator."""
+    xs = iter(xs)
+    x = advance(xs)
+    if x is DONE:
+        return
+    for y in ys:
+        yield x, y
+        x = advance(xs)
+        if x is DONE:
+            return
+
+
+def zipped_after_list(xs: Any, ys: Any) -> Iterator[Any]:
+    """`zip(xs, ys)` of a list or an array and a generator."""
+    if len(xs) == 0:
+        return
+    i, x = 0, xs[0]
+    for y in ys:
+        yield x, y
+        i = i + 1
+        if i >= len(xs):
+            return
+        x = xs[i]
+
+
+def mapped(f: Any, xs: Any) -> Iterator[Any]:
+    """`map(f, xs)`."""
+    for x in xs:
+        yield f(x)
+
+
+def mapped_to_two(f: Any, xs: Any, ys: Any) -> Iterator[Any]:
+    """`map(f, xs, ys)`."""
+    for x, y in zip(xs, ys):  # noqa: B905
+        yield f(x, y)
+
+
+def star_mapped(f: Any, xs: Any) -> Iterator[Any]:
+    """`itertools.starmap(f, xs)`."""
+    for x in xs:
+        yield f(*x)
+
+
+def filtered(f: Any, xs: Any) -> Iterator[Any]:
+    """`filter(f, xs)`."""
+    for x in xs:
+        if f(x):
+            yield x
+
+
+def taken_while(f: Any, xs: Any) -> Iterator[Any]:
+    """`itertools.takewhile(f, xs)`."""
+    for x in xs:
+        if not f(x):
+            return
+        yield x
+
+
+def dropped_while(f: Any, xs: Any) -> Iterator[Any]:
+    """`itertools.dropwhile(f, xs)`."""
+    dropping = True
+    for x in xs:
+        if dropping and f(x):
+            continue
+        dropping = False
+        yield x
+
+
+def first_ones(xs: Any, stop: Any) -> Iterator[Any]:
+    """`itertools.islice(xs, stop)` of a whole number."""
+    i = 0
+    if i >= stop:
+        return
+    for x in xs:
+        yield x
+        i = i + 1
+        if i >= stop:
+            return
+
+
+def chained(xs: Any, ys: Any) -> Iterator[Any]:
+    """`itertools.chain(xs, ys)`."""
+    yield from xs
+    yield from ys
+
+
+def counted(start: Any = 0, step: Any = 1) -> Iterator[Any]:
+    """`itertools.count(start, step)`."""
+    n = start
+    while True:
+        yield n
+        n = n + step
+
+
+def accumulated(xs: Any) -> Iterator[Any]:
+    """`itertools.accumulate(xs)` of a sequence."""
+    xs = list(xs)
+    if len(xs) == 0:
+        return
+    total = xs[0]
+    yield total
+    for i in range(1, len(xs)):
+        total = total + xs[i]
+        yield total
+
+
+def paired(xs: Any) -> Iterator[Any]:
+    """`itertools.pairwise(xs)` of a sequence."""
+    xs = list(xs)
+    for i in range(len(xs) - 1):
+        yield xs[i], xs[i + 1]
+
+
+def multiplied(xs: Any, ys: Any) -> Iterator[Any]:
+    """`itertools.product(xs, ys)` of sequences."""
+    xs, ys = list(xs), list(ys)
+    for x in xs:
+        for y in ys:
+            yield x, y
+
+
+def combined(xs: Any, _two: Any) -> Iterator[Any]:
+    """`itertools.combinations(xs, 2)` of a sequence."""
+    xs = list(xs)
+    for i in range(len(xs)):
+        for j in range(i + 1, len(xs)):
+            yield xs[i], xs[j]
+
+
+def listed(xs: Any) -> list[Any]:
+    """`list(xs)`."""
+    return [x for x in xs]  # a loop, of which the generator becomes part
+
+
+LAZY: dict[tuple[Any, int], Callable[..., Any]] = {
+    (enumerate, 1): enumerated,
+    (enumerate, 2): enumerated,
+    (zip, 2): zipped,
+    (map, 2): mapped,
+    (map, 3): mapped_to_two,
+    (filter, 2): filtered,
+    (itertools.starmap, 2): star_mapped,
+    (itertools.takewhile, 2): taken_while,
+    (itertools.dropwhile, 2): dropped_while,
+    (itertools.islice, 2): first_ones,
+    (itertools.chain, 2): chained,
+    (itertools.count, 0): counted,
+    (itertools.count, 1): counted,
+    (itertools.count, 2): counted,
+    (itertools.accumulate, 1): accumulated,
+    (itertools.pairwise, 1): paired,
+    (itertools.product, 2): multiplied,
+    (itertools.combinations, 2): combined,
+}
+OF_SEQUENCES = (accumulated, paired, multiplied, combined)
+KEYWORDS = {enumerate: {"start"}, itertools.count: {"start", "step"}}
+MAKERS = {fn for fn, _ in LAZY}
+
+
+@rewrites
+def generate(s: Any) -> bool:
+    """Put generators in the place of lazy iterators over which loops run; was there one?"""
+    if not any(c.primitive in MAKERS or is_generator(c) for c in s.ir.calls()):
+        return False
+    lazy = Lazy(s)
+    return any([lazy.rewrite(block, call) for block in s.ir.blocks for call in block.calls])
+
+
+def is_generator(call: Any) -> bool:
+    """Does a call make a generator?"""
+    return call is not None and call.primitive is generators.make_generator
+
+
+def reads_at_once(call: Call) -> bool:
+    """Does a call run through its first argument, if that is an iterator?"""
+    return traits.is_read_at_once(call) or (call.primitive is sum and len(call.args) == 2)
+
+
+class Lazy:
+    """The lazy iterators of a program."""
+
+    def __init__(self, s: Any) -> None:
+        self.s = s
+        self.made: dict[Any, Call] = {c.out: c for c in s.ir.calls()}
+        self.uses = count_uses(s.ir)
+        self.readers = {x: c for c in s.ir.calls() for x in c.operands()}
+
+    def rewrite(self, block: Any, call: Call) -> bool:
+        """Put a generator in the place of a lazy iterator, or a list in that of one read at once."""
+        if reads_at_once(call) and self.is_own_generator(call.args[0]):
+            if call.primitive is list:
+                call.fn = Const(listed)
+                return True
+            items = Call(self.s.ir.var(), Const(listed), call.args[:1], (), call.position)
+            block.calls.insert(block.calls.index(call), items)
+            call.args = (items.out, *call.args[1:])
+            return True
+        twin = self.twin(call) if self.is_run_over(call) else None
+        if twin is None:
+            return False
+        call.fn = Const(twin)
+        return True
+
+    def is_own_generator(self, x: Any) -> bool:
+        """Is it a generator that nothing else reads?"""
+        return is_generator(self.made.get(x)) and self.uses[x] == 1
+
+    def is_run_over(self, call: Call) -> bool:
+        """Is a call's result read by one loop, or by what is read by one, or at once?"""
+        reader = self.readers.get(call.out)
+        if reader is None or self.uses[call.out] != 1:
+            return False
+        if reader.primitive is iter:
+            step = self.readers.get(reader.out)
+            return step is not None and step.primitive is advance
+        if reader.primitive in MAKERS:
+            return self.is_run_over(reader)
+        return reads_at_once(reader) and reader.args[0] is call.out
+
+    def twin(self, call: Call) -> Callable[..., Any] | None:
+        """The generator function that does the same, if the types do not tell all."""
+        fn = call.primitive
+        found = LAZY.get((fn, len(call.args)))
+        if found is None or not KEYWORDS.get(fn, set()).issuperset(call.keywords):
+            return None
+        if fn is enumerate and not is_generator(self.made.get(call.args[0])):
+            return None
+        if fn is zip:
+            return self.twin_of_zip(*call.args)
+        if fn in (filter, itertools.takewhile, itertools.dropwhile, map, itertools.starmap):
+            return found if self.is_function(call.args[0]) else None
+        if fn is itertools.islice:
+            stop = known(self.s.value(call.args[1]))
+            return found if stop is not None and stop.type is int else None
+        if found in OF_SEQUENCES:
+            lists = found in (multiplied, combined)
+            return found if all(self.is_sequence(x, lists) for x in call.args) else None
+        return found
+
+    def twin_of_zip(self, xs: Any, ys: Any) -> Callable[..., Any] | None:
+        """The generator function for `zip` of two, one of which is a generator."""
+        if is_generator(self.made.get(xs)):
+            return zipped
+        if not is_generator(self.made.get(ys)):
+            return None
+        k = known(self.s.value(xs))
+        counts = k is not None and (k.type is list or is_array(k))
+        return zipped_after_list if counts else zipped_after_first
+
+    def is_function(self, f: Any) -> bool:
+        """Is it something that is called, known here or made here?"""
+        if type(f) is Const:
+            return callable(f.value)
+        return f in self.made and self.made[f].primitive is primitives.make_function
+
+    def is_sequence(self, x: Any, lists: bool) -> bool:
+        """Is it a sequence that stays as it is, a list, or how many are to be combined?"""
+        if type(x) is Const:
+            return bool(x.value == 2)
+        k = known(self.s.value(x))
+        return k is not None and (k.type in (range, tuple) or (lists and k.type is list))
