@@ -83,6 +83,13 @@ def is_plain(cls: Any) -> bool:
     )
 
 
+def guard_class(s: Specialiser, cls: Any) -> None:
+    """The program asks whether a plain class still is one."""
+    if isinstance(cls, type):
+        for name in PLAIN_NAMES:
+            s.guards.attributes[id(cls), name] = (cls, name, getattr(cls, name))
+
+
 def set_field(x: Any, name: str, value: Any) -> None:
     """Stands for the making of a named tuple with this item."""
 
@@ -273,9 +280,7 @@ class Instances:
                     continue
                 if self.is_seen(call.out):
                     continue
-                for name in PLAIN_NAMES:
-                    value = getattr(cls, name)
-                    self.s.guards.attributes[id(cls), name] = (cls, name, value)
+                guard_class(self.s, cls)
                 new = Call(call.out, Const(new_instance), (Const(cls),), (), call.position)
                 call.fn, call.args = Const(initialise), (new.out, *call.args)
                 call.out = self.ir.var()

@@ -15,6 +15,7 @@ from morula.core import errors, primitives
 from morula.core.bytecode.lower import lower
 from morula.core.cells import promote_cells
 from morula.core.collect import collect_generators
+from morula.core.displays import make_displays, tell_apart
 from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
@@ -68,6 +69,7 @@ from morula.core.traits import (
     stays_general,
     typed_zero,
 )
+from morula.core.unroll import unroll_loops
 from morula.core.values import (
     Plain,
     Value,
@@ -133,6 +135,7 @@ class Specialiser(Inference):
         self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
         self.effort = 0  # calls that were looked at, in all rounds
+        self.unrolled = 0  # calls that there are more of by the unrolling of loops
 
     def run(self) -> None:
         """Infer and resolve until nothing changes."""
@@ -151,6 +154,8 @@ class Specialiser(Inference):
             self.limit_size()
             checked("specialisation", self.ir)
             if changed or promote_cells(self.ir) or self.inline_calls():
+                continue
+            if tell_apart(self) or unroll_loops(self) or make_displays(self):
                 continue
             if (self.own_objects and resolve_instances(self)) or self.assume():
                 continue

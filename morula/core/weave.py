@@ -41,13 +41,12 @@ Yield = tuple[Block, Operand, Block]  # the block that ends with it, the item, w
 
 @dataclass
 class Loop:
-    """A generator and the loop over it.
+    """A loop over an iterator that nothing else reads.
 
-    To its head, the block that asks for an item, control is `entering` with the generator at its
+    To its head, the block that asks for an item, control is `entering` with the iterator at its
     beginning, or comes `back`; to both belong the blocks from which it comes.
     """
 
-    made: Call
     iterator: Call
     head: Block
     entering: list[tuple[Block, Branch]] = field(default_factory=list)
@@ -69,28 +68,35 @@ class Loop:
                 work += [source for source, _ in entries[block]]
         return [b for b in ir.blocks if b in found and b is not self.head]
 
+    def size(self, ir: IR) -> int:
+        """How many calls there are in the body."""
+        return sum(len(b.calls) for b in self.body(ir))
+
 
 def weave_generators(ir: IR) -> bool:
     """Make a generator of a program part of the loop that runs over it; was there one?"""
-    makers = [c for c in ir.calls() if c.primitive is make_generator]
-    return bool(makers) and any(weave(ir, loop) for loop in loops_over(ir, makers))
+    makers: dict[Operand, Call] = {c.out: c for c in ir.calls() if c.primitive is make_generator}
+    if not makers:
+        return False
+    uses = count_uses(ir)
+    return any(
+        weave(ir, loop, makers[made])
+        for loop in loops_of(ir, uses)
+        if (made := loop.iterator.args[0]) in makers and uses[made] == 1  # type: ignore[index]
+    )
 
 
 # -- which generators and loops ---------------------------------------------------------------------
 
 
-def loops_over(ir: IR, makers: list[Call]) -> Iterator[Loop]:
-    """The loops over generators that nothing else reads."""
-    uses = count_uses(ir)
-    readers = {c.args[0]: c for c in ir.calls() if c.primitive is iter and len(c.args) == 1}
-    heads = {b.calls[-2].args[0]: b for b in ir.blocks if asks_for_item(b)}
-    for made in makers:
-        iterator = readers.get(made.out)
-        if iterator is None or uses[made.out] != 1 or uses.get(iterator.out) != 1:
-            continue
-        head = heads.get(iterator.out)
-        if head is not None and uses[head.calls[-1].out] == 1:
-            loop = Loop(made, iterator, cut_off(ir, head))
+def loops_of(ir: IR, uses: dict[Var, int]) -> Iterator[Loop]:
+    """The loops of a program of which it is known where they begin."""
+    iterators = {c.out: c for c in ir.calls() if c.primitive is iter and len(c.args) == 1}
+    for head in filter(asks_for_item, list(ir.blocks)):
+        step, test = head.calls[-2:]
+        iterator = iterators.get(step.args[0])  # type: ignore[arg-type]
+        if iterator is not None and uses[iterator.out] == uses[test.out] == 1:
+            loop = Loop(iterator, cut_off(ir, head))
             find_ways(ir, loop)
             if loop.entering:
                 yield loop
@@ -141,42 +147,40 @@ def find_ways(ir: IR, loop: Loop) -> None:
 # -- the generator in the loop ----------------------------------------------------------------------
 
 
-def weave(ir: IR, loop: Loop) -> bool:
+def weave(ir: IR, loop: Loop, made: Call) -> bool:
     """Make a generator part of a loop, if its body and the loop's are such that it can be done."""
-    made = loop.made
     steps = made.args[0].value
     frame = next((c for c in ir.calls() if c.out is made.args[1]), None)
     if frame is None or steps.kind != "generator" or (body := body_of(steps)) is None:
         return False
     n = sum(call.primitive is hand_over for call in body.calls())
-    own = loop.body(ir)
-    if n > MOST_YIELDS or (n - 1) * sum(len(b.calls) for b in own) > MOST_COPIED:
+    if n > MOST_YIELDS or (n - 1) * loop.size(ir) > MOST_COPIED:
         return False
     renamed: dict[Var, Operand] = dict(zip(body.params, frame.args[_HEAD:], strict=True))
     renamed.update(zip(body.free, made.args[2:], strict=True))
     inlined = None if is_trusted(steps.namespace) else made.position.inlined
-    Weaving(ir, loop, own).weave(copy_blocks(ir, body, renamed, made.position, inlined, False))
+    Weaving(ir, loop).weave(copy_blocks(ir, body, renamed, made.position, inlined, False))
     for block in ir.blocks:
         block.calls = [c for c in block.calls if c is not made and c is not loop.iterator]
     return True
 
 
 class Weaving:
-    """One generator on its way into one loop.
+    """What gives items, on its way into a loop.
 
     What the head receives, the item, and what there are copies of are variables meanwhile: their
     value depends on the way that control took.
     """
 
-    def __init__(self, ir: IR, loop: Loop, own: list[Block]) -> None:
+    def __init__(self, ir: IR, loop: Loop) -> None:
         self.ir = ir
         self.loop = loop
-        self.own = own  # the blocks of the loop's body
+        self.own = loop.body(ir)
         self.tracked: set[Operand] = {*loop.head.params, loop.item}
         self.variables = Variables(ir, lambda block, variable: None)
 
     def weave(self, generator: list[Block]) -> None:
-        """Do it with these blocks of the generator's body, of which the first is the entry."""
+        """Do it with these blocks, of which the first is the entry; they hand over items."""
         ir, head = self.ir, self.loop.head
         entry, end, begin = generator[0], head.branches[0], head.branches[1]
         for block in generator:

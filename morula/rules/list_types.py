@@ -58,6 +58,7 @@ class Items:
         self.inference = inference
         self.value = value
         self.outside = outside  # does the caller hold one of the lists?
+        self.some = False  # is it certain that none of the lists is empty?
         self.same: Items | None = None
         if outside:
             inference.memory.setdefault(Items, []).append(self)
@@ -92,6 +93,7 @@ class Items:
         if a is not b:
             b.same = a
             a.outside |= b.outside
+            a.some &= b.some
             a.inference.grown = True
             a.put(b.value)
         return a
@@ -189,7 +191,10 @@ def items_of(value: Any) -> Items | None:
 
 def own_items(s: Any, call: Any) -> Items:
     """The items of the lists that a call makes."""
-    found: Items = s.memory.setdefault(call.out, Items(s))
+    if call.out not in s.memory:
+        s.memory[call.out] = Items(s)
+        s.memory[call.out].some = call.primitive is primitives.build_list and bool(call.args)
+    found: Items = s.memory[call.out]
     return found
 
 
@@ -232,7 +237,11 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     start = Known(int) if len(args) == 1 else known(args[1])
     if found is NEVER:
         return start
-    return join(start, found) if found in NUMBERS and start in NUMBERS else None
+    if found not in NUMBERS or start not in NUMBERS:
+        return None
+    return (
+        found if items is not None and items.root().some and len(args) == 1 else join(start, found)
+    )
 
 
 @transfers(list, sorted)

@@ -1,0 +1,140 @@
+"""Dicts of a program whose keys are known, in their order, and stay as they are.
+
+Such are displays, `{"x": a, "y": b}`, and what receives nothing but displays of the same keys.
+Tests: tests/core/test_unroll.py
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from morula.core.instances import has_constant_keys
+from morula.core.ir import IR, Call, Const, Operand, count_uses
+from morula.core.primitives import build_tuple
+
+Item = tuple[Operand, list[Call]]  # with the calls that read it
+VIEWS = ("keys", "values", "items")
+
+
+class Facts:
+    """What defines and what reads the variables of a program."""
+
+    def __init__(self, ir: IR) -> None:
+        self.ir = ir
+        self.uses = count_uses(ir)
+        self.made: dict[Operand, Call] = {c.out: c for c in ir.calls()}
+        self.readers: dict[Operand, list[Call]] = {}
+        for call in ir.calls():
+            for x in call.operands():
+                self.readers.setdefault(x, []).append(call)
+
+
+class Keys(Facts):
+    """The keys of the dicts of a program."""
+
+    @functools.cached_property
+    def of(self) -> dict[Operand, tuple[Any, ...]]:
+        """The keys of the dicts of which they are known, in their order, and stay as they are."""
+        found: dict[Operand, tuple[Any, ...]] = {
+            c.out: tuple(dict.fromkeys([x.value for x in c.args[::2]]))
+            for c in self.made.values()
+            if has_constant_keys(c)
+        }
+        passed: dict[Operand, list[Operand]] = {}
+        for p, a in self.ir.passed():
+            passed.setdefault(p, []).append(a)
+        grown = True
+        while grown:  # what receives one of them may receive nothing else
+            more = {p: found[a] for p in passed for a in passed[p] if p not in found and a in found}
+            found.update(more)
+            grown = bool(more)
+        while lost := [x for x in found if not self.keeps_keys(x, found, passed)]:
+            for x in lost:
+                del found[x]
+        return found
+
+    def keeps_keys(
+        self,
+        x: Operand,
+        found: dict[Operand, tuple[Any, ...]],
+        passed: dict[Operand, list[Operand]],
+    ) -> bool:
+        """Has a dict these keys, whatever it is known as, and however it is used?"""
+        keys = found[x]
+        if any(found.get(a) != keys for a in passed.get(x, ())):
+            return False
+        receivers = [p for p in passed if x in passed[p]]
+        if any(found.get(p) != keys for p in receivers) or x in self.ir.returned():
+            return False
+        return all(self.leaves_keys(c, x, keys) for c in self.readers.get(x, ()))
+
+    def leaves_keys(self, call: Call, x: Operand, keys: tuple[Any, ...]) -> bool:
+        """Does a call leave a dict with the same keys, and give it to nobody?"""
+        if call.operands().count(x) != 1 or call.args[:1] != (x,):
+            return False
+        if call.primitive is operator.setitem:
+            return is_key(call.args[1]) and call.args[1].value in keys
+        if call.primitive is getattr:
+            calls = self.readers.get(call.out, [])
+            return all(self.view(c) or self.is_get(c) for c in calls) and bool(calls)
+        return call.primitive in (operator.getitem, operator.contains, iter, len)
+
+    def is_get(self, call: Call) -> bool:
+        """Is it `d.get(key)` or `d.get(key, default)`?"""
+        bound = self.made.get(call.fn)
+        if bound is None or bound.primitive is not getattr or self.uses[bound.out] != 1:
+            return False
+        name = bound.args[1]
+        is_named = type(name) is Const and name.value == "get"
+        return is_named and len(call.args) in (1, 2) and not call.keywords
+
+    def answer(self, call: Call) -> Operand | None:
+        """What a call gives that asks a dict for its length, or for a key that it may have."""
+        if call.primitive is len and call.args[0] in self.of:
+            return Const(len(self.of[call.args[0]]))
+        if call.primitive is operator.contains and call.args[0] in self.of:
+            key = call.args[1]
+            return Const(key.value in self.of[call.args[0]]) if is_key(key) else None
+        if not self.is_get(call) or not is_key(call.args[0]):
+            return None
+        bound = self.made[call.fn]
+        keys = self.of.get(bound.args[0])
+        if keys is None:
+            return None
+        bound.removable = True
+        if call.args[0].value not in keys:
+            return call.args[1] if len(call.args) > 1 else Const(None)
+        call.fn, call.args = Const(operator.getitem), (bound.args[0], call.args[0])
+        return call.out
+
+    def view(self, call: Call) -> tuple[Operand, str] | None:
+        """The dict that a call may be a view of, and of what: values, items or keys."""
+        bound = self.made.get(call.fn)
+        if bound is None or bound.primitive is not getattr or call.args:
+            return None
+        name = bound.args[1]
+        if type(name) is not Const or name.value not in VIEWS or self.uses[bound.out] != 1:
+            return None
+        return bound.args[0], name.value
+
+    def items(self, d: Operand, what: str) -> list[Item] | None:
+        """What a view of a dict gives, each read when its turn comes."""
+        items: list[Item] = []
+        for key in self.of.get(d, ()):
+            value, pair = self.ir.var(), self.ir.var()
+            read = Call(value, Const(operator.getitem), (d, Const(key)))
+            both = Call(pair, Const(build_tuple), (Const(key), value))
+            ways: dict[str, Item] = {
+                "keys": (Const(key), []),
+                "values": (value, [read]),
+                "items": (pair, [read, both]),
+            }
+            items.append(ways[what])
+        return items if d in self.of else None
+
+
+def is_key(x: Operand) -> bool:
+    """Is it a key that is known, and does not say itself what it is equal to?"""
+    return type(x) is Const and type(x.value) in (str, int)

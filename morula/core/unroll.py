@@ -1,0 +1,154 @@
+"""A loop over items that are known one by one becomes its body, once for each of them.
+
+    for t in "AB": …      for f in (sin, cos): …      tuple(a + b for a, b in zip(u, v))
+
+Each copy sees one item: keys and functions are constants then, objects are variables of the program,
+and a list that such a loop has filled is a display. A display that nobody changes counts as the tuple
+of its items.
+Tests: tests/core/test_unroll.py
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from morula.core.emit import merge_blocks
+from morula.core.generators import hand_over
+from morula.core.ir import Block, Branch, Call, Const, Operand, Var
+from morula.core.keys import Item, Keys
+from morula.core.primitives import build_list, build_tuple
+from morula.core.ssa import prune_params
+from morula.core.traits import is_read_at_once
+from morula.core.values import known
+from morula.core.weave import Loop, Weaving, loops_of
+
+if TYPE_CHECKING:
+    from morula.core.specialise import Specialiser
+
+MOST_ITEMS = 16
+MOST_CALLS = 400  # that a program may have more for it
+
+
+def unroll_loops(s: Specialiser) -> bool:
+    """Unroll a loop of a program; was there one?"""
+    unrolling = Unrolling(s)
+    if not any(unrolling.unroll(loop) for loop in loops_of(s.ir, unrolling.keys.uses)):
+        return False
+    prune_params(s.ir)
+    merge_blocks(s.ir)
+    return True
+
+
+class Unrolling:
+    """What the loops of a program run over."""
+
+    def __init__(self, s: Specialiser) -> None:
+        self.s = s
+        self.keys = Keys(s.ir)
+
+    def unroll(self, loop: Loop) -> bool:
+        """Unroll one loop, if its items are known and its body is short enough."""
+        ir = self.s.ir
+        over = loop.iterator.args[0]
+        items = None if is_of_numbers(over) else self.items(over)
+        if items is None or len(items) > MOST_ITEMS:
+            return False
+        more = max(len(items) - 1, 0) * loop.size(ir)
+        if self.s.unrolled + more > MOST_CALLS:
+            return False
+        self.s.unrolled += more
+        giving = Block()
+        for x, calls in items:
+            giving.calls += [*calls, Call(ir.var(), Const(hand_over), (x,))]
+        giving.branches = [Branch(None)]
+        Weaving(ir, loop).weave([giving])
+        gone = [loop.iterator, *self.made_for(loop.iterator)]
+        for block in ir.blocks:
+            block.calls = [c for c in block.calls if c not in gone]
+        return True
+
+    def made_for(self, reader: Call) -> list[Call]:
+        """What gives nothing but what a loop runs over."""
+        keys, found = self.keys, []
+        for x in reader.args:
+            made = keys.made.get(x)
+            if type(x) is not Var or made is None or keys.uses[x] != 1:
+                continue
+            if made.primitive in (zip, enumerate):
+                found += [made, *self.made_for(made)]
+            elif made.primitive is build_list:
+                found.append(made)
+            elif keys.view(made) is not None:
+                found += [made, keys.made[made.fn]]
+        return found
+
+    def items(self, x: Operand) -> list[Item] | None:
+        """The items of what a loop runs over, if they are known."""
+        if type(x) is Const:
+            return items_of_constant(x.value)
+        made = self.keys.made.get(x)
+        if made is not None and not made.keywords:
+            if made.primitive is build_tuple or self.is_settled(made):
+                return [(a, []) for a in made.args]
+            if (view := self.keys.view(made)) is not None:
+                return self.keys.items(*view)
+            if made.primitive is zip and made.args and self.keys.uses[made.out] == 1:
+                return self.zipped([self.items(a) for a in made.args])
+            if (
+                made.primitive is enumerate
+                and len(made.args) == 1
+                and self.keys.uses[made.out] == 1
+            ):
+                items = self.items(made.args[0])
+                if items is None:
+                    return None
+                return self.zipped([[(Const(i), []) for i in range(len(items))], items])
+        if x in self.keys.of:
+            return self.keys.items(x, "keys")
+        return self.items_of_tuple(x)
+
+    def is_settled(self, made: Call) -> bool:
+        """Is it a display of a list that is read and nothing else?"""
+        if made.primitive is not build_list:
+            return False
+        readers = self.keys.readers.get(made.out, [])
+        if sum(c.operands().count(made.out) for c in readers) != self.keys.uses.get(made.out, 0):
+            return False
+        return all(c.primitive in LOOKS or is_read_at_once(c) for c in readers)
+
+    def zipped(self, sources: list[list[Item] | None]) -> list[Item] | None:
+        """The tuples that `zip` makes of such items."""
+        rows: list[Item] = []
+        if None in sources:
+            return None
+        for row in zip(*sources, strict=False):
+            out = self.s.ir.var()
+            made = Call(out, Const(build_tuple), [x for x, _ in row])
+            rows.append((out, [*[c for _, calls in row for c in calls], made]))
+        return rows
+
+    def items_of_tuple(self, x: Operand) -> list[Item] | None:
+        """Those of a tuple of which the types of the items are known."""
+        k = known(self.s.value(x))
+        if k is None or k.type is not tuple or k.detail is None or None in k.detail:
+            return None
+        reads = [
+            Call(self.s.ir.var(), Const(operator.getitem), (x, Const(i)))
+            for i in range(len(k.detail))
+        ]
+        return [(c.out, [c]) for c in reads]
+
+
+LOOKS = (iter, len, operator.getitem, zip, enumerate)
+
+
+def is_of_numbers(x: Operand) -> bool:
+    """Is it a tuple of numbers of one type? A loop over constants is as good as it is."""
+    value = x.value if type(x) is Const else ()
+    return type(value) is tuple and {*map(type, value)} in ({int}, {float})
+
+
+def items_of_constant(value: Any) -> list[Item] | None:
+    """Those of a text, or of a tuple."""
+    return [(Const(x), []) for x in value] if type(value) in (str, tuple) else None
