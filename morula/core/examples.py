@@ -82,6 +82,14 @@ def _example_item(items: Any, key: Any) -> Any:
     return items[key if type(key) in (int, slice) else 0]
 
 
+def _example_get(items: Any, key: Any, default: Any = None) -> Any:
+    """An item, if it is of the type of what stands for a missing one."""
+    if type(items) is not dict or not items:
+        return _NOTHING
+    found = next(iter(items.values())) if key is _NOTHING else items.get(key, default)
+    return found if default is _NOTHING or type(default) is type(found) else _NOTHING
+
+
 def _example_attribute(x: Any, name: str) -> Any:
     """An attribute that is in the object itself or in its class; nothing is run."""
     fields = getattr(x, "__dict__", None)
@@ -121,6 +129,7 @@ def _example_zip(*xs: Any) -> Any:
 
 READERS: dict[int, Callable[..., Any]] = {
     id(operator.getitem): _example_item,
+    id(dict.get): _example_get,
     id(getattr): _example_attribute,
     id(load_global): _example_global,
     id(iter): _example_iterator,
