@@ -190,6 +190,9 @@ class Inference:
     def rule_for(self, call: Call) -> Rule | None:
         """The rule that the types of the arguments choose."""
         assert type(call.fn) is Const
+        exact = None if call.keywords else self.exact_rule_for(call)
+        if exact is not None:
+            return exact
         entry = registry.get(call.fn.value)
         if entry is None or entry.reverse is None:
             return None
@@ -202,10 +205,6 @@ class Inference:
             if value is None and not entry.has_one_rule():
                 return None
             options.append([object] if value is None else [k.type for k in possibilities(value)])
-        if all(len(o) == 1 for o in options) and not call.keywords:
-            exact = exact_rule(call.fn.value, tuple([o[0] for o in options]))
-            if exact is not None:
-                return exact
         if not entry.is_faithful():
             return None
         found = [entry.find_by_types("reverse", types) for types in itertools.product(*options)]
@@ -215,6 +214,16 @@ class Inference:
         if any(r is None or r.function is not rule.function for r in found):
             return None
         return rule
+
+    def exact_rule_for(self, call: Call) -> Rule | None:
+        """The rule for exactly the types of the arguments, if these are known."""
+        types: list[type] = []
+        for value in map(self.value, call.args):
+            found = [] if value is None else [k.type for k in possibilities(value)]
+            if len(found) != 1:
+                return None
+            types += found
+        return exact_rule(call.primitive, tuple(types))
 
     def may_have_rule(self, call: Call) -> bool:
         """May a rule serve the call, by what is known of the types of the arguments?"""

@@ -4,7 +4,7 @@ The meaning is that of the rules in containers.py and iteration.py: the cotangen
 by its identity. Here the types are known exactly, so no subclass has to be thought of; and a loop
 over lists counts, so that an item's cotangent goes to its place in the adjoint list without a
 question to the iterator.
-Tests: tests/rules/test_loops.py
+Tests: tests/rules/test_list_types.py
 """
 
 import operator
@@ -21,12 +21,14 @@ from morula.core.extend import (
     Var,
     accumulate,
     adjoint_of,
+    call,
     count_uses,
     effects,
     exactly,
     folds,
     is_zero,
     known,
+    non_differentiable,
     only_reads,
     primitives,
     rewrites,
@@ -53,7 +55,15 @@ def give_all(xs: list[Any], bars: Any, n: int) -> None:
             give(xs, k, x̄)
 
 
-effects(give, give_all)
+def give_to_each(xs: list[Any], n: int, x̄: Any) -> None:
+    """Add the same to the adjoints of the first n items of a list."""
+    bars = adjoint_of(xs)
+    while len(bars) < n:
+        bars.append(ZERO)
+    bars[:n] = [x̄ if bar is ZERO else accumulate(bar, x̄) for bar in bars[:n]]
+
+
+effects(give, give_all, give_to_each)
 
 
 @exactly(operator.getitem, list, int)
@@ -75,6 +85,29 @@ def _(xs, n):
         return NONE, NONE
 
     return primitives.unpack(xs, n), unpack_pullback
+
+
+def are_numbers(xs: list[Any]) -> bool:
+    """Are all items numbers to which the cotangent of their sum goes as it is?"""
+    return {float, int, np.float64}.issuperset(map(type, xs))
+
+
+non_differentiable(are_numbers)
+only_reads(are_numbers)
+
+
+@exactly(sum, list)
+def _(xs):
+    if not are_numbers(xs):
+        y, back = call(sum, xs)
+        return y, lambda ȳ: back(ȳ)[1:]
+    n = len(xs)
+
+    def sum_pullback(ȳ):
+        give_to_each(xs, n, ȳ)
+        return (NONE,)
+
+    return sum(xs), sum_pullback
 
 
 def list_item(x: Any, xs: list[Any], k: int) -> Any:

@@ -332,3 +332,36 @@ def test_what_an_own_list_holds_may_be_an_argument_all_the_same(f):
     np.testing.assert_equal(found[1], expected[1])
     np.testing.assert_equal(by_program, left)
     np.testing.assert_equal(by_path, left)
+
+
+def sum_of_what_a_loop_gives(x, n):
+    xs = [x, 1]
+    for _ in range(n):
+        xs.append(xs[-1] * x + xs[-2])
+    return sum(xs) * xs[-1]
+
+
+def sum_of_arrays(x, n):
+    xs = []
+    for i in range(n):
+        xs.append(np.ones(i % 2 + 1) * x)
+    return np.sum(sum(xs)) if xs else x
+
+
+def sum_of_mixed_items(x, n):
+    xs = [x, np.float64(2.0), 3]
+    for _ in range(n):
+        xs.append(np.array(x))
+    return float(sum(xs)) * x
+
+
+@pytest.mark.parametrize("f", [sum_of_what_a_loop_gives, sum_of_arrays, sum_of_mixed_items])
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_sums(f, n):
+    value, gradient = morula.value_and_grad(f)(1.3, n)
+    assert value == f(1.3, n)
+    with by_the_general_path():
+        assert gradient == pytest.approx(morula.grad(f)(1.3, n), rel=1e-13)
+    check_gradient(lambda x: f(x, n), 1.3)
+    _, back = morula.pullback(f, 1.3, n)
+    assert back(1.0) == back(1.0)
