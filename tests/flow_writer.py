@@ -440,7 +440,7 @@ class FlowWriter(Writer):
             (f"{{'a': {a}, 'b': {b}}}", ((f"{{'a': {x}, **rest}}", x), ("{'z': _}", ""))),
             (f"P({a}, {b})", ((f"P({x}, b={y})", x + y), (f"P(a=1.0, b={x})", x))),
             (f"E2({a})", ((f"E3() | P(a={x})".replace(f"P(a={x})", "P()"), ""), (f"E1({x})", x))),
-            (f"({a}, P({b}, {c}))", ((f"(int() | float() as {x}, P(b={y}))", x + y),)),
+            (f"({a}, P({b}, {c}))", ((f"(int() | object() as {x}, P(b={y}))", x + y),)),
             (f"{self.integer(s)} % 3", (("0 | 1", ""), ("2", ""), ("int()", ""))),
         )
         subject, cases = self.pick(forms)
