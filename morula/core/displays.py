@@ -14,6 +14,7 @@ from morula.core.instances import guard_class, is_plain, new_instance
 from morula.core.ir import Block, Call, Const, Operand, Var, substitute
 from morula.core.keys import Item, Keys, is_key
 from morula.core.primitives import (
+    as_tuple,
     build_list,
     build_map,
     build_set,
@@ -68,10 +69,12 @@ def make_displays_in(block: Block, keys: Keys) -> bool:
             if answer is not call.out:
                 substitute(keys.ir, {call.out: answer})
                 block.calls.remove(call)
+        elif call.primitive in (tuple, as_tuple) and as_display(call, keys):
+            changed = True
         elif is_read_at_once(call) and call.args[0] in keys.made:
             view = keys.view(keys.made[call.args[0]])
             items = None if view is None else keys.items(*view)
-            changed |= as_display(call, keys) or put_display(block, call, items, keys)
+            changed |= put_display(block, call, items, keys)
     return changed
 
 
@@ -172,8 +175,8 @@ def items_put_in(call: Call, xs: Operand, keys: Keys) -> list[Operand] | None:
 
 def as_display(call: Call, keys: Keys) -> bool:
     """The tuple of a list that nobody else reads."""
-    made = keys.made[call.args[0]]
-    if call.primitive is not tuple or made.primitive is not build_list or keys.uses[made.out] != 1:
+    made = keys.made.get(call.args[0]) if len(call.args) == 1 and not call.keywords else None
+    if made is None or made.primitive is not build_list or keys.uses[made.out] != 1:
         return False
     call.fn, call.args = Const(build_tuple), made.args
     return True

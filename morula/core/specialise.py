@@ -80,7 +80,7 @@ from morula.core.values import (
     possibilities,
 )
 from morula.core.verify import checked
-from morula.core.weave import weave_generators
+from morula.core.weave import iterate_once, weave_generators
 
 if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
@@ -150,7 +150,7 @@ class Specialiser(Inference):
             changed |= self.resolve_methods()
             changed |= simplify_once(self.ir, no_namespace)
             changed |= spread_arguments(self.ir) | collect_generators(self.ir)
-            changed |= weave_generators(self.ir)
+            changed |= iterate_once(self) or weave_generators(self.ir)
             self.limit_size()
             checked("specialisation", self.ir)
             if changed or promote_cells(self.ir) or self.inline_calls():

@@ -50,6 +50,8 @@ class Unrolling:
     def unroll(self, loop: Loop) -> bool:
         """Unroll one loop, if its items are known and its body is short enough."""
         ir = self.s.ir
+        if loop.iterator.primitive is not iter or len(loop.iterator.args) != 1:
+            return False
         over = loop.iterator.args[0]
         items = None if is_of_numbers(over) else self.items(over)
         if items is None or len(items) > MOST_ITEMS:

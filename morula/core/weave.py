@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from morula.core.bytecode.generators import body_of
 from morula.core.cfg import dominates, dominators
@@ -31,6 +32,10 @@ from morula.core.ir import (
 from morula.core.primitives import DONE, advance
 from morula.core.simplify import is_trusted
 from morula.core.ssa import Variables
+from morula.core.values import IteratorOver, known
+
+if TYPE_CHECKING:
+    from morula.core.specialise import Specialiser
 
 MOST_YIELDS = 4  # the body of the loop is copied for each but one
 MOST_COPIED = 200  # calls, in all copies together
@@ -75,15 +80,28 @@ class Loop:
 
 def weave_generators(ir: IR) -> bool:
     """Make a generator of a program part of the loop that runs over it; was there one?"""
-    makers: dict[Operand, Call] = {c.out: c for c in ir.calls() if c.primitive is make_generator}
-    if not makers:
+    if not any(c.primitive is make_generator for c in ir.calls()):
         return False
-    uses = count_uses(ir)
     return any(
-        weave(ir, loop, makers[made])
-        for loop in loops_of(ir, uses)
-        if (made := loop.iterator.args[0]) in makers and uses[made] == 1  # type: ignore[index]
+        weave(ir, loop)
+        for loop in loops_of(ir, count_uses(ir))
+        if loop.iterator.primitive is make_generator
     )
+
+
+def iterate_once(s: Specialiser) -> bool:
+    """An iterator of Python's own, and a generator, is its own iterator; was there one?"""
+    makers = {c.out for c in s.ir.calls() if c.primitive is make_generator}
+    same: dict[Var, Operand] = {}
+    for call in s.ir.calls():
+        if call.primitive is iter and len(call.args) == 1:
+            k = known(s.value(call.args[0]))
+            if call.args[0] in makers or (k is not None and k.type is IteratorOver):
+                same[call.out] = call.args[0]
+    substitute(s.ir, same)
+    for block in s.ir.blocks:
+        block.calls = [c for c in block.calls if c.out not in same]
+    return bool(same)
 
 
 # -- which generators and loops ---------------------------------------------------------------------
@@ -91,7 +109,7 @@ def weave_generators(ir: IR) -> bool:
 
 def loops_of(ir: IR, uses: dict[Var, int]) -> Iterator[Loop]:
     """The loops of a program of which it is known where they begin."""
-    iterators = {c.out: c for c in ir.calls() if c.primitive is iter and len(c.args) == 1}
+    iterators = {c.out: c for c in ir.calls() if c.primitive in (iter, make_generator)}
     for head in filter(asks_for_item, list(ir.blocks)):
         step, test = head.calls[-2:]
         iterator = iterators.get(step.args[0])  # type: ignore[arg-type]
@@ -147,8 +165,9 @@ def find_ways(ir: IR, loop: Loop) -> None:
 # -- the generator in the loop ----------------------------------------------------------------------
 
 
-def weave(ir: IR, loop: Loop, made: Call) -> bool:
+def weave(ir: IR, loop: Loop) -> bool:
     """Make a generator part of a loop, if its body and the loop's are such that it can be done."""
+    made = loop.iterator
     steps = made.args[0].value
     frame = next((c for c in ir.calls() if c.out is made.args[1]), None)
     if frame is None or steps.kind != "generator" or (body := body_of(steps)) is None:
@@ -161,7 +180,7 @@ def weave(ir: IR, loop: Loop, made: Call) -> bool:
     inlined = None if is_trusted(steps.namespace) else made.position.inlined
     Weaving(ir, loop).weave(copy_blocks(ir, body, renamed, made.position, inlined, False))
     for block in ir.blocks:
-        block.calls = [c for c in block.calls if c is not made and c is not loop.iterator]
+        block.calls = [c for c in block.calls if c is not made]
     return True
 
 

@@ -260,8 +260,9 @@ class Lazy:
         if reader is None or self.uses[call.out] != 1:
             return False
         if reader.primitive is iter:
-            step = self.readers.get(reader.out)
-            return step is not None and step.primitive is advance
+            return self.is_run_over(reader)
+        if reader.primitive is advance:
+            return True
         if reader.primitive in MAKERS:
             return self.is_run_over(reader)
         return reads_at_once(reader) and reader.args[0] is call.out
