@@ -83,12 +83,13 @@ def put_display(block: Block, call: Call, items: list[Item] | None, keys: Keys) 
     if items is None or keys.uses[call.args[0]] != 1:  # type: ignore[index]
         return False
     view = keys.made[call.args[0]]
+    gone = [view, *[keys.made[f] for f in [view.fn] if f in keys.made]]
     shown = Call(keys.ir.var(), Const(build_list), [x for x, _ in items], (), call.position)
     at = block.calls.index(call)
     block.calls[at:at] = [*[c for _, calls in items for c in calls], shown]
     call.args = (shown.out, *call.args[1:])
     for home in keys.ir.blocks:
-        home.calls = [c for c in home.calls if c not in (view, keys.made[view.fn])]
+        home.calls = [c for c in home.calls if c not in gone]
     return True
 
 

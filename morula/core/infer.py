@@ -570,9 +570,11 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
         plain = type(key) is Const and type(key.value) is int
         inside = plain and -len(known_items) <= key.value < len(known_items)  # type: ignore[union-attr]
         return known_items[key.value] if inside else None  # type: ignore[union-attr]
-    if items is not None and (items.type in contents or items.type is range):
+    if items is not None and items.type in contents:
+        return contents[items.type].at(items.detail, key)
+    if items is not None and items.type is range:
         k = known(key)
-        return item_of(items) if k is not None and k.type is int else None
+        return Known(int) if k is not None and k.type is int else None
     return entry_of(args[0], key)
 
 

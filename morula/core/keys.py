@@ -16,6 +16,7 @@ from morula.core.primitives import build_tuple
 
 Item = tuple[Operand, list[Call]]  # with the calls that read it
 VIEWS = ("keys", "values", "items")
+METHODS = {id(getattr(dict, name)): name for name in (*VIEWS, "get")}
 
 
 class Facts:
@@ -78,17 +79,24 @@ class Keys(Facts):
             return is_key(call.args[1]) and call.args[1].value in keys
         if call.primitive is getattr:
             calls = self.readers.get(call.out, [])
-            return all(self.view(c) or self.is_get(c) for c in calls) and bool(calls)
+            return all(self.method(c) is not None for c in calls) and bool(calls)
+        if id(call.primitive) in METHODS:
+            return True
         return call.primitive in (operator.getitem, operator.contains, iter, len)
 
-    def is_get(self, call: Call) -> bool:
-        """Is it `d.get(key)` or `d.get(key, default)`?"""
+    def method(self, call: Call) -> tuple[str, Operand, tuple[Operand, ...]] | None:
+        """The method of a dict that a call may be of, the dict, and the arguments behind it."""
+        if call.keywords:
+            return None
+        if id(call.primitive) in METHODS:
+            return METHODS[id(call.primitive)], call.args[0], call.args[1:]
         bound = self.made.get(call.fn)
         if bound is None or bound.primitive is not getattr or self.uses[bound.out] != 1:
-            return False
+            return None
         name = bound.args[1]
-        is_named = type(name) is Const and name.value == "get"
-        return is_named and len(call.args) in (1, 2) and not call.keywords
+        if type(name) is not Const or name.value not in METHODS.values():
+            return None
+        return name.value, bound.args[0], call.args
 
     def answer(self, call: Call) -> Operand | None:
         """What a call gives that asks a dict for its length, or for a key that it may have."""
@@ -97,27 +105,20 @@ class Keys(Facts):
         if call.primitive is operator.contains and call.args[0] in self.of:
             key = call.args[1]
             return Const(key.value in self.of[call.args[0]]) if is_key(key) else None
-        if not self.is_get(call) or not is_key(call.args[0]):
+        name, d, args = self.method(call) or ("", None, ())
+        if name != "get" or d not in self.of or not is_key(args[0]):
             return None
-        bound = self.made[call.fn]
-        keys = self.of.get(bound.args[0])
-        if keys is None:
-            return None
-        bound.removable = True
-        if call.args[0].value not in keys:
-            return call.args[1] if len(call.args) > 1 else Const(None)
-        call.fn, call.args = Const(operator.getitem), (bound.args[0], call.args[0])
+        if call.fn in self.made:
+            self.made[call.fn].removable = True
+        if args[0].value not in self.of[d]:
+            return args[1] if len(args) > 1 else Const(None)
+        call.fn, call.args = Const(operator.getitem), (d, args[0])
         return call.out
 
     def view(self, call: Call) -> tuple[Operand, str] | None:
         """The dict that a call may be a view of, and of what: values, items or keys."""
-        bound = self.made.get(call.fn)
-        if bound is None or bound.primitive is not getattr or call.args:
-            return None
-        name = bound.args[1]
-        if type(name) is not Const or name.value not in VIEWS or self.uses[bound.out] != 1:
-            return None
-        return bound.args[0], name.value
+        name, d, args = self.method(call) or ("", Const(None), ())
+        return (d, name) if name in VIEWS and not args else None
 
     def items(self, d: Operand, what: str) -> list[Item] | None:
         """What a view of a dict gives, each read when its turn comes."""

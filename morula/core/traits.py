@@ -480,6 +480,14 @@ class Contents:
         """What is known of each item."""
         raise NotImplementedError
 
+    def at(self, detail: Any, key: Any) -> Any:
+        """What is known of the item under a key of which `key` is known."""
+        raise NotImplementedError
+
+    def put(self, inference: Any, call: Any, container: Any, key: Any, value: Any) -> Any:
+        """`call` puts an item into a container of which this is known; the same of its result."""
+        raise NotImplementedError
+
 
 contents: dict[type, Contents] = {}
 

@@ -82,7 +82,7 @@ class Unrolling:
             elif made.primitive is build_list:
                 found.append(made)
             elif keys.view(made) is not None:
-                found += [made, keys.made[made.fn]]
+                found += [made, *[keys.made[f] for f in [made.fn] if f in keys.made]]
         return found
 
     def items(self, x: Operand) -> list[Item] | None:

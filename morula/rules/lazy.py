@@ -203,13 +203,13 @@ LAZY: dict[tuple[Any, int], Callable[..., Any]] = {
 }
 OF_SEQUENCES = (accumulated, paired, multiplied, combined)
 KEYWORDS = {enumerate: {"start"}, itertools.count: {"start", "step"}}
-MAKERS = {fn for fn, _ in LAZY}
+MAKERS = {id(fn) for fn, _ in LAZY}
 
 
 @rewrites
 def generate(s: Any) -> bool:
     """Put generators in the place of lazy iterators over which loops run; was there one?"""
-    if not any(c.primitive in MAKERS or is_generator(c) for c in s.ir.calls()):
+    if not any(id(c.primitive) in MAKERS or is_generator(c) for c in s.ir.calls()):
         return False
     lazy = Lazy(s)
     return any([lazy.rewrite(block, call) for block in s.ir.blocks for call in block.calls])
@@ -263,14 +263,14 @@ class Lazy:
             return self.is_run_over(reader)
         if reader.primitive is advance:
             return True
-        if reader.primitive in MAKERS:
+        if id(reader.primitive) in MAKERS:
             return self.is_run_over(reader)
         return reads_at_once(reader) and reader.args[0] is call.out
 
     def twin(self, call: Call) -> Callable[..., Any] | None:
         """The generator function that does the same, if the types do not tell all."""
         fn = call.primitive
-        found = LAZY.get((fn, len(call.args)))
+        found = LAZY.get((fn, len(call.args))) if id(fn) in MAKERS else None
         if found is None or not KEYWORDS.get(fn, set()).issuperset(call.keywords):
             return None
         if fn is enumerate and not is_generator(self.made.get(call.args[0])):

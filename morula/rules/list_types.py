@@ -51,19 +51,14 @@ class Held:
     item: Any
 
 
-class Items:
-    """What is known of the items of some lists."""
+class Shared:
+    """What is known of containers that may be one and the same."""
 
-    def __init__(self, inference: Any, value: Any = NEVER, outside: bool = False) -> None:
+    def __init__(self, inference: Any) -> None:
         self.inference = inference
-        self.value = value
-        self.outside = outside  # does the caller hold one of the lists?
-        self.some = False  # is it certain that none of the lists is empty?
-        self.same: Items | None = None
-        if outside:
-            inference.memory.setdefault(Items, []).append(self)
+        self.same: Any = None
 
-    def root(self) -> Items:
+    def root(self) -> Any:
         """The one that stands for all that are the same."""
         found = self
         while found.same is not None:
@@ -71,10 +66,35 @@ class Items:
         return found
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Items) and self.root() is other.root()
+        return isinstance(other, Shared) and self.root() is other.root()
 
     def __hash__(self) -> int:
-        return hash(Items)
+        return hash(type(self))
+
+    def unite(self, other: Any) -> Any:
+        """Containers of both may be the same."""
+        a, b = self.root(), other.root()
+        if a is not b:
+            b.same = a
+            a.inference.grown = True
+            a.merge(b)
+        return a
+
+    def merge(self, other: Any) -> None:
+        """Take over what is known of another one."""
+        raise NotImplementedError
+
+
+class Items(Shared):
+    """What is known of the items of some lists."""
+
+    def __init__(self, inference: Any, value: Any = NEVER, outside: bool = False) -> None:
+        super().__init__(inference)
+        self.value = value
+        self.outside = outside  # does the caller hold one of the lists?
+        self.some = False  # is it certain that none of the lists is empty?
+        if outside:
+            inference.memory.setdefault(Items, []).append(self)
 
     def put(self, value: Any) -> None:
         """A list gets an item of which this is known."""
@@ -87,16 +107,11 @@ class Items:
             this.value = new
             this.inference.grown = True
 
-    def unite(self, other: Items) -> Items:
-        """Lists of both may be the same."""
-        a, b = self.root(), other.root()
-        if a is not b:
-            b.same = a
-            a.outside |= b.outside
-            a.some &= b.some
-            a.inference.grown = True
-            a.put(b.value)
-        return a
+    def merge(self, other: Any) -> None:
+        """Take over what is known of the lists of another one."""
+        self.outside |= other.outside
+        self.some &= other.some
+        self.put(other.value)
 
 
 class ListContents(Contents):
@@ -159,6 +174,19 @@ class ListContents(Contents):
     def item(self, detail: Any) -> Any:
         """The type of the items."""
         return detail.root().value if type(detail) is Items else None
+
+    def at(self, detail: Any, key: Any) -> Any:
+        """The type of the items, by number."""
+        k = known(key)
+        return self.item(detail) if k is not None and k.type is int else None
+
+    def put(self, s: Any, call: Any, container: Any, key: Any, value: Any) -> Any:
+        """An item is put into a list."""
+        k = known(key)
+        if k is None or k.type is not int:
+            return None
+        put(s, call, container, value)
+        return Known(type(None))
 
 
 contents[list] = ListContents()
@@ -396,9 +424,7 @@ def put(s: Any, call: Any, xs: Any, value: Any) -> None:
 
 @transfers(operator.setitem)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
-    xs, key, value = args
-    k = known(key)
-    if k is not None and k.type is int:
-        put(s, call, xs, value)
-        return Known(type(None))
-    return None
+    container, key, value = args
+    k = known(container)
+    kind = contents[list] if k is None else contents.get(k.type)
+    return None if kind is None else kind.put(s, call, container, key, value)

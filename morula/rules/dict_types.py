@@ -1,0 +1,224 @@
+"""What the specialised path knows of the values in dicts that a program makes.
+
+Dicts that may be one and the same share one `Entries`, as lists share their `Items`: the type of the
+value of every key that is a constant, and that of all values under keys that are computed. Nothing is
+known of dicts from outside, but what present arguments show when they are read.
+Tests: tests/rules/test_dict_types.py
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import (
+    NEVER,
+    NONE,
+    ZERO,
+    Const,
+    Contents,
+    Known,
+    adjoint_of,
+    contents,
+    effects,
+    equal,
+    exactly,
+    follows_changes,
+    join,
+    known,
+    lose,
+    only_reads,
+    primitives,
+    transfers,
+)
+from morula.rules.dicts import Key
+from morula.rules.list_types import Shared, item
+from morula.rules.objects import give, take
+
+COMPUTED = object()  # stands for all keys that are not constants
+
+
+class Entries(Shared):
+    """What is known of the values of some dicts: by key, or nothing."""
+
+    def __init__(self, inference: Any) -> None:
+        super().__init__(inference)
+        self.values: dict[Any, Any] | None = {}
+
+    def put(self, key: Any, value: Any) -> None:
+        """A dict gets a value of which this is known."""
+        this = self.root()
+        if this.values is None:
+            lose(value)
+            return
+        place = place_of(key)
+        old = this.values.get(place, NEVER)
+        new = join(old, value)
+        if place not in this.values or not equal(new, old):
+            this.values[place] = new
+            this.inference.grown = True
+
+    def at(self, key: Any) -> Any:
+        """What is known of the value under a key."""
+        values = self.root().values
+        if values is None:
+            return None
+        place = place_of(key)
+        if place is COMPUTED:
+            return functools.reduce(join, values.values(), NEVER)
+        return join(values.get(place, NEVER), values.get(COMPUTED, NEVER))
+
+    def merge(self, other: Any) -> None:
+        """Take over what is known of the dicts of another one."""
+        values, other.values = other.values, {}
+        if values is None:
+            self.forget()
+        for place, value in (values or {}).items():
+            self.put(place if place is COMPUTED else Const(place), value)
+
+    def forget(self) -> None:
+        """The dicts may hold anything."""
+        this = self.root()
+        values, this.values = this.values, None
+        for value in (values or {}).values():
+            lose(value)
+        if values is not None:
+            this.inference.grown = True
+
+
+def place_of(key: Any) -> Any:
+    """Where the value of a key is kept in mind."""
+    plain = type(key) is Const and type(key.value) in (str, int)
+    return key.value if plain else COMPUTED
+
+
+class DictContents(Contents):
+    """Dicts, known by the types of their values."""
+
+    def seen(self, x: Any) -> Any:
+        """Nothing is known of arguments."""
+
+    def begin(self, inference: Any, detail: Any) -> Any:
+        """What is known already."""
+        return detail
+
+    def join(self, a: Any, b: Any) -> Any:
+        """The same may be known under one name: all that is put into one may be in the other."""
+        if a is None or b is None:
+            self.lose(a)
+            self.lose(b)
+            return None
+        return a.unite(b)
+
+    def lose(self, detail: Any) -> None:
+        """Nothing is known of the values any more."""
+        if detail is not None:
+            detail.forget()
+
+    def changed(self, inference: Any) -> None:
+        """There are none from outside of which anything is known."""
+
+    def item(self, detail: Any) -> Any:
+        """Nothing is known of the keys."""
+
+    def at(self, detail: Any, key: Any) -> Any:
+        """The type of a value."""
+        return None if detail is None else detail.at(key)
+
+    def put(self, s: Any, call: Any, container: Any, key: Any, value: Any) -> Any:
+        """A value is put into a dict."""
+        entries = entries_of(container)
+        if entries is None:
+            return None
+        entries.put(key, item(value))
+        s.own_changes.add(call.out)
+        return Known(type(None))
+
+
+contents[dict] = DictContents()
+
+
+def entries_of(value: Any) -> Entries | None:
+    """What is known of the values of a dict."""
+    k = known(value)
+    return k.detail.root() if k is not None and k.type is dict and k.detail is not None else None
+
+
+@transfers(primitives.build_map)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    made: Entries = s.memory.setdefault(call.out, Entries(s))
+    for key, value in zip(args[::2], args[1::2], strict=True):
+        made.put(key, item(value))
+    return Known(dict, made.root())
+
+
+@transfers(primitives.map_add)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A dict that is under construction nobody else holds yet."""
+    entries = entries_of(args[0])
+    if entries is None:
+        return None
+    entries.put(args[1], item(args[2]))
+    return Known(type(None))
+
+
+@transfers(dict.get)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    entries = entries_of(args[0])
+    if entries is None:
+        return None
+    return join(entries.at(args[1]), args[2] if len(args) > 2 else Const(None))
+
+
+def give_at(d: dict[Any, Any], key: Any, x̄: Any) -> None:
+    """Add to the adjoint of the value under a key."""
+    give(adjoint_of(d), key, x̄)
+
+
+def take_at(d: dict[Any, Any], key: Any) -> Any:
+    """The cotangent of the value under a key, which has none afterwards."""
+    return take(adjoint_of(d), key)
+
+
+def take_key(d: dict[Any, Any], key: Any, new: bool) -> Any:
+    """The cotangent of a key, if the dict has it from here on."""
+    return take(adjoint_of(d), Key(key)) if new else ZERO
+
+
+effects(give_at, take_at, take_key)
+
+
+def register(key_type: type) -> None:
+    """The rules for dicts with keys of a type that Python itself compares."""
+
+    @exactly(operator.getitem, dict, key_type)
+    def _(d, key):
+        y = d[key]
+
+        def getitem_pullback(x̄):
+            give_at(d, key, x̄)
+            return NONE, NONE
+
+        return y, getitem_pullback
+
+    for value_type in (float, int, np.float64, np.ndarray, list, tuple, dict):
+
+        @exactly(operator.setitem, dict, key_type, value_type, by_identity=True)
+        def _(d, key, value):
+            new = key not in d
+            d[key] = value
+
+            def setitem_pullback(ȳ):
+                return NONE, take_key(d, key, new), take_at(d, key)
+
+            return None, setitem_pullback
+
+
+for _type in (int, str, tuple):
+    register(_type)
+
+only_reads(primitives.build_map, dict.get, operator.contains)
+follows_changes(primitives.map_add)
