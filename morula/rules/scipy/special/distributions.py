@@ -30,31 +30,40 @@ partials(
     sp.bdtr,
     CONSTANT,
     CONSTANT,
-    lambda y, k, n, p: -inside(beta_density(np.floor(k) + 1, n - np.floor(k), p, 1 - p), k, n),
+    lambda y, k, n, p: (
+        -inside(beta_density(np.floor(k) + 1, np.trunc(n) - np.floor(k), p, 1 - p), k, n)
+    ),
 )
 partials(
     sp.bdtrc,
     CONSTANT,
     CONSTANT,
-    lambda y, k, n, p: inside(beta_density(np.floor(k) + 1, n - np.floor(k), p, 1 - p), k, n),
+    lambda y, k, n, p: inside(
+        beta_density(np.floor(k) + 1, np.trunc(n) - np.floor(k), p, 1 - p), k, n
+    ),
 )
 partials(
     sp.bdtri,
     CONSTANT,
     CONSTANT,
-    lambda y, k, n, p: -1 / beta_density(np.floor(k) + 1, n - np.floor(k), y, 1 - y),
+    lambda y, k, n, p: -1 / beta_density(np.floor(k) + 1, np.trunc(n) - np.floor(k), y, 1 - y),
 )
-partials(sp.nbdtr, CONSTANT, CONSTANT, lambda y, k, n, p: beta_density(n, k + 1, p, 1 - p))
-partials(sp.nbdtrc, CONSTANT, CONSTANT, lambda y, k, n, p: -beta_density(n, k + 1, p, 1 - p))
-partials(sp.nbdtri, CONSTANT, CONSTANT, lambda y, k, n, p: 1 / beta_density(n, k + 1, y, 1 - y))
+partials(sp.nbdtr, CONSTANT, CONSTANT, lambda y, k, n, p: successes(k, n, p))
+partials(sp.nbdtrc, CONSTANT, CONSTANT, lambda y, k, n, p: -successes(k, n, p))
+partials(sp.nbdtri, CONSTANT, CONSTANT, lambda y, k, n, p: 1 / successes(k, n, y))
 partials(sp.pdtr, CONSTANT, lambda y, k, m: -gamma_density(np.floor(k) + 1, m))
 partials(sp.pdtrc, CONSTANT, lambda y, k, m: gamma_density(np.floor(k) + 1, m))
 partials(sp.pdtri, CONSTANT, lambda y, k, p: -1 / gamma_density(np.floor(k) + 1, y))
 
 
+def successes(k, n, p):
+    """∂nbdtr(k, n, p)/∂p; SciPy truncates both counts."""
+    return beta_density(np.trunc(n), np.trunc(k) + 1, p, 1 - p)
+
+
 def inside(density, k, n):
     """A density for counts from 0 to n - 1; beyond them nothing changes."""
-    return np.where((np.floor(k) >= 0) & (np.floor(k) < n), density, 0.0)
+    return np.where((np.floor(k) >= 0) & (np.floor(k) < np.trunc(n)), density, 0.0)
 
 
 def binomial(s, n, p):
