@@ -439,3 +439,11 @@ def test_integrals_of_carlson_near_the_negative_numbers(z):
 def test_principal_values_of_the_integrals_of_carlson():
     check_rrule(sp.elliprc, X, -X - 0.2, order=2, rtol=1e-4)
     check_rrule(sp.elliprj, X + 1, X + 0.2, X, -X, rtol=1e-4)
+
+
+def test_beyond_the_bounds_tukeys_distribution_is_constant():
+    x = np.array([-0.8, -0.2, 0.3, 0.7])
+    assert np.all(np.isclose(gradient(lambda x: np.sum(sp.tklmbda(x, 1.9)), x)[0][[0, 3]], 0.0))
+    check_rrule(sp.tklmbda, x, 1.9, rtol=1e-5)
+    check_rrule(sp.tklmbda, 0.7, 1.9)
+    check_rrule(sp.tklmbda, x, np.array([1.9, -0.4, 1.2, 0.5]), rtol=1e-5)

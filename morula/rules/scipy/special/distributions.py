@@ -189,7 +189,20 @@ def tukey(p, shape):
     return sp.boxcox(p, shape) - sp.boxcox(1 - p, shape)
 
 
-inverse_of(sp.tklmbda, tukey, 0, 0)
+def between_bounds(x, shape):
+    """The distribution function inside its support, which is bounded for l > 0."""
+    return sp.tklmbda(x, shape)
+
+
+def tukey_distribution(x, shape):
+    """It is 0 and 1 beyond the bounds ±1/l."""
+    bounded = shape > 0
+    inside = ~bounded | (np.abs(x) * np.where(bounded, shape, 1.0) < 1)
+    return np.where(inside, between_bounds(np.where(inside, x, 0.0), shape), x > 0)
+
+
+inverse_of(between_bounds, tukey, 0, 0)
+by_definition(sp.tklmbda, tukey_distribution)
 
 # -- noncentral ------------------------------------------------------------------------------------
 

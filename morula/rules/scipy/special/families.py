@@ -26,6 +26,7 @@ from morula.core.extend import (
     non_differentiable,
     rrule,
     type_stable,
+    unthunk,
 )
 from morula.rules.arrays.broadcasting import match, part, shape_of
 from morula.rules.arrays.elementwise import elementwise
@@ -165,6 +166,7 @@ def by_definition(primal: Any, definition: Any) -> None:
 
 def over(x̄, x):
     """A wide cotangent in the shape of its argument."""
+    x̄ = unthunk(x̄)
     return x̄ if is_zero(x̄) else match(x̄, shape_of(x))
 
 
