@@ -543,8 +543,8 @@ def sweep(only, checks, seed):
         print(f"{kind}\t{check}\t{call}\t{how}\t{first[:400]}", flush=True)
 
     for check in checks:
-        for path in sorted(coverage.HERE.glob("*.txt")):
-            for _, name, calls in coverage.read(path.name):
+        for path in sorted(coverage.HERE.rglob("*.txt")):
+            for _, name, calls in coverage.read(path):
                 if only and not re.search(only, name):
                     continue
                 for call in calls:

@@ -126,6 +126,8 @@ def beside_of(x: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
 
 def overlaps(x: np.ndarray) -> bool:
     """May two entries of the array be one and the same item in memory?"""
+    if 0 in x.shape:  # NumPy's strides are 0 there
+        return False
     extent = x.itemsize
     for stride, n in sorted((abs(stride), n) for n, stride in zip(x.shape, x.strides) if n > 1):  # noqa: B905
         if stride < extent:

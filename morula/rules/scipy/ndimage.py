@@ -62,11 +62,15 @@ def longer(x: Any, size: int, axis: int, mode: int, cval: Any, origin: int) -> A
 def in_a_row(x: Any, size: int, axis: int, mode: int, cval: Any, origin: int) -> Any:
     """The neighbours along an axis, which comes last but one."""
     x = np.moveaxis(x, axis, -1)
+    if x.size == 0:
+        return np.zeros((*x.shape, size), x.dtype)
     return sliding_window_view(longer(x, size, x.ndim - 1, mode, cval, origin), size, axis=-1)
 
 
 def all_around(x: Any, shape: Any, mode: int, cval: Any, origins: Any) -> Any:
     """The neighbours in all directions, (*x.shape, *shape)."""
+    if x.size == 0:
+        return np.zeros((*x.shape, *shape), x.dtype)
     for axis in range(x.ndim):
         x = longer(x, shape[axis], axis, mode, cval, int(origins[axis]))
     return sliding_window_view(x, shape)

@@ -26,6 +26,11 @@ SHORT = {
 
 def between(a: Any, b: Any, metric: Any, points: Any, p: Any, w: Any, V: Any, VI: Any) -> Any:
     """The distances of a and b along their last axis; `points` tell V and VI if they are not given."""
+    if callable(metric):
+        a, b = np.broadcast_arrays(a, b)
+        options = named(p=p, w=w, V=V, VI=VI)
+        rows = zip(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1]), strict=True)
+        return np.array([metric(u, v, **options) for u, v in rows]).reshape(a.shape[:-1])
     name = SHORT.get(metric.lower(), metric.lower())
     weights = 1.0 if w is None else np.asarray(w)
     if name == "euclidean":

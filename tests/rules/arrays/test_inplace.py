@@ -632,3 +632,14 @@ def test_truth_values_are_written_at_places_that_come_twice():
 
     np.testing.assert_array_equal(gradient(f, np.array([0.5, 2.0, 3.0]))[0], [1, 4, 1])
     assert jvp(f, (np.array([0.5, 2.0, 3.0]),), (np.ones(3),)) == (7.5, 6.0)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 2, 3)])
+def test_writes_to_arrays_without_entries(shape):
+    def f(x):
+        w = np.empty(shape)
+        w[...] = 2 * x
+        return np.sum(w) + np.sum(x)
+
+    _, back = pullback(f, np.zeros(shape))
+    assert back(1.0)[0].shape == grad(f)(np.zeros(shape)).shape == shape

@@ -218,3 +218,45 @@ def test_arange_with_its_end_by_position():
     assert gradient(lambda s: np.sum(np.arange(s, stop=None, step=1.0)), 4.2) == (0.0,)
     assert gradient(lambda s: np.sum(np.arange(s, None)), 4.2) == (0.0,)
     assert gradient(lambda s: np.sum(np.arange(s, stop=4.0)), 0.5) == (4.0,)
+
+
+EMPTY = {
+    "correlate": lambda x: ndimage.correlate(x, np.ones((3, 3)), mode="wrap"),
+    "correlate1d": lambda x: ndimage.correlate1d(x, [0.2, 0.5, 0.1], axis=0),
+    "gaussian_filter": lambda x: ndimage.gaussian_filter(x, 1.0),
+    "uniform_filter": lambda x: ndimage.uniform_filter(x, 3),
+    "maximum_filter": lambda x: ndimage.maximum_filter(x, 3),
+    "median_filter": lambda x: ndimage.median_filter(x, 3),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)])
+def test_filters_of_images_without_entries(name, shape):
+    image = np.zeros(shape)
+    found = gradient(lambda x: np.sum(EMPTY[name](x)) + np.sum(x), image)[0]
+    assert found.shape == shape
+
+
+def test_neighbours_that_there_are_none_of_leave_the_weights_alone():
+    found = gradient(lambda k: np.sum(ndimage.correlate(np.zeros((0, 4)), k)), np.ones((3, 3)))[0]
+    assert np.array_equal(found, np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("name", ["cdist", "pdist"])
+def test_a_function_of_two_points_may_be_named_as_metric(name):
+    points = {"cdist": ("XA", "XB"), "pdist": ("X",)}[name]
+    function = getattr(distance, name)
+
+    def f(P):
+        given = {key: P * (1.0 + i) + i for i, key in enumerate(points)}
+        return weigh(
+            function(**given, metric=lambda u, v: np.sum((u - v) ** 2 * np.exp(u * v / 4)))
+        )
+
+    def weighted(P):
+        given = {key: P * (1.0 + i) + i for i, key in enumerate(points)}
+        return weigh(function(**given, metric=distance.euclidean, w=np.array([0.3, 1.2, 0.7])))
+
+    check_gradient(f, OPERANDS["P"])
+    check_gradient(weighted, OPERANDS["P"])

@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 from scipy import special as sp
 
-from morula import gradient, hvp
+from morula import gradient, hvp, jvp
 from morula.core.errors import NoRuleError
 from morula.core.extend import call
 from morula.testing import check_gradient, check_rrule
@@ -358,3 +358,92 @@ def test_matrices_in_lists_at_second_order():
     check_gradient(f, x)
     slope = (gradient(f, x + 1e-5 * v)[0] - gradient(f, x - 1e-5 * v)[0]) / 2e-5
     np.testing.assert_allclose(hvp(f, x, v), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("z", [X, SIGNED, Z, complex(Z[1]), 0.7])
+def test_airye_in_forward_mode(z):
+    plain = np.array(sp.airye(np.asarray(z) + 1e-6))
+    expected = (plain - np.array(sp.airye(np.asarray(z) - 1e-6))) / 2e-6
+    _, found = jvp(sp.airye, (z,), (np.asarray(z) ** 0 if np.shape(z) else type(z)(1),))
+    for by_differences, tangent in zip(expected, found, strict=True):
+        defined = ~np.isnan(by_differences)
+        np.testing.assert_allclose(
+            np.asarray(tangent)[defined], by_differences[defined], rtol=1e-6, atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_softmax_of_complex_numbers(axis):
+    w = np.stack([Z, Z * 1j - 0.3])
+    check_rrule(sp.softmax, w, axis=axis, order=2, rtol=1e-5)
+    check_rrule(sp.log_softmax, w, axis=axis, order=2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["chebyt", "chebyu", "chebyc", "chebys", "sh_chebyt", "sh_chebyu",
+                                  "legendre", "sh_legendre", "laguerre"])  # fmt: skip
+def test_a_real_degree_has_no_zero_derivative(name):
+    polynomial = getattr(sp, "eval_" + name)
+    with pytest.raises(NoRuleError, match="derivative by its first argument is not known"):
+        gradient(polynomial, 1.5, 0.4)
+    check_gradient(lambda x: polynomial(1.5, x), 0.4)
+    assert gradient(polynomial, 2, 0.4)[0] in (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("fn", "i", "args"),
+    [(sp.eval_genlaguerre, 0, (1.0, 0.7, 0.4)), (sp.eval_gegenbauer, 0, (1.0, 0.7, 0.4)),
+     (sp.eval_jacobi, 0, (1.0, 0.7, 0.4, 0.3)), (sp.pro_cv, 2, (1, 2, 0.4)),
+     (sp.obl_cv, 2, (1, 2, 0.4))],
+)  # fmt: skip
+def test_parameters_without_a_formula_are_refused(fn, i, args):
+    with pytest.raises(NoRuleError, match="is not known"):
+        gradient(lambda x: fn(*args[:i], x, *args[i + 1 :]), args[i])
+
+
+@pytest.mark.parametrize("fn", [sp.mathieu_even_coef, sp.mathieu_odd_coef])
+def test_coefficients_of_mathieu_functions_are_refused_by_q(fn):
+    with pytest.raises(NoRuleError, match="its last argument is not known"):
+        gradient(lambda q: np.sum(fn(2, q)[:3]), 0.7)
+
+
+@pytest.mark.parametrize("fn", [sp.pro_cv_seq, sp.obl_cv_seq])
+def test_sequences_of_characteristic_values_are_refused_by_c(fn):
+    with pytest.raises(NoRuleError, match="its last argument is not known"):
+        gradient(lambda c: np.sum(fn(0, 2, c)), 0.7)
+
+
+@pytest.mark.parametrize("fn", [sp.mathieu_a, sp.mathieu_b])
+def test_characteristic_values_of_mathieu_functions(fn):
+    for m in (1, 2, 5, np.array([1, 2, 3])):
+        check_gradient(lambda q, m=m: np.sum(fn(m, q) * X), SIGNED * 2, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:floating point number truncated", "ignore:non-integer arg n")
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [(sp.kn, (1.5, X)), (sp.yn, (2.7, X)), (sp.expn, (0.5, X)), (sp.expn, (1.9, X)),
+     (sp.smirnov, (3.6, INSIDE * 0.9)), (sp.nbdtr, (2.7, 3.5, INSIDE)), (sp.nbdtri, (2, 3.5, INSIDE)),
+     (sp.bdtr, (1.0, 4.6, INSIDE)), (sp.bdtrc, (1.0, 4.6, INSIDE))],
+)  # fmt: skip
+def test_counts_are_truncated_as_scipy_does(fn, args):
+    check_gradient(lambda x: np.sum(fn(*args[:-1], x) * X), args[-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("z", [-2 + 0.01j, -0.5 - 0.001j, -3 + 2j, 0.3 - 1j])
+def test_integrals_of_carlson_near_the_negative_numbers(z):
+    check_rrule(sp.elliprc, 1.9, z, rtol=1e-5)
+    check_rrule(sp.elliprd, 1.9, 2.2, z, rtol=1e-5)
+    check_rrule(sp.elliprj, 1.9, 2.1, 1.3, z, rtol=1e-5)
+
+
+def test_principal_values_of_the_integrals_of_carlson():
+    check_rrule(sp.elliprc, X, -X - 0.2, order=2, rtol=1e-4)
+    check_rrule(sp.elliprj, X + 1, X + 0.2, X, -X, rtol=1e-4)
+
+
+def test_beyond_the_bounds_tukeys_distribution_is_constant():
+    x = np.array([-0.8, -0.2, 0.3, 0.7])
+    assert np.all(np.isclose(gradient(lambda x: np.sum(sp.tklmbda(x, 1.9)), x)[0][[0, 3]], 0.0))
+    check_rrule(sp.tklmbda, x, 1.9, rtol=1e-5)
+    check_rrule(sp.tklmbda, 0.7, 1.9)
+    check_rrule(sp.tklmbda, x, np.array([1.9, -0.4, 1.2, 0.5]), rtol=1e-5)

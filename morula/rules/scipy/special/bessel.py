@@ -55,10 +55,10 @@ def _order(primal, derivative, order=UNKNOWN):
 for _f in {sp.jv, sp.jn}:
     _order(_f, lambda y, v, z: (sp.jv(v - 1, z) - sp.jv(v + 1, z)) / 2)
 _order(sp.yv, lambda y, v, z: (sp.yv(v - 1, z) - sp.yv(v + 1, z)) / 2)
-_order(sp.yn, lambda y, v, z: (sp.yv(v - 1, z) - sp.yv(v + 1, z)) / 2, CONSTANT)
+_order(sp.yn, lambda y, v, z: sp.yvp(np.trunc(v), z), CONSTANT)
 _order(sp.iv, lambda y, v, z: (sp.iv(v - 1, z) + sp.iv(v + 1, z)) / 2)
 _order(sp.kv, lambda y, v, z: -(sp.kv(v - 1, z) + sp.kv(v + 1, z)) / 2)
-_order(sp.kn, lambda y, v, z: -(sp.kv(v - 1, z) + sp.kv(v + 1, z)) / 2, CONSTANT)
+_order(sp.kn, lambda y, v, z: sp.kvp(np.trunc(v), z), CONSTANT)
 _order(sp.kve, lambda y, v, z: y - (sp.kve(v - 1, z) + sp.kve(v + 1, z)) / 2)
 _order(sp.hankel1, lambda y, v, z: (sp.hankel1(v - 1, z) - sp.hankel1(v + 1, z)) / 2)
 _order(sp.hankel2, lambda y, v, z: (sp.hankel2(v - 1, z) - sp.hankel2(v + 1, z)) / 2)
@@ -175,6 +175,11 @@ def _(ys, z):
     return ys[1], z * ys[0], ys[3], z * ys[2]
 
 
+def defined(slope):
+    """Zero where there is none: scaled Ai of negative numbers is NaN, and Bi beside it is not."""
+    return np.where(np.isnan(slope), 0.0, slope)
+
+
 @rrule(sp.airye)
 def _(z: Numeric):
     """Ai and Ai' times exp(ζ), Bi and Bi' times exp(-|Re ζ|), ζ = 2/3 z √z."""
@@ -184,8 +189,8 @@ def _(z: Numeric):
         root = np.sqrt(z) if np.iscomplexobj(z) else np.sqrt(np.maximum(z, 0.0))
         a, da, b, db = ys
         ā, dā, b̄, db̄ = [filled(part(ȳ, i), ys[i]) for i in range(4)]
-        z̄ = np.where(ā == 0, 0.0, ā * np.conjugate(da + root * a))
-        z̄ = z̄ + np.where(dā == 0, 0.0, dā * np.conjugate(z * a + root * da))
+        z̄ = ā * np.conjugate(defined(da + root * a))
+        z̄ = z̄ + dā * np.conjugate(defined(z * a + root * da))
         z̄ = z̄ + b̄ * np.conjugate(db) + db̄ * np.conjugate(z * b)
         pull = np.real(np.conjugate(b) * b̄ + np.conjugate(db) * db̄)
         z̄ = z̄ - np.sign(np.real(z * root)) * pull * np.conjugate(root)

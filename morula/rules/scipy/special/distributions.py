@@ -30,31 +30,40 @@ partials(
     sp.bdtr,
     CONSTANT,
     CONSTANT,
-    lambda y, k, n, p: -inside(beta_density(np.floor(k) + 1, n - np.floor(k), p, 1 - p), k, n),
+    lambda y, k, n, p: (
+        -inside(beta_density(np.floor(k) + 1, np.trunc(n) - np.floor(k), p, 1 - p), k, n)
+    ),
 )
 partials(
     sp.bdtrc,
     CONSTANT,
     CONSTANT,
-    lambda y, k, n, p: inside(beta_density(np.floor(k) + 1, n - np.floor(k), p, 1 - p), k, n),
+    lambda y, k, n, p: inside(
+        beta_density(np.floor(k) + 1, np.trunc(n) - np.floor(k), p, 1 - p), k, n
+    ),
 )
 partials(
     sp.bdtri,
     CONSTANT,
     CONSTANT,
-    lambda y, k, n, p: -1 / beta_density(np.floor(k) + 1, n - np.floor(k), y, 1 - y),
+    lambda y, k, n, p: -1 / beta_density(np.floor(k) + 1, np.trunc(n) - np.floor(k), y, 1 - y),
 )
-partials(sp.nbdtr, CONSTANT, CONSTANT, lambda y, k, n, p: beta_density(n, k + 1, p, 1 - p))
-partials(sp.nbdtrc, CONSTANT, CONSTANT, lambda y, k, n, p: -beta_density(n, k + 1, p, 1 - p))
-partials(sp.nbdtri, CONSTANT, CONSTANT, lambda y, k, n, p: 1 / beta_density(n, k + 1, y, 1 - y))
+partials(sp.nbdtr, CONSTANT, CONSTANT, lambda y, k, n, p: successes(k, n, p))
+partials(sp.nbdtrc, CONSTANT, CONSTANT, lambda y, k, n, p: -successes(k, n, p))
+partials(sp.nbdtri, CONSTANT, CONSTANT, lambda y, k, n, p: 1 / successes(k, n, y))
 partials(sp.pdtr, CONSTANT, lambda y, k, m: -gamma_density(np.floor(k) + 1, m))
 partials(sp.pdtrc, CONSTANT, lambda y, k, m: gamma_density(np.floor(k) + 1, m))
 partials(sp.pdtri, CONSTANT, lambda y, k, p: -1 / gamma_density(np.floor(k) + 1, y))
 
 
+def successes(k, n, p):
+    """∂nbdtr(k, n, p)/∂p; SciPy truncates both counts."""
+    return beta_density(np.trunc(n), np.trunc(k) + 1, p, 1 - p)
+
+
 def inside(density, k, n):
     """A density for counts from 0 to n - 1; beyond them nothing changes."""
-    return np.where((np.floor(k) >= 0) & (np.floor(k) < n), density, 0.0)
+    return np.where((np.floor(k) >= 0) & (np.floor(k) < np.trunc(n)), density, 0.0)
 
 
 def binomial(s, n, p):
@@ -180,7 +189,20 @@ def tukey(p, shape):
     return sp.boxcox(p, shape) - sp.boxcox(1 - p, shape)
 
 
-inverse_of(sp.tklmbda, tukey, 0, 0)
+def between_bounds(x, shape):
+    """The distribution function inside its support, which is bounded for l > 0."""
+    return sp.tklmbda(x, shape)
+
+
+def tukey_distribution(x, shape):
+    """It is 0 and 1 beyond the bounds ±1/l."""
+    bounded = shape > 0
+    inside = ~bounded | (np.abs(x) * np.where(bounded, shape, 1.0) < 1)
+    return np.where(inside, between_bounds(np.where(inside, x, 0.0), shape), x > 0)
+
+
+inverse_of(between_bounds, tukey, 0, 0)
+by_definition(sp.tklmbda, tukey_distribution)
 
 # -- noncentral ------------------------------------------------------------------------------------
 

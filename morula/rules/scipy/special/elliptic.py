@@ -94,7 +94,23 @@ WEIGHTS = POINTS * 2 * np.cosh(_S) * (_S[1] - _S[0])
 
 
 def carlson(powers, *values):
-    """∫ Π (t + vᵢ)^(-pᵢ) dt over t > 0; the values broadcast."""
+    """∫ Π (t + vᵢ)^(-pᵢ) dt over t > 0; the values broadcast.
+
+    It is homogeneous: complex values are turned until they lie to both sides of t, for the points
+    resolve nothing that is near the negative numbers. Of those it is Cauchy's principal value.
+    """
+    if any(map(np.iscomplexobj, values)):
+        angles = [np.angle(v) for v in np.broadcast_arrays(*values)]
+        θ = (np.max(angles, axis=0) + np.min(angles, axis=0)) / 2
+        turn = np.exp(-1j * θ)
+        return np.exp(1j * θ * (1 - sum(powers))) * integral(powers, [v * turn for v in values])
+    if any(np.any(np.less(v, 0)) for v in values):
+        return np.real(carlson(powers, *[np.asarray(v, complex) for v in values]))
+    return integral(powers, values)
+
+
+def integral(powers, values):
+    """That of carlson, of values that are not near the negative numbers."""
     log: Any = 0.0
     for p, v in zip(powers, values, strict=True):
         log = log - p * np.log(POINTS + np.asarray(v)[..., None])

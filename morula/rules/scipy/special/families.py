@@ -6,8 +6,9 @@
     by_definition(f, g)                             f equals g, made of functions with rules
     inverse_of(f, g, i, j)                          y = f(…) solves g(…, y at place i, …) = argument j
 
-In place of a derivative may stand CONSTANT (a count, an integer order) or UNKNOWN: nobody has a
-formula, and asking for it is an error. Derivatives are those of holomorphic functions.
+In place of a derivative may stand CONSTANT (a count, an order that SciPy takes as a whole number),
+UNKNOWN (nobody has a formula, and asking for it is an error) or ORDER (constant if it is an integer,
+unknown if it is real). Derivatives are those of holomorphic functions.
 Tests: tests/rules/scipy/test_special.py
 """
 
@@ -17,7 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, Thunk, call, is_zero, rrule, type_stable
+from morula.core.extend import (
+    NoTangent,
+    Thunk,
+    call,
+    is_zero,
+    non_differentiable,
+    rrule,
+    type_stable,
+    unthunk,
+)
 from morula.rules.arrays.broadcasting import match, part, shape_of
 from morula.rules.arrays.elementwise import elementwise
 from morula.rules.arrays.sequences import takes_sequences
@@ -26,6 +36,7 @@ from morula.rules.unknown import unknown
 
 CONSTANT = "constant"
 UNKNOWN = "unknown"
+ORDER = "order"
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
@@ -35,8 +46,20 @@ def cotangent(primal, i, derivative, ȳ, y, args):
         return NoTangent()
     if derivative is UNKNOWN:
         return unknown(primal, f"its {ORDINALS[i]} argument")
+    if derivative is ORDER:
+        return by_order(primal, i, args[i])
     values = [np.float64(a) if type(a) is float else a for a in args]  # which divide by zero
     return match(ȳ * np.conjugate(derivative(y, *values)), shape_of(args[i]))
+
+
+def by_order(primal, i, n):
+    """The cotangent of an order, which has one only where functions are defined between integers."""
+    if np.result_type(n).kind in "biu":
+        return NoTangent()
+    return unknown(primal, f"its {ORDINALS[i]} argument")
+
+
+non_differentiable(by_order)
 
 
 def partials(primal: Any, *derivatives: Any) -> None:
@@ -143,6 +166,7 @@ def by_definition(primal: Any, definition: Any) -> None:
 
 def over(x̄, x):
     """A wide cotangent in the shape of its argument."""
+    x̄ = unthunk(x̄)
     return x̄ if is_zero(x̄) else match(x̄, shape_of(x))
 
 
@@ -180,6 +204,7 @@ def _others(slopes, args, value):
 
 __all__ = [
     "CONSTANT",
+    "ORDER",
     "UNKNOWN",
     "Anything",
     "by_definition",

@@ -33,6 +33,7 @@ def over(f, x):
 
 def slope_of_expn(n, x):
     """-Eₙ₋₁(x), where E₋₁(x) = e⁻ˣ (1 + x) / x²."""
+    n = np.trunc(n)  # as SciPy does
     zeroth = np.exp(-x) * (1 + x) / (x * x)
     return -np.where(n == 0, zeroth, sp.expn(np.maximum(n - 1, 0), x))
 
@@ -89,7 +90,7 @@ def smirnov_density(n, d):
     """-∂smirnov(n, d)/∂d of Σ C(n, v) d (d + v/n)^(v-1) (1 - d - v/n)^(n-v), v ≤ n (1 - d)."""
     most = int(np.max(n, initial=1))
     v = np.arange(most + 1)
-    n = np.asarray(n, float)[..., None]
+    n = np.trunc(np.asarray(n, float))[..., None]  # as SciPy does
     d = np.asarray(d)[..., None]
     a = d + v / n
     b = 1 - d - v / n

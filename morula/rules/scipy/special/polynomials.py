@@ -1,8 +1,8 @@
 """Rules of orthogonal polynomials, hypergeometric functions and Legendre functions.
 
 The derivative of a polynomial is one of the family with parameters raised by one, of degree n - 1.
-Degrees are constant; of real parameters the derivative is not known, but for those of ₁F₁ and ₂F₁
-nobody asks often enough. Legendre functions bring their first two derivatives with them.
+Degrees that are integers are constant; by real degrees and parameters the derivative is not known.
+Legendre functions bring their first two derivatives with them.
 Abramowitz and Stegun, Handbook of mathematical functions, 8.5, 13.4, 15.2, 22.8.
 Tests: tests/rules/scipy/test_special.py
 """
@@ -18,7 +18,7 @@ from morula.core.extend import NoTangent, non_differentiable, rrule
 from morula.rules.arrays.broadcasting import match, part, shape_of
 from morula.rules.arrays.types import Anything, Numeric
 from morula.rules.linalg.parts import filled
-from morula.rules.scipy.special.families import CONSTANT, UNKNOWN, partials
+from morula.rules.scipy.special.families import CONSTANT, ORDER, UNKNOWN, partials
 from morula.rules.unknown import unknown
 
 # -- polynomials -----------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def lowered(n, factor, polynomial):
 
 
 def _plain(primal, derivative):
-    partials(primal, CONSTANT, derivative)
+    partials(primal, ORDER, derivative)
 
 
 _plain(sp.eval_chebyt, lambda y, n, x: lowered(n, n, lambda k: sp.eval_chebyu(k, x)))
@@ -52,19 +52,19 @@ _plain(sp.eval_hermite, lambda y, n, x: lowered(n, 2 * n, lambda k: sp.eval_herm
 _plain(sp.eval_hermitenorm, lambda y, n, x: lowered(n, n, lambda k: sp.eval_hermitenorm(k, x)))
 partials(
     sp.eval_genlaguerre,
-    CONSTANT,
+    ORDER,
     UNKNOWN,
     lambda y, n, a, x: lowered(n, -1, lambda k: sp.eval_genlaguerre(k, a + 1, x)),
 )
 partials(
     sp.eval_gegenbauer,
-    CONSTANT,
+    ORDER,
     UNKNOWN,
     lambda y, n, a, x: lowered(n, 2 * a, lambda k: sp.eval_gegenbauer(k, a + 1, x)),
 )
 partials(
     sp.eval_jacobi,
-    CONSTANT,
+    ORDER,
     UNKNOWN,
     UNKNOWN,
     lambda y, n, a, b, x: lowered(
@@ -73,7 +73,7 @@ partials(
 )
 partials(
     sp.eval_sh_jacobi,
-    CONSTANT,
+    ORDER,
     UNKNOWN,
     UNKNOWN,
     lambda y, n, p, q, x: lowered(

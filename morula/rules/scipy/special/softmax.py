@@ -4,6 +4,7 @@
     y = softmax(x):           x̄ = y (ȳ - Σ y ȳ)
     y = log softmax(x):       x̄ = ȳ - exp(y) Σ ȳ
 
+Of complex numbers they are holomorphic: what stands before ȳ is conjugated.
 Where y is infinite, entries that are infinite too share ȳ equally.
 Tests: tests/rules/scipy/test_special.py
 """
@@ -71,8 +72,9 @@ def _(x: np.ndarray, axis=None):
     y = sp.softmax(x, axis)
 
     def softmax_pullback(ȳ):
-        product = y * ȳ
-        return product - y * np.sum(product, axis=axis, keepdims=True), NoTangent()
+        w = np.conjugate(y)
+        product = w * ȳ
+        return product - w * np.sum(product, axis=axis, keepdims=True), NoTangent()
 
     return y, softmax_pullback
 
@@ -82,7 +84,7 @@ def _(x: np.ndarray, axis=None):
     y = sp.log_softmax(x, axis)
 
     def log_softmax_pullback(ȳ):
-        return ȳ - np.exp(y) * np.sum(ȳ, axis=axis, keepdims=True), NoTangent()
+        return ȳ - np.conjugate(np.exp(y)) * np.sum(ȳ, axis=axis, keepdims=True), NoTangent()
 
     return y, log_softmax_pullback
 

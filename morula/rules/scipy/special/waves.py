@@ -1,7 +1,7 @@
 """Rules of Mathieu's, parabolic cylinder and spheroidal wave functions, by the last argument.
 
 Each gives a value and a slope; the slope of the slope is that of the differential equation. By the
-parameters nobody has a formula.
+parameters nobody has a formula, but that of Mathieu's characteristic values by q (Hellmann, Feynman).
 Abramowitz and Stegun, Handbook of mathematical functions, 19.1, 20.1, 21.6.
 Tests: tests/rules/scipy/test_special.py
 """
@@ -13,11 +13,11 @@ import math
 import numpy as np
 from scipy import special as sp
 
-from morula.core.extend import NoTangent, non_differentiable, rrule
+from morula.core.extend import NoTangent, rrule
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import Numeric
 from morula.rules.linalg.parts import filled
-from morula.rules.scipy.special.families import CONSTANT, UNKNOWN, several_results
+from morula.rules.scipy.special.families import CONSTANT, UNKNOWN, partials, several_results
 from morula.rules.unknown import unknown
 
 DEGREE = math.pi / 180
@@ -131,7 +131,42 @@ _spheroidal("pro_rad2", sp.pro_cv, False, True)
 _spheroidal("obl_ang1", sp.obl_cv, True, False)
 _spheroidal("obl_rad1", sp.obl_cv, True, True)
 _spheroidal("obl_rad2", sp.obl_cv, True, True)
-non_differentiable(
-    sp.mathieu_a, sp.mathieu_b, sp.mathieu_even_coef, sp.mathieu_odd_coef, sp.pro_cv, sp.obl_cv,
-    sp.pro_cv_seq, sp.obl_cv_seq,
-)  # fmt: skip
+
+# -- characteristic values -------------------------------------------------------------------------
+
+_PERIOD = np.arange(512) * (360 / 512)
+
+
+def _characteristic(primal, function):
+    """∂a/∂q of y'' + (a - 2q cos 2x) y = 0: the mean of 2 cos 2x by the weight y²."""
+
+    def by_q(y, m, q):
+        wave, _ = function(np.asarray(m)[..., None], np.asarray(q)[..., None], _PERIOD)
+        weight = wave * wave
+        return 2 * np.sum(np.cos(2 * DEGREE * _PERIOD) * weight, -1) / np.sum(weight, -1)
+
+    partials(primal, CONSTANT, by_q)
+
+
+_characteristic(sp.mathieu_a, sp.mathieu_cem)
+_characteristic(sp.mathieu_b, sp.mathieu_sem)
+partials(sp.pro_cv, CONSTANT, CONSTANT, UNKNOWN)
+partials(sp.obl_cv, CONSTANT, CONSTANT, UNKNOWN)
+
+
+def _by_its_last(primal, *constants):
+    """Functions that are no ufuncs: nobody has the derivative by the parameter that comes last."""
+
+    def by_last(*args):
+        def last_pullback(ȳ):
+            return (*constants, unknown(primal, "its last argument"))
+
+        return primal(*args), last_pullback
+
+    rrule(primal)(by_last)
+
+
+for _f in (sp.mathieu_even_coef, sp.mathieu_odd_coef):
+    _by_its_last(_f, NoTangent())
+for _f in (sp.pro_cv_seq, sp.obl_cv_seq):
+    _by_its_last(_f, NoTangent(), NoTangent())
