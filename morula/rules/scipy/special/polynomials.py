@@ -226,7 +226,6 @@ def _object(primal, parameters):
 for _name, _parameters in {
     "chebyc": 0, "chebys": 0, "chebyt": 0, "chebyu": 0, "hermite": 0, "hermitenorm": 0,
     "laguerre": 0, "legendre": 0, "sh_chebyt": 0, "sh_chebyu": 0, "sh_legendre": 0,
-    "gegenbauer": 1, "genlaguerre": 1, "jacobi": 2, "sh_jacobi": 2,
 }.items():  # fmt: skip
     _object(getattr(sp, _name), _parameters)
 
