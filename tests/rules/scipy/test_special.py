@@ -447,3 +447,16 @@ def test_beyond_the_bounds_tukeys_distribution_is_constant():
     check_rrule(sp.tklmbda, x, 1.9, rtol=1e-5)
     check_rrule(sp.tklmbda, 0.7, 1.9)
     check_rrule(sp.tklmbda, x, np.array([1.9, -0.4, 1.2, 0.5]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda a: np.sum(sp.roots_gegenbauer(4, a)[0] ** 2), lambda a: np.sum(sp.j_roots(4, a, 0.3)[1]),
+     lambda a: np.sum(sp.roots_jacobi(4, 0.3, beta=a)[1]), lambda a: sp.ellip_normal(a, 2.5, 2, 1),
+     lambda a: np.sum(sp.roots_genlaguerre(4, alpha=a)[0]),
+     lambda a: np.sum(sp.roots_sh_jacobi(4, 2.3, a)[0]),
+     lambda a: sp.genlaguerre(3, alpha=a)(0.4), lambda a: sp.jacobi(3, a, 0.3)(0.4)],
+)  # fmt: skip
+def test_parameters_of_weights_have_no_zero_derivative(f):
+    with pytest.raises(NoRuleError, match="is not known"):
+        gradient(f, 1.3)

@@ -193,6 +193,12 @@ def _unknown(primal, n):
     return [unknown(primal, "its real arguments") for _ in range(n)]
 
 
-non_differentiable(sp.ellip_normal)
+@rrule(sp.ellip_normal)
+def _(h2, k2, n, p):
+    def normal_pullback(ȳ):
+        return (*_unknown(sp.ellip_normal, 2), NoTangent(), NoTangent())
+
+    return sp.ellip_normal(h2, k2, n, p), normal_pullback
+
 
 __all__ = ["UNKNOWN", "carlson"]

@@ -215,6 +215,9 @@ def _object(primal, parameters):
             bars = [NoTangent() for _ in rest]
             for i in range(min(parameters, len(rest))):
                 bars[i] = unknown(primal, "its parameters")
+            for name in keywords:
+                constant = name in ("monic", "mu")
+                bars.append(NoTangent() if constant else unknown(primal, f"its parameter {name}"))
             return (NoTangent(), *bars)
 
         return primal(n, *rest, **keywords), object_pullback
@@ -223,11 +226,25 @@ def _object(primal, parameters):
 for _name, _parameters in {
     "chebyc": 0, "chebys": 0, "chebyt": 0, "chebyu": 0, "hermite": 0, "hermitenorm": 0,
     "laguerre": 0, "legendre": 0, "sh_chebyt": 0, "sh_chebyu": 0, "sh_legendre": 0,
-    "gegenbauer": 1, "genlaguerre": 1, "jacobi": 2, "sh_jacobi": 2,
 }.items():  # fmt: skip
     _object(getattr(sp, _name), _parameters)
 
-_ROOTS: Any = [
+_PARAMETERS: Any = {  # of the weight that the roots and weights of quadrature depend on
+    sp.roots_gegenbauer: 1,
+    sp.roots_genlaguerre: 1,
+    sp.roots_jacobi: 2,
+    sp.roots_sh_jacobi: 2,
+}
+for _primal, _parameters in _PARAMETERS.items():
+    _object(_primal, _parameters)
+_ROOTS: Any = {
     getattr(sp, name) for name in dir(sp) if name.startswith("roots_") or name.endswith("_roots")
-]
-non_differentiable(*_ROOTS, sp.bernoulli, sp.euler, sp.factorial2, sp.factorialk, sp.stirling2)
+}
+non_differentiable(
+    *(_ROOTS - _PARAMETERS.keys()),
+    sp.bernoulli,
+    sp.euler,
+    sp.factorial2,
+    sp.factorialk,
+    sp.stirling2,
+)
