@@ -225,6 +225,11 @@ def reads_at_once(call: Call) -> bool:
     return traits.is_read_at_once(call) or (call.primitive is sum and len(call.args) == 2)
 
 
+def may_go_on(code: Any) -> bool:
+    """Does a function of that code raise no StopIteration, which would end what it is called by?"""
+    return code is None or not {"next", "StopIteration"}.intersection(code.co_names)
+
+
 class Lazy:
     """The lazy iterators of a program."""
 
@@ -298,10 +303,15 @@ class Lazy:
         return zipped_after_list if counts else zipped_after_first
 
     def is_function(self, f: Any) -> bool:
-        """Is it something that is called, known here or made here?"""
+        """Is it something that is called, known here or made here, and does not end the iteration?"""
         if type(f) is Const:
-            return callable(f.value)
-        return f in self.made and self.made[f].primitive is primitives.make_function
+            code = getattr(f.value, "__code__", None)
+            return callable(f.value) and f.value is not next and may_go_on(code)
+        made = self.made.get(f)
+        if made is None or made.primitive is not primitives.make_function:
+            return False
+        code = made.args[1]
+        return type(code) is Const and may_go_on(code.value)
 
     def is_sequence(self, x: Any, lists: bool) -> bool:
         """Is it a sequence that stays as it is, a list, or how many are to be combined?"""
