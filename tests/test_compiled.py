@@ -31,15 +31,18 @@ pytestmark = pytest.mark.usefixtures("path")
 
 
 def compilations(monkeypatch):
-    """A list that grows by one at each transformation of a function, on either path."""
-    gc.collect()  # generators that other tests left are closed now: that may transform functions
+    """A list that grows by one at each transformation of a function of this file, on either path.
+
+    Those of other tests do not count: what these have left is closed when it is collected.
+    """
     done = []
     monkeypatch.setattr(morula.core.general, "_forward_codes", {})
     for module, name in ((compiled.Gradient, "compile"), (morula.core.general, "transform")):
         original = getattr(module, name)
 
         def counted(*args, original=original):
-            done.append(args)
+            code = args[0] if name == "transform" else args[0].fn.__code__
+            done.extend([args] if code.co_filename == __file__ else [])
             return original(*args)
 
         monkeypatch.setattr(module, name, counted)

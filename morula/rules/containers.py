@@ -955,6 +955,7 @@ non_differentiable(stable_order)
 @projector.register(collections.deque)
 def _(x: Any) -> Any:
     items = list(x)
+    inside = projections_inside(dict(enumerate(items)))
 
     @hands_on(x, range(len(items)))
     def absorb(x̄: Any) -> Any:
@@ -968,10 +969,19 @@ def _(x: Any) -> Any:
             raise not_like(items, x̄)
         for i, c in pairs:
             if c is not None:
-                give_at(bars, i, project_to(items[i])(c))
+                give_at(bars, i, (inside.get(i) or project_to(items[i]))(c))
         return ZERO
 
     return absorb
+
+
+def projections_inside(items: dict[Any, Any]) -> dict[Any, Any]:
+    """The projections to containers among some items, which may hold other items later."""
+    kinds = {t for t in set(map(type, items.values())) if issubclass(t, CHANGING)}
+    return {key: project_to(x) for key, x in items.items() if type(x) in kinds} if kinds else {}
+
+
+CHANGING = (list, tuple, dict, collections.deque)
 
 
 # -- text, ranges, slices: constants ---------------------------------------------------------------

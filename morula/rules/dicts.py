@@ -28,7 +28,14 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.calls import entry, lookup, runs_body, serves
-from morula.rules.containers import by_class, by_operator, drain, is_native, not_like
+from morula.rules.containers import (
+    by_class,
+    by_operator,
+    drain,
+    is_native,
+    not_like,
+    projections_inside,
+)
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, owner_of, take
 
@@ -432,6 +439,7 @@ def _(kwargs: dict):
 @projector.register(dict)
 def _(x: dict) -> Any:
     items = dict(x)
+    inside = projections_inside(items)
 
     @hands_on(x, items)
     def absorb(x̄: Any) -> Any:
@@ -441,7 +449,7 @@ def _(x: dict) -> Any:
         bars = adjoint_of(x)
         for key, c in x̄.items():
             if c is not None:
-                give(bars, key, project_to(items[key])(c))
+                give(bars, key, (inside.get(key) or project_to(items[key]))(c))
         return ZERO
 
     return absorb

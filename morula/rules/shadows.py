@@ -657,8 +657,10 @@ def add_to_each(x̂s: list[Any], ȳs: list[Any]) -> None:
 def mean_as_array(xs, x̂s):
     """`np.mean(xs)` of numbers."""
 
+    n = len(xs)
+
     def mean_as_array_pullback(ȳ):
-        add_to_all(x̂s, ȳ / len(xs))
+        add_to_all(x̂s, ȳ / n)
         return ()
 
     return np.mean(xs), mean_as_array_pullback

@@ -15,13 +15,17 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     AbstractZero,
+    Const,
     NoTangent,
     NotKnown,
     UnsupportedError,
     ZeroTangent,
+    folds,
     non_differentiable,
+    only_reads,
     project_to,
     rrule,
+    transfers,
     type_stable,
 )
 from morula.rules.arrays.bodies import derivative_of, instead_of
@@ -69,6 +73,46 @@ def like_sequence(ȳ, items):
     return project_to(items)(ȳ)
 
 
+def as_it_is(x):
+    """The same number, array, or sequence, whose lists keep the items that they have now."""
+    if isinstance(x, list):
+        return [as_it_is(item) for item in x] if has_sequences(x) else list(x)
+    if type(x) is tuple and has_sequences(x):
+        return tuple([as_it_is(item) for item in x])
+    return x
+
+
+def has_sequences(items):
+    """Is one of these a list or a tuple?"""
+    return any([issubclass(t, (list, tuple)) for t in set(map(type, items))])
+
+
+non_differentiable(as_it_is, has_sequences)
+only_reads(as_it_is)
+
+
+@transfers(as_it_is)
+def _(s, call, args):
+    """What is not changed is of the same type, to the last item."""
+    return args[0] if keeps_items(args[0]) else None
+
+
+@folds(as_it_is)
+def _(f, call):
+    """A tuple without lists is what it is."""
+    return call.args[0] if keeps_items(f.known(call.args[0])) else None
+
+
+def keeps_items(k):
+    """Is it known for no list, nor something that holds one?"""
+    if type(k) is Const:
+        return not isinstance(k.value, (list, tuple))
+    kind = getattr(k, "type", None)
+    if kind is tuple and k.detail is not None:
+        return all(map(keeps_items, k.detail))
+    return kind is not None and not issubclass(kind, (list, tuple))
+
+
 def parts_like(ȳ, items):
     """The cotangents of the items."""
     if type(ȳ) is NotKnown:
@@ -95,10 +139,11 @@ decided_by_types(rounds)
 def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
     y = np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
     rounded = dtype is not None and rounds(y.dtype, a)
+    given = as_it_is(a)
 
     def array_pullback(ȳ):
-        ȳ = np.reshape(ȳ, np.shape(a)) if ndmin else ȳ
-        return ZeroTangent() if rounded else back_to_argument(ȳ, a), NoTangent()
+        ȳ = np.reshape(ȳ, np.shape(given)) if ndmin else ȳ
+        return ZeroTangent() if rounded else back_to_argument(ȳ, given), NoTangent()
 
     return y, array_pullback
 
@@ -111,9 +156,10 @@ def _as_array(primal):
         else:  # of np.asanyarray since NumPy 2.1
             y = primal(a, dtype, order, copy=copy, device=device)
         rounded = dtype is not None and rounds(y.dtype, a)
+        given = as_it_is(a)
 
         def asarray_pullback(ȳ):
-            ā = ZeroTangent() if rounded else back_to_argument(ȳ, a)
+            ā = ZeroTangent() if rounded else back_to_argument(ȳ, given)
             return ā, NoTangent(), NoTangent()
 
         return y, asarray_pullback
@@ -139,9 +185,10 @@ def _contiguous(primal):
     def _(a: list | tuple, dtype=None):
         y = primal(a, dtype)
         rounded = dtype is not None and rounds(y.dtype, a)
+        given = as_it_is(a)
 
         def contiguous_pullback(ȳ):
-            return ZeroTangent() if rounded else like_sequence(ȳ, a), NoTangent()
+            return ZeroTangent() if rounded else like_sequence(ȳ, given), NoTangent()
 
         return y, contiguous_pullback
 
@@ -251,8 +298,10 @@ def _scalar_type(t):
 
     @rrule(t)
     def _(x: list | tuple):
+        given = as_it_is(x)
+
         def conversion_pullback(ȳ):
-            return (like_sequence(ȳ, x),)
+            return (like_sequence(ȳ, given),)
 
         return t(x), conversion_pullback
 
@@ -351,11 +400,12 @@ def _(shape: Anything, fill_value: Numeric, dtype=None, order="C"):
 def _(shape: Anything, fill_value: list | tuple, dtype=None, order="C"):
     y = np.full(shape, fill_value, dtype, order)
     rounded = rounds(y.dtype, fill_value)
+    given = as_it_is(fill_value)
 
     def full_pullback(ȳ):
         if rounded:
             return (ZeroTangent(),) * 4
-        v̄ = like_sequence(unbroadcast(ȳ, np.shape(fill_value)), fill_value)
+        v̄ = like_sequence(unbroadcast(ȳ, np.shape(given)), given)
         return NoTangent(), v̄, NoTangent(), NoTangent()
 
     return y, full_pullback

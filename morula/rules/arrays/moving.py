@@ -15,7 +15,7 @@ import numpy as np
 from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part
-from morula.rules.arrays.construction import is_number, like_sequence
+from morula.rules.arrays.construction import as_it_is, is_number, like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import Selected, masked
 from morula.rules.arrays.types import Anything, Numeric
@@ -48,12 +48,13 @@ def _(arr: np.ndarray, obj: Anything, axis=None):
 @rrule(np.insert)
 def _(arr: np.ndarray, obj: Anything, values: Numeric | list | tuple, axis=None):
     places = np.insert(numbered(arr), obj, np.full(np.shape(values), -1), axis)
+    given = as_it_is(values)
 
     def insert_pullback(ȳ):
         arr_bar = moved_back(ȳ, places, arr.shape)
-        sources = np.insert(np.full(arr.shape, -1), obj, numbered(values), axis)
-        v̄ = moved_back(ȳ, sources, np.shape(values))
-        v̄ = like_sequence(v̄, values) if isinstance(values, list | tuple) else v̄
+        sources = np.insert(np.full(arr.shape, -1), obj, numbered(given), axis)
+        v̄ = moved_back(ȳ, sources, np.shape(given))
+        v̄ = like_sequence(v̄, given) if isinstance(given, list | tuple) else v̄
         return arr_bar, NoTangent(), v̄, NoTangent()
 
     return np.insert(arr, obj, values, axis), insert_pullback
@@ -95,10 +96,11 @@ def trimmed(filt: Any, trim: str, axis: Any) -> np.ndarray:
 @rrule(np.diagflat)
 def _(v: Numeric | list | tuple, k=0):
     n = np.size(v)
+    given = as_it_is(v)
 
     def diagflat_pullback(ȳ):
-        v̄ = np.reshape(np.diagonal(ȳ, k)[:n], np.shape(v))
-        return like_sequence(v̄, v) if isinstance(v, list | tuple) else v̄, NoTangent()
+        v̄ = np.reshape(np.diagonal(ȳ, k)[:n], np.shape(given))
+        return like_sequence(v̄, given) if isinstance(given, list | tuple) else v̄, NoTangent()
 
     return np.diagflat(v, k), diagflat_pullback
 

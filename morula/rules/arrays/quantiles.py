@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
-from morula.rules.arrays.construction import like_sequence
+from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import masked
 from morula.rules.arrays.types import Anything
@@ -61,9 +61,10 @@ def place(primal: Any, q: Any, a: Any, counts: Any, method: str) -> np.ndarray:
 @rrule(place)
 def _(primal: Any, q: Anything, a: Anything, counts: Anything, method: str):
     p = place(primal, q, a, counts, method)
+    given = as_it_is(q)
 
     def place_pullback(p̄):
-        q̄ = position_to_quantile(p̄, primal, q, p, counts, method)
+        q̄ = position_to_quantile(p̄, primal, given, p, counts, method)
         return NoTangent(), q̄, NoTangent(), NoTangent(), NoTangent()
 
     return p, place_pullback

@@ -25,7 +25,7 @@ from morula.core.extend import (
     rrule,
     unthunk,
 )
-from morula.rules.arrays.construction import like_sequence
+from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 from morula.rules.calls import without_callee
 from morula.rules.containers import argument_tuple, made_tuple, unpacked
@@ -83,7 +83,7 @@ def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
     """The value and the pullback of a call whose sequences and scalars are converted to arrays."""
     arrays = [as_array(a) if i in _CONVERTED[primal] else a for i, a in enumerate(args)]
     _, back = call(by, *arrays, **kwargs)
-    given = (*args, *kwargs.values())
+    given = tuple([as_it_is(a) for a in (*args, *kwargs.values())])
 
     def sequence_pullback(ȳ):
         _, *cotangents = back(ȳ)

@@ -15,12 +15,12 @@ from morula.core.extend import (
     ZeroTangent,
     no_rule,
     non_differentiable,
-    project_to,
     rrule,
     type_stable,
 )
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
+from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import zeros_without_cotangent
 from morula.rules.arrays.types import Anything, Numeric, Scalar
@@ -373,7 +373,7 @@ def members(parts, items):
     cotangents = []
     for x̄, x in zip(parts, items, strict=True):
         if type(x) is not np.ndarray or x̄.dtype != x.dtype or x̄.shape != x.shape:
-            x̄ = project_to(x)(np.reshape(x̄, np.shape(x)))
+            x̄ = like_sequence(np.reshape(x̄, np.shape(x)), x)
         cotangents.append(x̄)
     return tuple(cotangents) if isinstance(items, tuple) else cotangents
 
@@ -383,19 +383,23 @@ def _joining(primal, axis_of, prepare):
 
     @rrule(primal)
     def _(tup: list | tuple):
+        given = as_it_is(tup)
+
         def joining_pullback(ȳ):
-            shapes = [np.shape(a) for a in tup]
+            shapes = [np.shape(a) for a in given]
             axis = axis_of(shapes)
-            return (members(pieces(ȳ, [prepare(s)[axis] for s in shapes], axis), tup),)
+            return (members(pieces(ȳ, [prepare(s)[axis] for s in shapes], axis), given),)
 
         return primal(tup), joining_pullback
 
 
 @rrule(np.concatenate)
 def _(arrays: list | tuple, axis=0, *, dtype=None, casting="same_kind"):
+    given = as_it_is(arrays)
+
     def concatenate_pullback(ȳ):
-        sizes = [np.size(a) if axis is None else np.shape(a)[axis] for a in arrays]
-        return members(pieces(ȳ, sizes, 0 if axis is None else axis), arrays), NoTangent()
+        sizes = [np.size(a) if axis is None else np.shape(a)[axis] for a in given]
+        return members(pieces(ȳ, sizes, 0 if axis is None else axis), given), NoTangent()
 
     if dtype is None:
         return np.concatenate(arrays, axis), concatenate_pullback
@@ -422,8 +426,10 @@ def to_whole_numbers(ȳ):
 
 @rrule(np.stack)
 def _(arrays: list | tuple, axis=0):
+    given = as_it_is(arrays)
+
     def stack_pullback(ȳ):
-        return members(np.moveaxis(ȳ, axis, 0), arrays), NoTangent()
+        return members(np.moveaxis(ȳ, axis, 0), given), NoTangent()
 
     return np.stack(arrays, axis), stack_pullback
 

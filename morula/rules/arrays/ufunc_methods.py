@@ -31,7 +31,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.arrays.broadcasting import part, restore, spread, unbroadcast
-from morula.rules.arrays.construction import like_sequence
+from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import fits
 from morula.rules.arrays.outs import call_with_out, outs_of, parted
@@ -148,7 +148,7 @@ def _(
 
     What `elsewhere` holds is given there. Operands that are sequences are converted.
     """
-    given, args = args, operands(args)
+    given, args = tuple([as_it_is(x) for x in args]), operands(args)
     keywords: dict[str, Any] = {"casting": casting, "order": order}
     if dtype is not None:
         keywords["dtype"] = dtype

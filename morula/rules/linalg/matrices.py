@@ -19,6 +19,7 @@ import numpy as np
 
 from morula.core.extend import AbstractZero, NoTangent, rrule, type_stable
 from morula.rules.arrays.broadcasting import match
+from morula.rules.arrays.construction import as_it_is
 from morula.rules.arrays.shapes import members
 from morula.rules.linalg.parts import ctranspose, field
 
@@ -112,8 +113,10 @@ def _(a: np.ndarray, n: int):
 def _(arrays: list | tuple):
     """A B C …: that of one factor is (left)ᴴ Ȳ (right)ᴴ; the first and the last may be vectors."""
 
+    given = as_it_is(arrays)
+
     def multi_dot_pullback(ȳ):
-        factors = [np.asarray(a) for a in arrays]
+        factors = [np.asarray(a) for a in given]
         last = len(factors) - 1
         wide = [as_factor(a, i == 0, i == last) for i, a in enumerate(factors)]
         shape = np.shape(wide[0])[0], np.shape(wide[-1])[-1]
@@ -123,7 +126,7 @@ def _(arrays: list | tuple):
             left = ctranspose(chain(wide[:i], Ȳ.shape[0]))
             right = ctranspose(chain(wide[i + 1 :], Ȳ.shape[1]))
             cotangents.append(np.reshape(left @ Ȳ @ right, a.shape))
-        return (members(cotangents, arrays),)
+        return (members(cotangents, given),)
 
     return np.linalg.multi_dot(arrays), multi_dot_pullback
 
