@@ -87,7 +87,7 @@ def has_sequences(items):
     return any([issubclass(t, (list, tuple)) for t in set(map(type, items))])
 
 
-non_differentiable(as_it_is, has_sequences)
+non_differentiable(has_sequences)
 only_reads(as_it_is)
 
 

@@ -21,6 +21,7 @@ from numpy import dot
 
 from morula.core.extend import NONE, NoTangent, call, folds, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
+from morula.rules.arrays.construction import as_it_is
 from morula.rules.arrays.types import Numeric, Scalar
 from morula.rules.calls import compiled, serves
 from morula.rules.versions import present
@@ -360,10 +361,11 @@ if hasattr(np, "matvec"):  # since NumPy 2.2
 @rrule(np.einsum)
 def _(subscripts: str, *operands, optimize=False, dtype=None):
     inputs, output = einsum_subscripts(subscripts, operands)
+    given = tuple([as_it_is(x) for x in operands])
 
     def einsum_pullback(ȳ):
         cotangents = [
-            einsum_cotangent(ȳ, i, inputs, output, operands, optimize) for i in range(len(operands))
+            einsum_cotangent(ȳ, i, inputs, output, given, optimize) for i in range(len(given))
         ]
         return (NoTangent(), *cotangents)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from morula import grad, gradient, jvp, pullback
+from morula.core.extend import by_the_general_path
 from morula.rules.arrays.sequences import BINARY, FIRST, OF_TWO, UNARY
 from morula.testing import check_gradient, check_rrule
 
@@ -142,3 +143,91 @@ def test_lists_and_out():
 def test_methods_of_ufuncs_and_numbers(f, x):
     check_gradient(f, x)
     np.testing.assert_allclose(jvp(f, (x,), (1.0,))[1], gradient(f, x)[0])
+
+
+# -- lists that change after the call --------------------------------------------------------------
+
+READS = {
+    "mean": np.mean,
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "std": np.std,
+    "median": np.median,
+    "norm": np.linalg.norm,
+    "dot": lambda xs: np.dot(xs, xs),
+    "outer": lambda xs: np.sum(np.outer(xs, [1.0, 2.0])),
+    "einsum": lambda xs: np.einsum("i,i->", xs, xs),
+    "exp": lambda xs: np.sum(np.exp(xs)),
+    "add.reduce": lambda xs: np.add.reduce(xs),
+    "array": lambda xs: np.array(xs) @ np.array(xs),
+    "asarray": lambda xs: np.sum(np.asarray(xs) ** 2),
+    "ascontiguousarray": lambda xs: np.sum(np.ascontiguousarray(xs) ** 2),
+    "float64": lambda xs: np.sum(np.float64(xs) ** 2),
+    "full": lambda xs: np.sum(np.full((3, 2), xs) ** 2),
+    "where": lambda xs: np.sum(np.where([True, False], xs, [0.0, 1.0])),
+    "insert": lambda xs: np.sum(np.insert(np.ones(2), 1, xs) ** 2),
+    "diagflat": lambda xs: np.sum(np.diagflat(xs) ** 2),
+    "concatenate": lambda xs: np.sum(np.concatenate([xs, xs]) ** 2),
+    "stack": lambda xs: np.sum(np.stack(xs) ** 2),
+    "stack, nested": lambda xs: np.sum(np.stack([xs, xs]) ** 2),
+    "hstack": lambda xs: np.sum(np.hstack(xs) ** 2),
+    "nested": lambda xs: np.sum([xs, [1.0, 2.0]]) * np.sum((xs, xs)),
+    "multi_dot": lambda xs: np.linalg.multi_dot([[xs, xs], np.ones((2, 2)), xs])[0],
+}
+CHANGES = {
+    "appended to": lambda xs: xs.append(3.0),
+    "cleared": lambda xs: xs.clear(),
+    "written to": lambda xs: xs.__setitem__(0, 5.0),
+    "reversed": lambda xs: xs.reverse(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("read", READS)
+def test_lists_that_change_after_the_call(read, change):
+    def f(x):
+        xs = [x, 3.0 * x]
+        y = READS[read](xs)
+        CHANGES[change](xs)
+        return y * 1.0
+
+    def unchanged(x):
+        return READS[read]([x, 3.0 * x]) * 1.0
+
+    expected = pytest.approx(grad(unchanged)(0.7))
+    check_gradient(unchanged, 0.7)
+    assert grad(f)(0.7) == expected
+    with by_the_general_path():
+        assert grad(f)(0.7) == expected
+
+
+@pytest.mark.parametrize("read", READS)
+def test_lists_that_the_caller_changes_before_the_pullback(read):
+    xs = [0.7, 2.1]
+    _, back = pullback(lambda xs: READS[read](xs) * 1.0, xs)
+    (expected,) = back(1.0)
+    for change in ("written to", "reversed", "appended to", "cleared"):
+        CHANGES[change](xs)
+        (found,) = back(1.0)
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_running_mean():
+    def f(x):
+        xs, total = [], 0.0
+        for i in range(4):
+            xs.append(x * i)
+            total = total + np.mean(xs) * i
+        return total
+
+    check_gradient(f, 0.5)
+    with by_the_general_path():
+        check_gradient(f, 0.5)
+
+
+def test_containers_in_a_list_that_change_before_the_pullback():
+    y, back = pullback(lambda x: [x, {"a": x * 2}, [x * 3]], 2.0)
+    y[1].clear()
+    y[2].append(1.0)
+    assert back([1.0, {"a": 1.0}, [1.0]]) == (6.0,)
