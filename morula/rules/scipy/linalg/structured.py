@@ -14,7 +14,7 @@ from scipy import linalg
 
 from morula.core.extend import NoTangent, non_differentiable, project_to, rrule
 from morula.rules.arrays.broadcasting import match
-from morula.rules.arrays.construction import as_it_is, back_to_argument
+from morula.rules.arrays.construction import back_to_argument
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.parts import ctranspose
@@ -194,7 +194,6 @@ def of_each_toeplitz(ȳ, y, primal, c_or_cr, b):
 
 @rrule(linalg.solve_toeplitz)
 def _(c_or_cr: np.ndarray | tuple | list, b: np.ndarray, check_finite=True):
-    c_or_cr = as_it_is(c_or_cr)
     x = linalg.solve_toeplitz(c_or_cr, b, check_finite)
 
     def solve_toeplitz_pullback(x̄):
@@ -210,7 +209,6 @@ def _(c_or_cr: np.ndarray | tuple | list, b: np.ndarray, check_finite=True):
 
 @rrule(linalg.matmul_toeplitz)
 def _(c_or_cr: np.ndarray | tuple | list, x: np.ndarray, check_finite=False, workers=None):
-    c_or_cr = as_it_is(c_or_cr)
     y = linalg.matmul_toeplitz(c_or_cr, x, check_finite, workers)
 
     def matmul_toeplitz_pullback(ȳ):
