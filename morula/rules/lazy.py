@@ -17,8 +17,10 @@ from morula.core.extend import (
     Call,
     Const,
     count_uses,
+    effects,
     generators,
     known,
+    non_differentiable,
     primitives,
     rewrites,
     traits,
@@ -119,12 +121,22 @@ def first_ones(xs: Any, stop: Any) -> Iterator[Any]:
     """`itertools.islice(xs, stop)` of a whole number."""
     i = 0
     if i >= stop:
+        check_stop(stop)
         return
     for x in xs:
         yield x
         i = i + 1
         if i >= stop:
             return
+
+
+def check_stop(stop: Any) -> None:
+    """Raise what `itertools.islice` raises for a negative number."""
+    itertools.islice((), stop)
+
+
+non_differentiable(check_stop)
+effects(check_stop)
 
 
 def chained(xs: Any, ys: Any) -> Iterator[Any]:

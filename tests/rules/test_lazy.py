@@ -179,6 +179,19 @@ def test_a_list_that_changes_meanwhile():
     check_gradient(f, 0.7)
 
 
+def test_a_negative_number_of_items():
+    def f(x, n):
+        t = x
+        for v in itertools.islice(few(x, 5), n):
+            t += v
+        return t
+
+    assert morula.grad(f)(0.7, 2) == 2.0
+    assert morula.grad(f)(0.7, 0) == 1.0
+    with pytest.raises(ValueError, match="islice"):
+        morula.grad(f)(0.7, -1)
+
+
 def test_an_iterator_that_is_kept():
     def f(x):
         pairs = enumerate(few(x, 5))
