@@ -13,6 +13,7 @@ from scipy.spatial import distance
 
 from morula.core.extend import UnsupportedError, call, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of
+from morula.rules.arrays.sequences import as_array
 from morula.rules.arrays.types import Anything
 
 SHORT = {
@@ -81,8 +82,12 @@ def named(**options: Any) -> Any:
 
 @rrule(distance.cdist)
 def _(XA: Anything, XB: Anything, metric: str = "euclidean", *, p=None, w=None, V=None, VI=None):
+    A, B, *options = [
+        as_array(x) for x in (XA, XB, w, V, VI)
+    ]  # lists may change until they are asked
+
     def cdist_pullback(ȳ):
-        _, back = call(of_two, XA, XB, metric, p, w, V, VI)
+        _, back = call(of_two, A, B, metric, p, *options)
         return back(ȳ)[1:]
 
     return distance.cdist(XA, XB, metric, **named(p=p, w=w, V=V, VI=VI)), cdist_pullback
@@ -90,8 +95,10 @@ def _(XA: Anything, XB: Anything, metric: str = "euclidean", *, p=None, w=None, 
 
 @rrule(distance.pdist)
 def _(X: Anything, metric: str = "euclidean", *, p=None, w=None, V=None, VI=None):
+    A, *options = [as_array(x) for x in (X, w, V, VI)]
+
     def pdist_pullback(ȳ):
-        _, back = call(of_one, X, metric, p, w, V, VI)
+        _, back = call(of_one, A, metric, p, *options)
         return back(ȳ)[1:]
 
     return distance.pdist(X, metric, **named(p=p, w=w, V=V, VI=VI)), pdist_pullback

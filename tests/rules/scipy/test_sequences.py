@@ -5,6 +5,7 @@ import pytest
 import scipy.fft as F
 import scipy.linalg as L
 import scipy.special as S
+from scipy.spatial.distance import cdist, pdist
 
 from morula import NoRuleError, UnsupportedError, grad, gradient, jvp, pullback
 from morula.testing import check_gradient
@@ -143,3 +144,21 @@ def test_strides_that_leave_an_array_are_refused():
 def test_pairs_of_matrices_in_lists_have_no_general_schur_form():
     with pytest.raises(UnsupportedError, match="qz has no derivative"):
         gradient(lambda a: weighed(L.qz(a, a)), A)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        L.norm,
+        lambda xs: np.sum(cdist([xs], [[0.0, 1.0]])),
+        lambda xs: np.sum(pdist([xs, [0.0, 1.0]])),
+    ],
+)
+def test_lists_that_change_after_the_call(fn):
+    def f(x):
+        xs = [x, 3.0 * x]
+        y = fn(xs)
+        xs.clear()
+        return y * 1.0
+
+    check_gradient(f, 0.7)

@@ -17,6 +17,7 @@ from scipy import linalg
 
 from morula.core.extend import NoTangent, call, rrule
 from morula.rules.arrays.broadcasting import match, part
+from morula.rules.arrays.sequences import as_array
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.inverses import lstsq_cotangents, pinv_cotangent
 from morula.rules.linalg.matrices import adjugate
@@ -184,8 +185,10 @@ def _(
 
 @rrule(linalg.norm)
 def _(a: Anything, ord=None, axis=None, keepdims=False, check_finite=True):
+    x = as_array(a)  # a list may change until it is asked
+
     def norm_pullback(ȳ):
-        _, back = call(np.linalg.norm, a, ord, axis, keepdims)
+        _, back = call(np.linalg.norm, x, ord, axis, keepdims)
         return (*back(ȳ)[1:], NoTangent())
 
     return linalg.norm(a, ord, axis, keepdims, check_finite), norm_pullback
