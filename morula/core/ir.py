@@ -164,6 +164,15 @@ class Block:
         """The blocks that control may go to, in the order of the branches."""
         return [b.block for b in self.branches if b.block is not None]
 
+    def replace(self, now: Callable[[Operand], Operand]) -> None:
+        """Put `now(x)` in the place of every operand x."""
+        for call in self.calls:
+            call.fn, *args = [now(x) for x in call.operands()]
+            call.args = tuple(args)
+        for branch in self.branches:
+            branch.args = [now(x) for x in branch.args]
+            branch.cond = None if branch.cond is None else now(branch.cond)
+
     @property
     def returns(self) -> bool:
         """Does the block end the function with a result?"""

@@ -19,8 +19,8 @@ VIEWS = ("keys", "values", "items")
 METHODS = {id(getattr(dict, name)): name for name in (*VIEWS, "get")}
 
 
-class Facts:
-    """What defines and what reads the variables of a program."""
+class Keys:
+    """The keys of the dicts of a program, and what defines and what reads its variables."""
 
     def __init__(self, ir: IR) -> None:
         self.ir = ir
@@ -30,10 +30,6 @@ class Facts:
         for call in ir.calls():
             for x in call.operands():
                 self.readers.setdefault(x, []).append(call)
-
-
-class Keys(Facts):
-    """The keys of the dicts of a program."""
 
     @functools.cached_property
     def of(self) -> dict[Operand, tuple[Any, ...]]:

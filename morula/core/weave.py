@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from morula.core.bytecode.generators import body_of
@@ -110,14 +111,17 @@ def iterate_once(s: Specialiser) -> bool:
 def loops_of(ir: IR, uses: dict[Var, int]) -> Iterator[Loop]:
     """The loops of a program of which it is known where they begin."""
     iterators = {c.out: c for c in ir.calls() if c.primitive in (iter, make_generator)}
+    loops = []
     for head in filter(asks_for_item, list(ir.blocks)):
         step, test = head.calls[-2:]
         iterator = iterators.get(step.args[0])  # type: ignore[arg-type]
         if iterator is not None and uses[iterator.out] == uses[test.out] == 1:
-            loop = Loop(iterator, cut_off(ir, head))
-            find_ways(ir, loop)
-            if loop.entering:
-                yield loop
+            loops.append(Loop(iterator, cut_off(ir, head)))
+    parent, entries = dominators(ir), ir.predecessors()
+    for loop in loops:
+        find_ways(ir, loop, parent, entries[loop.head])
+        if loop.entering:
+            yield loop
 
 
 def asks_for_item(block: Block) -> bool:
@@ -145,10 +149,11 @@ def cut_off(ir: IR, block: Block) -> Block:
     return head
 
 
-def find_ways(ir: IR, loop: Loop) -> None:
-    """The ways to the head; no `entering` ones, if it is not sure where the generator is new."""
-    head, parent = loop.head, dominators(ir)
-    ways = ir.predecessors()[head]
+def find_ways(
+    ir: IR, loop: Loop, parent: dict[Block, Block | None], ways: list[tuple[Block, Branch]]
+) -> None:
+    """Which ways to the head are which; none are `entering`, if it is not sure where it begins."""
+    head = loop.head
     back = [way for way in ways if dominates(parent, head, way[0])]
     entering = [way for way in ways if way not in back]
     new = next(b for b in ir.blocks if loop.iterator in b.calls)
@@ -222,7 +227,7 @@ class Weaving:
                 self.lead(branch, rest)
         ir.blocks = reachable(ir)
         for block in ir.blocks:
-            self.read(block)
+            block.replace(partial(self.read, block))
         self.variables.finish()
 
     def lead(self, branch: Branch, target: Block) -> None:
@@ -264,20 +269,9 @@ class Weaving:
             ]
         return twins
 
-    def read(self, block: Block) -> None:
-        """Read what is tracked, in the place of the variables that the program had."""
-
-        def now(x: Operand) -> Operand:
-            return (
-                self.variables.read(block, x, x.name) if type(x) is Var and x in self.tracked else x
-            )
-
-        for call in block.calls:
-            call.fn, *args = [now(x) for x in call.operands()]
-            call.args = tuple(args)
-        for branch in block.branches:
-            branch.args = [now(x) for x in branch.args]
-            branch.cond = None if branch.cond is None else now(branch.cond)
+    def read(self, block: Block, x: Operand) -> Operand:
+        """What is tracked as it is in a block, in the place of a variable that the program had."""
+        return self.variables.read(block, x, x.name) if type(x) is Var and x in self.tracked else x
 
 
 def yields_in(block: Block, blocks: list[Block]) -> Iterator[Yield]:

@@ -10,6 +10,7 @@ Tests: tests/core/test_zeros.py
 from __future__ import annotations
 
 import operator
+from functools import partial
 
 from morula.core.cfg import dominated, dominators
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
@@ -56,12 +57,7 @@ def read_again(ir: IR, adjoint: set[Block], ways: list[Way], passed: dict[Var, B
             variables.write(way, v, read(source, value))
         way.branches[0].args = [read(source, a) for a in way.branches[0].args]
     for block in [b for b in ir.blocks if b in adjoint]:
-        for call in block.calls:
-            call.fn, *args = [read(block, x) for x in (call.fn, *call.args)]
-            call.args = tuple(args)
-        for branch in block.branches:
-            branch.args = [read(block, x) for x in branch.args]
-            branch.cond = None if branch.cond is None else read(block, branch.cond)
+        block.replace(partial(read, block))
     variables.finish()
 
 
