@@ -61,6 +61,9 @@ def forward_gradient(program: Program) -> tuple[Any, tuple[float, ...]]:
 # -- finite differences ----------------------------------------------------------------------------
 
 
+TOO_STEEP = 1e12  # the steps of differences pass over what such a function does
+
+
 def difference(f: Any, args: tuple[Any, ...], i: int) -> tuple[float, float] | None:
     """∂f/∂args[i] and a bound of its error; None where differences say nothing."""
     h = 1e-4 * (1 + abs(args[i]))
@@ -78,7 +81,7 @@ def difference(f: Any, args: tuple[Any, ...], i: int) -> tuple[float, float] | N
     size = 1 + abs(best)
     error = abs(slopes[1] - slopes[2]) + 1e-15 * abs(y) / h
     smooth = abs(slopes[0] - slopes[1]) < 1e-3 * size and abs(sides[0] - sides[1]) < 1e-2 * size
-    if not (math.isfinite(best) and smooth and error < 1e-4 * size):
+    if not (size < TOO_STEEP and smooth and error < 1e-4 * size):
         return None
     return best, 4 * error + 1e-7 * size
 

@@ -1,5 +1,6 @@
 """Random programs: both paths against each other, dual numbers and finite differences."""
 
+import itertools
 import math
 import random
 
@@ -10,6 +11,7 @@ from tests.dual_numbers import DUAL_MATH, Dual
 from tests.flow_writer import FlowWriter
 from tests.program_writer import Program
 from tests.random_programs import check, difference, forward_gradient, programs
+from tests.small_loops import check_loop, small_loops
 from tests.structure_writer import StructureWriter
 
 few = settings(
@@ -35,6 +37,17 @@ def test_gradients_of_random_programs_with_structures(number):
 @pytest.mark.parametrize("number", range(20))
 def test_gradients_of_random_programs_with_exceptions_generators_and_classes(number):
     check(FlowWriter(random.Random(f"flow {number}")).program())
+
+
+@pytest.mark.parametrize("source", list(small_loops(1)))
+def test_gradients_of_all_loops_of_one_statement(source):
+    check_loop(source)
+
+
+@pytest.mark.parametrize("first", range(16))
+def test_gradients_of_a_part_of_all_loops_of_two_statements(first):
+    for source in itertools.islice(small_loops(2), 3 * first, None, 61):
+        check_loop(source)
 
 
 # -- the checks themselves -------------------------------------------------------------------------

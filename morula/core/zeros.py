@@ -19,7 +19,7 @@ from morula.core.ssa import Variables
 from morula.core.values import is_zero_value
 
 Bound = dict[Var, tuple[Block, Operand]]  # parameters, with their blocks and what they receive
-Way = tuple[Block, Block, Bound]  # from where, the new block on it, what is bound there
+Way = tuple[Block, Bound]  # the new block on it, what is bound there
 
 
 def part_ways(ir: IR, start: Block) -> bool:
@@ -35,7 +35,7 @@ def part_ways(ir: IR, start: Block) -> bool:
             way = ir.block()
             way.branches = [Branch(target, args)]
             branch.block, branch.args = way, []
-            ways.append((block, way, bound))
+            ways.append((way, bound))
             passed.update({v: home for v, (home, _) in bound.items()})
     if ways:
         read_again(ir, adjoint, ways, passed)
@@ -52,10 +52,11 @@ def read_again(ir: IR, adjoint: set[Block], ways: list[Way], passed: dict[Var, B
     def read(block: Block, x: Operand) -> Operand:
         return variables.read(block, x, x.name) if type(x) is Var and x in passed else x
 
-    for source, way, bound in ways:
-        for v, (_, value) in bound.items():
-            variables.write(way, v, read(source, value))
-        way.branches[0].args = [read(source, a) for a in way.branches[0].args]
+    for way, bound in ways:  # other ways may lead to it, too, with parameters of their own
+        values = {v: read(way, value) for v, (_, value) in bound.items()}
+        way.branches[0].args = [read(way, a) for a in way.branches[0].args]
+        for v, value in values.items():
+            variables.write(way, v, value)
     for block in [b for b in ir.blocks if b in adjoint]:
         block.replace(partial(read, block))
     variables.finish()

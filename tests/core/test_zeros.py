@@ -208,3 +208,22 @@ def test_structural_zeros_stay_zeros_on_the_parted_ways():
     with np.errstate(divide="ignore"):
         value, g = value_and_grad(lambda x: [np.log(x), x * x][1])(np.zeros(1)[0])
     assert (value, g) == (0.0, 0.0)
+
+
+def test_a_way_to_which_other_ways_lead_reads_its_own_variables():
+    def overwritten(x, y):
+        n = 0
+        while n < 3:
+            n += 1
+            x = math.sin(y * 3)
+        return x
+
+    def swapped(x, y):
+        n = 0
+        while n < 3:
+            n += 1
+            x, y = math.exp(y * x), x
+        return x * y
+
+    assert gradient(overwritten, 0.7, 0.4) == (0.0, 3 * math.cos(0.4 * 3))
+    check_gradient(swapped, 0.7, 0.4)
