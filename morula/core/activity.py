@@ -14,7 +14,7 @@ from typing import Any
 
 from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.inline import changes_objects
-from morula.core.ir import Call, Const, Operand, Var
+from morula.core.ir import Call, Const, Operand
 from morula.core.primitives import (
     get_cell,
     list_append,
@@ -61,20 +61,31 @@ def is_plain_in_place(s: Specialiser, call: Call) -> bool:
 IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values()]
 
 
-def varied_variables(s: Specialiser, leaves: list[Var]) -> set[Operand]:
+def varied_variables(
+    s: Specialiser,
+    leaves: Collection[Operand],
+    stopped: Collection[Operand] = (),
+    planned: Collection[Operand] = (),
+) -> set[Operand]:
     """The variables that depend on the arguments by way of differentiable calls.
 
-    Where a value that does may have been stored in an object, all objects count.
+    Where a value that does may have been stored in an object, all objects count. Those that are
+    `stopped` never do, and what the calls that are `planned` store is cared for otherwise.
     """
     varied: set[Operand] = set(leaves)
-    spread_varied(s, varied)
-    if may_store(s, varied):
-        if any(_stores_outside(s, call) for call in s.ir.calls()):
+    spread_varied(s, varied, stopped)
+    calls = [call for call in s.ir.calls() if call.out not in planned]
+    if may_store(s, calls, varied):
+        if any(_stores_outside(s, call) for call in calls):
             raise NotSpecialised("an object from outside of the function may be changed")
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
-        varied.update(v for v in variables if v not in s.counted and may_hold(s.types.get(v)))
-        spread_varied(s, varied)
+        varied.update(
+            v
+            for v in variables
+            if v not in s.counted and v not in stopped and may_hold(s.types.get(v))
+        )
+        spread_varied(s, varied, stopped)
     return varied
 
 
@@ -102,9 +113,9 @@ def spread_varied(s: Specialiser, varied: set[Operand], stopped: Collection[Oper
                 changed = True
 
 
-def may_store(s: Specialiser, varied: set[Operand]) -> bool:
-    """Is there a call that may put a value that depends on the arguments into an object?"""
-    for call in s.ir.calls():
+def may_store(s: Specialiser, calls: list[Call], varied: set[Operand]) -> bool:
+    """Is one a call that may put a value that depends on the arguments into an object?"""
+    for call in calls:
         if not any(x in varied for x in call.operands()):
             continue
         if type(call.fn) is not Const:

@@ -18,7 +18,15 @@ from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.implicit import along, check_residual, linearly_solved, slopes, solved
+from morula.rules.implicit import (
+    along,
+    check_residual,
+    check_unchanged,
+    linearly_solved,
+    slopes,
+    solved,
+    transposed_slopes,
+)
 
 
 @pushes(solved)
@@ -31,7 +39,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     check_residual(r, z)
     if is_zero(ṙ):
         return z, ZERO
-    M = slopes(z, residual, tuple(params))
+    M = slopes(z, transposed_slopes(z, residual, tuple(params)))
     return z, linearly_solved(along, M, -np.asarray(ṙ), z, residual, *params)
 
 
@@ -39,9 +47,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if run.primitive is not None:
         return NotImplemented
-    way, M, _, z, residual, *params = args
+    way, M, b, z, residual, *params = args
     v = linearly_solved(*args)
-    _, ẏ = push(run, way, ZERO, (v, z, residual, *params), (ZERO, *tangents[3:]))
+    again, ẏ = push(run, way, ZERO, (v, z, residual, *params), (ZERO, *tangents[3:]))
+    check_unchanged(again, b)
     rest = tangents[2] - ẏ
     return v, rest if is_zero(rest) else linearly_solved(way, M, rest, z, residual, *params)
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from morula.core import errors
+from morula.core import errors, memory
 from morula.core.context import adjoint_of, isolated
 from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
-from morula.core.general import call, held_by
+from morula.core.general import call, changes, held_by
 from morula.core.interface import grad, gradient_product, pullback
 from morula.core.registry import called_whole, non_differentiable
 from morula.core.shipped import meet
@@ -390,12 +390,13 @@ called_whole(forwarddiff)
 def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     f, x = args
     y, columns = with_columns(f, x)
+    captured = held_by((f,))
 
     def forwarddiff_pullback(ȳ: Any) -> tuple[Any, ...]:
         ȳ = unthunk(accumulate(ȳ, from_memory(y, (x,))))
         if is_zero(ȳ):
             return ZERO, ZERO, ZERO
-        give_to_captured(f, x, ȳ)
+        give_to_captured(captured, f, x, y, ȳ)
         return ZERO, ZERO, contracted(x, columns, ȳ)
 
     return y, forwarddiff_pullback
@@ -433,19 +434,23 @@ def contracted(x: Any, columns: list[Any], ȳ: Any) -> Any:
     return xp.reshape(xp.array(slopes), shape)
 
 
-def give_to_captured(f: Any, x: Any, ȳ: Any) -> None:
+def give_to_captured(captured: Any, f: Any, x: Any, y: Any, ȳ: Any) -> None:
     """Cotangents of what `f` has captured, found in reverse mode by whoever needs the first of them."""
+    owners = holders(captured)
+    if owners and memory.in_memory():  # cotangents of arrays go by place, where they are to be now
+        again_in_reverse(captured, f, x, y)(ȳ)
+        return
     found: list[Any] = []
 
     def adjoint_in_second_run(owner: Any) -> Any:
         if not found:
-            _, back = call(f, x)
+            back = again_in_reverse(captured, f, x, y)
             with isolated():
                 back(ȳ)
-                found.append({id(held): adjoint_of(held) for held, _ in holders(f)})
+                found.append({id(held): adjoint_of(held) for held, _ in owners})
         return found[0][id(owner)]
 
-    for owner, keys in holders(f):
+    for owner, keys in owners:
         for key in keys:
             give_part(
                 owner,
@@ -454,10 +459,26 @@ def give_to_captured(f: Any, x: Any, ȳ: Any) -> None:
             )
 
 
-def holders(f: Any) -> list[tuple[Any, list[Any]]]:
-    """The mutable values that `f` can reach, and where numbers and arrays are in them."""
+def again_in_reverse(captured: Any, f: Any, x: Any, y: Any) -> Any:
+    """The pullback of a second run, which read the same and gave y again."""
+    again, back = call(f, x)
+    check_unchanged(captured, again, y)
+    return back
+
+
+def check_unchanged(captured: Any, again: Any, y: Any) -> None:
+    """Did the run in reverse mode read and give what the one in forward mode did?"""
+    if changes(captured) or not np.array_equal(np.asarray(again), np.asarray(y), equal_nan=True):
+        raise errors.UnsupportedError(
+            "what a function given to forwarddiff captured was changed after the call, and its "
+            "gradient is asked for: hand it over as an argument, or let the function capture a copy"
+        )
+
+
+def holders(captured: Any) -> list[tuple[Any, list[Any]]]:
+    """The mutable values among these, and where numbers and arrays are in them."""
     found = []
-    for x, parts in held_by((f,)):
+    for x, parts in captured:
         keys = [k for k, v in parts.items() if isinstance(v, NUMERIC) and not isinstance(v, bool)]
         if keys and adjoint_object(x) is not None:
             found.append((x, keys))
@@ -465,7 +486,7 @@ def holders(f: Any) -> list[tuple[Any, list[Any]]]:
 
 
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
-non_differentiable(holders)
+non_differentiable(holders, check_unchanged)
 
 
 def give_part(owner: Any, key: Any, c: Any) -> None:

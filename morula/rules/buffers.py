@@ -46,7 +46,6 @@ from morula.core.extend import (
     primitives,
     result_on_samples,
     rewrites,
-    spread_varied,
     transfers,
     type_stable,
     typed_zero,
@@ -311,13 +310,11 @@ class Buffers:
 
     def find_varied(self) -> None:
         """What carries a derivative by value: buffers do not, what is read from them does."""
-        self.varied.update(self.adjoint.leaves)
-        if self.varied & self.members:
+        roots = {*self.adjoint.leaves, *[c.out for c in self.ir.calls() if self.reads(c)]}
+        if roots & self.members:
             raise UnknownUseError
-        for call in self.ir.calls():
-            if self.reads(call):
-                self.varied.add(call.out)
-        spread_varied(self.s, self.varied, self.members)
+        writes = {c.out for c in self.ir.calls() if self.is_write_here(c)}
+        self.varied |= varied_variables(self.s, roots, self.members, writes)
 
     def is_read_before_written(self) -> bool:
         """May what a pullback reads from a buffer be overwritten between the call and its pullback?"""

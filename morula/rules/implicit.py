@@ -24,6 +24,7 @@ from morula.core.extend import (
     NONE,
     ZERO,
     ConvergenceError,
+    UnsupportedError,
     call,
     called_whole,
     interface,
@@ -190,11 +191,12 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     z = solved(solve, residual, *params)
     r, back = call(residual, z, *params)
     check_residual(r, z)
+    by_unknowns = transposed_slopes(z, residual, params)
 
     def solved_pullback(z̄: Any) -> tuple[Any, ...]:
         if is_zero(z̄):
             return (ZERO,) * (1 + len(args))
-        M = slopes(z, residual, params)
+        M = slopes(z, by_unknowns)
         λ = linearly_solved(transposed, M, unthunk(z̄), z, residual, *params)
         _, *bars = back(-λ)
         return (NONE, NONE, NONE, *bars[1:])
@@ -235,24 +237,35 @@ def linearly_solved(way: Any, M: Any, b: Any, z: Any, residual: Any, *params: An
         return (x[:n] + 1j * x[n:] if is_complex else x).astype(z.dtype)
 
     def matvec(x: Any) -> Any:
+        if way is transposed:
+            return M(vector(np.ravel(x)))
         return real_parts(way(vector(np.ravel(x)), z, residual, *params), is_complex)
 
     eps = np.finfo(z.dtype).eps
     b = real_parts(np.asarray(b), is_complex)
-    if M is None:
+    if callable(M):
         return vector(by_products(matvec, b, eps))
     return vector(by_matrix(M if way is along else M.T, b, eps))
 
 
-def slopes(z: Any, residual: Any, params: tuple[Any, ...]) -> Any:
-    """∂R/∂z as a matrix of real numbers; None if there are too many."""
-    if z.size > DENSE:
-        return None
-    is_complex = z.dtype.kind == "c"
-    units = np.eye(z.size).astype(z.dtype)
+def transposed_slopes(z: Any, residual: Any, params: tuple[Any, ...]) -> Any:
+    """What maps λ to (∂R/∂z)ᵀ λ, with the residual as it is now: what it captured may change."""
     _, back = interface.pullback(residual, z, *params)
-    rows = [back(e)[0] for e in (*units, *(1j * units if is_complex else ()))]
-    return np.stack([real_parts(row, is_complex) for row in rows]) if rows else np.zeros((0, 0))
+    return lambda λ: back(λ)[0]
+
+
+def slopes(z: Any, transposed_slopes: Any) -> Any:
+    """∂R/∂z as a matrix of real numbers; what gives its rows, by λ, if there are too many."""
+    is_complex = z.dtype.kind == "c"
+
+    def row(λ: Any) -> Any:
+        return real_parts(transposed_slopes(λ), is_complex)
+
+    if z.size > DENSE:
+        return row
+    units = np.eye(z.size).astype(z.dtype)
+    rows = [row(e) for e in (*units, *(1j * units if is_complex else ()))]
+    return np.stack(rows) if rows else np.zeros((0, 0))
 
 
 def real_parts(v: Any, is_complex: bool) -> Any:
@@ -261,14 +274,15 @@ def real_parts(v: Any, is_complex: bool) -> Any:
 
 
 called_whole(linearly_solved)
-non_differentiable(slopes)
+non_differentiable(slopes, transposed_slopes)
 
 
 @serves(linearly_solved)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    way, M, _, z, residual, *params = args
+    way, M, b, z, residual, *params = args
     v = linearly_solved(*args)
-    _, back = call(way, v, z, residual, *params)
+    again, back = call(way, v, z, residual, *params)
+    check_unchanged(again, b)
 
     def linearly_solved_pullback(v̄: Any) -> tuple[Any, ...]:
         if is_zero(v̄):
@@ -309,6 +323,15 @@ def checked(x: Any, error: Any, b: Any, eps: float) -> Any:
     return x
 
 
+def check_unchanged(again: Any, b: Any) -> None:
+    """Is the product with the slopes, taken anew to be differentiated, still the right hand side?"""
+    if not np.linalg.norm(again - b) <= np.finfo(again.dtype).eps ** 0.25 * np.linalg.norm(b):
+        raise UnsupportedError(
+            "what the residual of an implicit function captured was changed in place after the "
+            "solution was found, and higher derivatives read it again: let it capture a copy"
+        )
+
+
 def undetermined() -> ConvergenceError:
     """The error where the derivative of the residual cannot be inverted."""
     return ConvergenceError(
@@ -317,4 +340,4 @@ def undetermined() -> ConvergenceError:
     )
 
 
-non_differentiable(check_residual, check_step, undetermined)
+non_differentiable(check_residual, check_step, check_unchanged, undetermined)

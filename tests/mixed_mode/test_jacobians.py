@@ -1,11 +1,23 @@
 """jacobian, hessian, hvp, diaghessian, forwarddiff: shapes, modes, dtypes, what is refused."""
 
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
-from morula import diaghessian, forwarddiff, gradient, hessian, hvp, jacobian, jvp
+from morula import (
+    UnsupportedError,
+    diaghessian,
+    forwarddiff,
+    gradient,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+)
+from morula.core.extend import by_the_general_path
+from morula.testing import check_gradient
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -133,6 +145,51 @@ def test_forwarddiff_of_complex_numbers():
         return abs(z) ** 2 + (z * z).imag
 
     assert gradient(lambda z: forwarddiff(h, z), 1 + 2j)[0] == pytest.approx(gradient(h, 1 + 2j)[0])
+
+
+@pytest.mark.parametrize("general", [False, True])
+def test_arrays_that_forwarddiff_captured_and_that_are_written_to(general):
+    def before(a):
+        kept = np.zeros(2)
+        kept[:] = a
+        return forwarddiff(lambda v: v * kept[0], 2.0)
+
+    def after(a):
+        kept = np.full(2, a)
+        y = forwarddiff(lambda v: v * kept[0], 2.0)
+        kept[:] = 7.0
+        return y + kept[1]
+
+    def another(a):
+        kept = np.full(2, a)
+        y = forwarddiff(lambda v: v * kept[0], 2.0)
+        other = np.zeros(2)
+        other[0] = a
+        return y + other[0]
+
+    with by_the_general_path() if general else nullcontext():
+        for f in (before, after, another):
+            check_gradient(f, 0.5, order=1)
+
+
+def test_what_forwarddiff_captured_and_what_changed_then_has_no_gradient():
+    def rebound(a):
+        kept = np.full(2, a)
+        y = forwarddiff(lambda v: v * kept[0], 2.0)
+        kept = kept * 1.0
+        kept[0] = 7.0
+        return y
+
+    def cleared(a):
+        kept = [a]
+        y = forwarddiff(lambda v: v * sum(kept), 2.0)
+        kept.clear()
+        return y
+
+    for f in (rebound, cleared):
+        assert f(0.5) == 1.0
+        with pytest.raises(UnsupportedError, match="changed after the call"):
+            gradient(f, 0.5)
 
 
 @pytest.mark.parametrize("captured", [3.0, np.array([3.0])])

@@ -1,11 +1,22 @@
 """Programs that write to arrays of their own go by compiled programs, at a constant cost per write."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
-from morula import code_adjoint, grad, gradient, hessian, jacobian, pullback
+from morula import (
+    checkpoint,
+    code_adjoint,
+    forwarddiff,
+    grad,
+    gradient,
+    hessian,
+    jacobian,
+    pullback,
+)
 from morula.core import compiled
 from morula.core.compiled import Program
 from morula.testing import check_gradient
@@ -471,3 +482,26 @@ def test_what_a_copy_of_a_buffer_overwrites_has_a_structural_zero():
     with np.errstate(divide="ignore"):
         found = grad(copies_with_infinite_slopes)(np.array([0.0, 0.3, 0.9]))
     assert np.isfinite(found).all()
+
+
+def test_closures_and_objects_carry_derivatives_beside_buffers():
+    def with_buffer(y, x):
+        buffer = np.zeros(2)
+        buffer[0] = x
+        return y + buffer[0]
+
+    def closure(x):
+        k = 2 * x
+        return with_buffer(quad(lambda t: t * k, 0.0, 1.0)[0], x)
+
+    def partial_function(x):
+        power = partial(pow, 2 * x)
+        return with_buffer(quad(lambda t: t * power(3), 0.0, 1.0)[0], x)
+
+    def rebound(x):
+        k = 2 * x
+        y = checkpoint(lambda t: t * k, x)
+        return with_buffer(forwarddiff(lambda t: t * k, 2.0), y)
+
+    for f in (closure, partial_function, rebound):
+        check_gradient(f, 0.5)

@@ -10,6 +10,7 @@ from scipy.optimize import brentq, root
 from morula import (
     ConvergenceError,
     J,
+    UnsupportedError,
     fixed_point,
     grad,
     gradient,
@@ -191,3 +192,23 @@ def test_the_pullback_serves_again():
     _, back = pullback(lambda a: fixed_point(babylonian, 1.0, a), 2.0)
     assert back(2.0) == back(2.0)
     assert back(0.0) == (0.0,)
+
+
+@pytest.mark.parametrize("size", [2, 300])
+def test_what_the_residual_captured_may_change_after_the_solution_was_found(size):
+    def by_list(a):
+        kept = [a]
+        x = brentq(lambda x: x * kept[0] - 1, 0.0, 9.0)
+        kept[0] = 7.0
+        return x
+
+    def by_array(a):
+        A = np.full(size, a)
+        x = fixed_point(lambda x: 0.5 * x + 1 / A, np.zeros(size))
+        A[:] = 3.0
+        return x[0] * x[1]
+
+    for f in (by_list, by_array):
+        check_gradient(f, 0.5, order=1)
+    with pytest.raises(UnsupportedError, match="let it capture a copy"):
+        grad(grad(by_list))(0.5)

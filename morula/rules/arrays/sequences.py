@@ -57,7 +57,7 @@ FIRST: tuple[Any, ...] = (
     np.trace, np.diagonal, np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims,
     np.repeat, np.tile, np.roll, np.flip, np.diff, np.take, np.diag, np.tril, np.triu, np.sort,
     np.clip, np.nansum, np.nanmean, np.pad, np.median, np.quantile, np.percentile, np.nanmedian,
-    np.nanquantile, np.nanpercentile, np.broadcast_to, np.insert,
+    np.nanquantile, np.nanpercentile, np.broadcast_to, np.insert, np.delete, np.array_split,
 )  # fmt: skip
 OF_A_MATRIX: tuple[Any, ...] = (
     np.linalg.inv, np.linalg.det, np.linalg.slogdet, np.linalg.matrix_power, np.linalg.norm,
@@ -218,6 +218,7 @@ def _function_of_scalar(primal):
         return _by_arrays(primal, primal, (x, *args), kwargs)
 
 
+takes_array_likes((1,), np.compress)
 for _primal in OF_SCALARS:
     _function_of_scalar(_primal)
 

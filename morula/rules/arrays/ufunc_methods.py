@@ -297,6 +297,7 @@ def _(ufunc: np.ufunc, a: Anything, b: Anything):
     a_shape = np.shape(a)
     b_shape = np.shape(b)
     y = ufunc.outer(a, b)
+    a, b = as_it_is(a), as_it_is(b)
 
     def outer_pullback(ȳ):
         if is_constant(ufunc):
@@ -306,7 +307,11 @@ def _(ufunc: np.ufunc, a: Anything, b: Anything):
         if rule is None:
             raise _no_rule(ufunc, "outer")
         ā, b̄ = rule.function(wide, np.asarray(b))[1](ȳ)
-        return NoTangent(), np.reshape(ā, a_shape), np.reshape(b̄, b_shape)
+        return (
+            NoTangent(),
+            like_sequence(np.reshape(ā, a_shape), a),
+            like_sequence(np.reshape(b̄, b_shape), b),
+        )
 
     return y, outer_pullback
 

@@ -53,7 +53,7 @@ ARGUMENTS = {
     np.reshape: ((4,),), np.expand_dims: (0,), np.repeat: (2,), np.tile: (2,), np.roll: (1,),
     np.take: (1,), np.clip: (0.1, 0.5), np.pad: (1,), np.quantile: (0.3,), np.percentile: (30.0,),
     np.nanquantile: (0.3,), np.nanpercentile: (30.0,), np.broadcast_to: ((2, 2, 2),),
-    np.insert: (1, 0.5),
+    np.insert: (1, 0.5), np.delete: (1,), np.array_split: (2,),
 }  # fmt: skip
 
 

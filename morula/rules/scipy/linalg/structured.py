@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from morula.core.extend import NoTangent, non_differentiable, project_to, rrule
+from morula.core.extend import NoTangent, non_differentiable, rrule
 from morula.rules.arrays.broadcasting import match
-from morula.rules.arrays.construction import back_to_argument
+from morula.rules.arrays.construction import as_it_is, back_to_argument, like_sequence
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.parts import ctranspose
@@ -131,13 +131,15 @@ by_code(linalg.khatri_rao, khatri_rao)
 
 @rrule(linalg.block_diag)
 def _(*arrs: Anything):
+    given = [as_it_is(a) for a in arrs]
+
     def block_diag_pullback(ȳ):
         bars = []
         i = j = 0
-        for a in arrs:
+        for a in given:
             shape = (1, 1, *np.shape(a))[-2:]
             block = ȳ[..., i : i + shape[0], j : j + shape[1]]
-            bars.append(project_to(a)(np.reshape(block, np.shape(a))))
+            bars.append(like_sequence(np.reshape(block, np.shape(a)), a))
             i, j = i + shape[0], j + shape[1]
         return tuple(bars)
 
@@ -155,8 +157,8 @@ def of_toeplitz(G, c_or_cr):
         first = np.arange(G.shape[-1]) == 0
         row = np.where(first, 0.0, along)
         return (
-            project_to(c)(back_to_argument(diagonal_sums(G, G.shape[-2], -1), c)),
-            project_to(r)(back_to_argument(row, r)),
+            like_sequence(np.reshape(diagonal_sums(G, G.shape[-2], -1), np.shape(c)), c),
+            like_sequence(np.reshape(row, np.shape(r)), r),
         )
     down, along = diagonal_sums(G, G.shape[-2], -1), diagonal_sums(G, G.shape[-1], 1)
     first = np.arange(G.shape[-1]) == 0
@@ -188,13 +190,14 @@ def of_each_toeplitz(ȳ, y, primal, c_or_cr, b):
     c̄, r̄, b̄ = of_each(ȳ, y, one, (1, 1, EITHER), c, r, b)
     if r is None:
         return back_to_argument(c̄, c), b̄
-    bars = project_to(c)(back_to_argument(c̄, c)), project_to(r)(back_to_argument(r̄, r))
-    return bars, b̄
+    bars = [like_sequence(np.reshape(v̄, np.shape(v)), v) for v̄, v in ((c̄, c), (r̄, r))]
+    return tuple(bars), b̄
 
 
 @rrule(linalg.solve_toeplitz)
 def _(c_or_cr: np.ndarray | tuple | list, b: np.ndarray, check_finite=True):
     x = linalg.solve_toeplitz(c_or_cr, b, check_finite)
+    c_or_cr = as_it_is(c_or_cr)
 
     def solve_toeplitz_pullback(x̄):
         if is_stack((1, 1, EITHER), *column_and_row(c_or_cr), b):
@@ -210,6 +213,7 @@ def _(c_or_cr: np.ndarray | tuple | list, b: np.ndarray, check_finite=True):
 @rrule(linalg.matmul_toeplitz)
 def _(c_or_cr: np.ndarray | tuple | list, x: np.ndarray, check_finite=False, workers=None):
     y = linalg.matmul_toeplitz(c_or_cr, x, check_finite, workers)
+    c_or_cr = as_it_is(c_or_cr)
 
     def matmul_toeplitz_pullback(ȳ):
         if is_stack((1, 1, EITHER), *column_and_row(c_or_cr), x):

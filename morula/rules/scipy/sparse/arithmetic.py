@@ -21,10 +21,11 @@ from morula.core.extend import (
     call,
     non_differentiable,
     partial_functions,
-    project_to,
     rrule,
+    unthunk,
 )
 from morula.rules.arrays.broadcasting import match
+from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.types import Anything, Scalar
 from morula.rules.scipy.sparse.spaces import (
@@ -144,6 +145,35 @@ def _(x: np.ndarray, A: Sparse):
         return ȳ @ adjoint(A), right_entries(ȳ, x, A)
 
     return x @ A, product_pullback
+
+
+def _by_sequence(primal):
+    @rrule(primal)
+    def _(A: Sparse, x: list | tuple):
+        y, back = call(primal, A, np.asarray(x))
+        given = as_it_is(x)
+
+        def by_sequence_pullback(ȳ):
+            _, Ā, x̄ = back(ȳ)
+            return Ā, like_sequence(unthunk(x̄), given)
+
+        return y, by_sequence_pullback
+
+
+_by_sequence(operator.matmul)
+each_method("dot", "__matmul__", "multiply")(_by_sequence)
+
+
+@rrule(operator.matmul)
+def _(x: list | tuple, A: Sparse):
+    y, back = call(operator.matmul, np.asarray(x), A)
+    given = as_it_is(x)
+
+    def by_sequence_pullback(ȳ):
+        _, x̄, Ā = back(ȳ)
+        return like_sequence(unthunk(x̄), given), Ā
+
+    return y, by_sequence_pullback
 
 
 # -- entry by entry --------------------------------------------------------------------------------
@@ -662,9 +692,10 @@ def _construction(cls):
     @rrule(cls)
     def _(arg1: Anything, shape=None, dtype=None, copy=False):
         A = cls(arg1, shape, dtype, copy)
+        given = as_it_is(arg1)
 
         def construction_pullback(S̄):
-            return of_argument(S̄, A, arg1), NoTangent(), NoTangent(), NoTangent()
+            return of_argument(S̄, A, given), NoTangent(), NoTangent(), NoTangent()
 
         return A, construction_pullback
 
@@ -676,6 +707,8 @@ def of_argument(S̄, A, arg1):
     if isinstance(arg1, np.ndarray):
         dense = S̄.toarray() if sparse.issparse(S̄) else S̄
         return np.reshape(dense, arg1.shape)
+    if isinstance(arg1, list):
+        return like_sequence(S̄.toarray() if sparse.issparse(S̄) else S̄, arg1)
     if not isinstance(arg1, tuple) or not isinstance(arg1[0], np.ndarray | list):
         return NoTangent()
     data = np.asarray(arg1[0])
@@ -685,7 +718,7 @@ def of_argument(S̄, A, arg1):
         positions = (values(where) - 1).astype(int)
         bars = scatter(picked(S̄, where), (positions,), (data.size,), A.dtype)
         rest = [NoTangent()] * (len(arg1) - 1)
-        return (project_to(arg1[0])(np.reshape(bars, data.shape)), *rest)
+        return (like_sequence(np.reshape(bars, data.shape), arg1[0]), *rest)
     if data.ndim != 1 or A.format not in ORDERED:
         raise UnsupportedError(
             f"a {A.format} array made of its parts has no derivative: make a csr_array"
@@ -695,7 +728,7 @@ def of_argument(S̄, A, arg1):
     else:
         plain = sparse.coo_array((np.ones(len(data)), tuple(arg1[1])), shape=A.shape)
     bars = picked(S̄, plain)
-    return (project_to(arg1[0])(bars), *[NoTangent()] * (len(arg1) - 1))
+    return (like_sequence(bars, arg1[0]), *[NoTangent()] * (len(arg1) - 1))
 
 
 for _cls in CLASSES:
@@ -706,6 +739,7 @@ def _diagonals(primal):
     @rrule(primal)
     def _(diagonals: Anything, offsets: Anything = 0, **keywords):
         y = primal(diagonals, offsets=offsets, **keywords)
+        diagonals = as_it_is(diagonals)
 
         def diagonals_pullback(ȳ):
             if np.ndim(offsets) == 0:
@@ -723,7 +757,7 @@ def _diagonals(primal):
 def along(ȳ, k, d):
     """The cotangent of one diagonal, or of the number that it was made of."""
     bars = ȳ.diagonal(k)
-    return project_to(d)(np.sum(bars) if np.size(d) == 1 else bars)
+    return like_sequence(np.reshape(np.sum(bars) if np.size(d) == 1 else bars, np.shape(d)), d)
 
 
 _diagonals(sparse.diags)

@@ -26,6 +26,7 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.arrays.broadcasting import part
+from morula.rules.arrays.sequences import takes_array_likes
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.spectral import eigen_cotangent, matching
 from morula.rules.scipy.linalg.spectral import embedded, hermitian_cotangents
@@ -95,6 +96,8 @@ for _f in (
     linalg.qmr, linalg.tfqmr, linalg.gcrotmk,
 ):  # fmt: skip
     _iterative(_f)
+    takes_array_likes((1,), _f)
+takes_array_likes((1,), linalg.spsolve, linalg.spsolve_triangular)
 
 
 # -- factorisations that solve later ---------------------------------------------------------------
