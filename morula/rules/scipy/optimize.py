@@ -53,7 +53,9 @@ def implicit(x: Any, residual: Any, args: Any) -> Any:
         return np.ravel(residual(np.reshape(v, shape) if shape else v[0], *args))
 
     z = solved(solve, of_vector, *args)
-    return np.reshape(z, shape) if shape else z[0]
+    if isinstance(x, np.ndarray):
+        return np.reshape(z, shape)
+    return float(z[0]) if type(x) is float else z[0]
 
 
 def solution(name: str, x: Any, residual: Any, args: Any, found: Any) -> Any:
@@ -238,7 +240,7 @@ def _(fun, bracket=None, bounds=None, args=(), method=None, tol=None, options=No
     def slope(x, *args):
         return interface.gradient(fun, x, *args)[0]
 
-    x = float(plain.x)
+    x = plain.x
     if bounds is not None and is_at_bounds(np.array([x]), [bounds]):
         x = without_derivative(x, CONSTRAINED, UnsupportedError, fun(x, *as_tuple(args)))
     else:

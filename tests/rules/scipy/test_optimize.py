@@ -144,3 +144,18 @@ def test_what_a_solver_tells_by_the_way_is_no_constant():
     with pytest.raises(UnsupportedError, match="'fun' of the result"):
         grad(f)(P)
     assert np.isnan(jvp(f, (P,), (np.ones(2),))[1])
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda a: optimize.brentq(lambda x: x - a, -9, 9),
+        lambda a: optimize.minimize_scalar(lambda x: (x - a) ** 2 + 1).x,
+        lambda a: optimize.minimize_scalar(lambda x: (x - a) ** 2 + 1).fun,
+        lambda a: optimize.fixed_point(lambda x: 0.5 * x + a, 1.0),
+    ],
+)
+def test_solutions_are_of_the_types_that_scipy_gives(solve):
+    plain, (found, _) = solve(0.7), pullback(solve, 0.7)
+    assert type(found) is type(plain)
+    assert found == plain
