@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 
-from morula.core.ir import IR, Block, Branch, reachable
+from morula.core.ir import IR, Block, Branch, Call, Const, reachable
+from morula.core.primitives import DONE, advance
 from morula.core.ssa import split_critical_edges
 
 
@@ -16,6 +18,22 @@ class Loop:
     preheader: Block
     latch: Block
     body: set[Block] = field(default_factory=set)
+
+
+def loop_step(block: Block) -> Call | None:
+    """`item = advance(iterator)` at the end of a block that goes on only with an item."""
+    if len(block.calls) < 2 or len(block.branches) != 2:
+        return None
+    step, test = block.calls[-2:]
+    fits = (
+        step.primitive is advance
+        and test.primitive is operator.is_
+        and test.args[0] is step.out
+        and type(test.args[1]) is Const
+        and test.args[1].value is DONE
+        and block.branches[0].cond is test.out
+    )
+    return step if fits else None
 
 
 def dominators(ir: IR) -> dict[Block, Block | None]:

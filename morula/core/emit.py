@@ -16,6 +16,7 @@ from bytecode import Bytecode, CompilerFlags, Label
 
 from morula.core import primitives, protected
 from morula.core.assemble import BINARY_OPS, COMPARISONS, UNARY, Assembler, assembler
+from morula.core.cfg import loop_step
 from morula.core.cotangents import ZERO
 from morula.core.ir import (
     IR,
@@ -268,20 +269,9 @@ class _Emitter:
         return found
 
     def loop_test(self, block: Block) -> Call | None:
-        """`item = advance(iterator)` at the end of a block that goes on only with an item."""
-        if len(block.calls) < 2 or len(block.branches) != 2:
-            return None
-        step, test = block.calls[-2:]
-        fits = (
-            step.primitive is primitives.advance
-            and test.primitive is operator.is_
-            and test.args[0] is step.out
-            and type(test.args[1]) is Const
-            and test.args[1].value is primitives.DONE
-            and block.branches[0].cond is test.out
-            and self.uses.get(test.out) == 1
-        )
-        return step if fits else None
+        """The step of a loop at the end of a block, if nothing else reads its test."""
+        step = loop_step(block)
+        return step if step is not None and self.uses.get(block.calls[-1].out) == 1 else None
 
     # -- blocks
 

@@ -19,6 +19,7 @@ from morula.core.activity import may_hold, may_mutate, spread_varied, varied_var
 from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
+from morula.core.cfg import loop_step
 from morula.core.compiled import by_the_general_path
 from morula.core.context import (
     Reached,
@@ -277,6 +278,7 @@ __all__ = [
     "keep_apart",
     "known",
     "known_value",
+    "loop_step",
     "lose",
     "marks_results",
     "materialise",

@@ -19,12 +19,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import errors, protected
-from morula.core.cfg import dominates, dominators, loop_body
+from morula.core.cfg import dominates, dominators, loop_body, loop_step
 from morula.core.emit import emit
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
-    DONE,
-    advance,
     build_tuple,
     import_from,
     import_name,
@@ -64,12 +62,8 @@ def outlined(ir: IR, code: CodeType, namespace: dict[str, Any]) -> IR:
 
 def loop_over_head(ir: IR, header: Block) -> tuple[Block, Call, Call] | None:
     """If a block is the header of a loop over a registered head: itself, `iter` and the head's call."""
-    if len(header.calls) != 2 or len(header.branches) != 2:
-        return None
-    item, ended = header.calls
-    if item.primitive is not advance or ended.primitive is not operator.is_:
-        return None
-    if header.branches[0].cond is not ended.out or not is_constant(ended.args[1], DONE):
+    item = loop_step(header)
+    if item is None or len(header.calls) != 2:
         return None
     made = {call.out: call for call in ir.calls()}
     iterator = made.get(item.args[0])  # type: ignore[arg-type]
@@ -79,11 +73,6 @@ def loop_over_head(ir: IR, header: Block) -> tuple[Block, Call, Call] | None:
     if call is None or id(resolved(call.fn, made)) not in _runners:
         return None
     return header, iterator, call
-
-
-def is_constant(x: Operand, value: Any) -> bool:
-    """Is an operand this constant?"""
-    return type(x) is Const and x.value is value
 
 
 def resolved(x: Operand, made: dict[Var, Call]) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from morula.core import errors, primitives
 from morula.core.bytecode.lower import lower
 from morula.core.cells import promote_cells
+from morula.core.cfg import loop_step
 from morula.core.collect import collect_generators
 from morula.core.displays import make_displays, tell_apart
 from morula.core.emit import tidy
@@ -364,9 +365,7 @@ class Specialiser(Inference):
     @staticmethod
     def behind_loop_test(block: Block, call: Call) -> Block | None:
         """The block that control goes to with an item."""
-        if len(block.branches) != 2 or block.calls[-2:][0] is not call:
-            return None
-        return block.branches[1].block
+        return block.branches[1].block if loop_step(block) is call else None
 
     def guard(self, block: Block, index: int, x: Var, k: Known) -> None:
         """Go on behind `index` only if x is of the type that is assumed."""

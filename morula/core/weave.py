@@ -8,14 +8,13 @@ Tests: tests/core/test_weave.py
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from morula.core.bytecode.generators import body_of
-from morula.core.cfg import dominates, dominators
+from morula.core.cfg import dominates, dominators, loop_step
 from morula.core.generators import hand_over, make_generator
 from morula.core.inline import copy_blocks
 from morula.core.ir import (
@@ -30,7 +29,7 @@ from morula.core.ir import (
     reachable,
     substitute,
 )
-from morula.core.primitives import DONE, advance
+from morula.core.primitives import DONE
 from morula.core.simplify import is_trusted
 from morula.core.ssa import Variables
 from morula.core.values import IteratorOver, known
@@ -112,7 +111,7 @@ def loops_of(ir: IR, uses: dict[Var, int]) -> Iterator[Loop]:
     """The loops of a program of which it is known where they begin."""
     iterators = {c.out: c for c in ir.calls() if c.primitive in (iter, make_generator)}
     loops = []
-    for head in filter(asks_for_item, list(ir.blocks)):
+    for head in filter(loop_step, list(ir.blocks)):
         step, test = head.calls[-2:]
         iterator = iterators.get(step.args[0])  # type: ignore[arg-type]
         if iterator is not None and uses[iterator.out] == uses[test.out] == 1:
@@ -122,21 +121,6 @@ def loops_of(ir: IR, uses: dict[Var, int]) -> Iterator[Loop]:
         find_ways(ir, loop, parent, entries[loop.head])
         if loop.entering:
             yield loop
-
-
-def asks_for_item(block: Block) -> bool:
-    """Does a block end with what asks for the next item of a loop?"""
-    if len(block.calls) < 2 or len(block.branches) != 2:
-        return False
-    step, test = block.calls[-2:]
-    return (
-        step.primitive is advance
-        and test.primitive is operator.is_
-        and test.args[0] is step.out
-        and type(test.args[1]) is Const
-        and test.args[1].value is DONE
-        and block.branches[0].cond is test.out
-    )
 
 
 def cut_off(ir: IR, block: Block) -> Block:

@@ -28,6 +28,7 @@ from morula.core.extend import (
     folds,
     is_zero,
     known,
+    loop_step,
     non_differentiable,
     only_reads,
     primitives,
@@ -143,10 +144,8 @@ def count_loops(s: Any) -> bool:
     uses = count_uses(s.ir)
     entries = s.ir.predecessors()
     for block in s.ir.blocks:
-        if len(block.calls) < 2 or len(block.branches) != 2:
-            continue
-        step = block.calls[-2]
-        if step.primitive is not primitives.advance or step.out in s.counted:
+        step = loop_step(block)
+        if step is None or step.out in s.counted:
             continue
         made = calls.get(step.args[0])
         if made is None or made.primitive is not iter or uses[made.out] != 1:
