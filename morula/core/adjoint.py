@@ -159,11 +159,13 @@ class Adjoint:
         self.ir.kept = [r.exit, r.start, r.end]
         self.optimistic &= may_begin_anew and not self.needs_context
 
-    def may_change_leaves(self) -> bool:
-        """May the program change an object whose gradient is asked for?"""
+    def may_change_leaves(self, planned: Collection[Operand] = ()) -> bool:
+        """May the program, but for what is planned, change an object whose gradient is asked for?"""
         s = self.specialiser
         return any(may_hold(s.value(leaf)) for leaf in self.leaves) and any(
-            may_mutate(s, call) for call in s.ir.calls() if call.out not in s.own_changes
+            may_mutate(s, call)
+            for call in s.ir.calls()
+            if call.out not in s.own_changes and call.out not in planned
         )
 
     # -- plans

@@ -314,6 +314,8 @@ class Buffers:
         if roots & self.members:
             raise UnknownUseError
         writes = {c.out for c in self.ir.calls() if self.is_write_here(c)}
+        if self.adjoint.may_change_leaves(writes):
+            raise UnknownUseError
         self.varied |= varied_variables(self.s, roots, self.members, writes)
 
     def is_read_before_written(self) -> bool:

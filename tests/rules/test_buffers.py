@@ -505,3 +505,17 @@ def test_closures_and_objects_carry_derivatives_beside_buffers():
 
     for f in (closure, partial_function, rebound):
         check_gradient(f, 0.5)
+
+
+def test_lists_that_change_beside_buffers_have_gradients_of_their_first_length():
+    def f(xs, a):
+        xs.append(0.5 * xs[2])
+        c = a.copy()
+        c[0] = xs[-1]
+        return c.sum() + 0.3 * sum(xs)
+
+    xs = [1.0, 2.0, 3.0]
+    g, of_array = gradient(f, xs, np.ones(3))
+    assert g == pytest.approx([0.3, 0.3, 0.95])
+    assert of_array.tolist() == [0.0, 1.0, 1.0]
+    assert xs == [1.0, 2.0, 3.0, 1.5]
