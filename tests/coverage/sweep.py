@@ -60,6 +60,11 @@ def product(v):
     return eval(f"lambda x̄: {' + '.join(terms) or '0.0'}", constants)
 
 
+def bent(y):
+    """Something of a number whose derivative depends on it."""
+    return y + 0.5 * y * y
+
+
 def direction(x, rng):
     """A random tangent of an argument; None where it has none."""
     if isinstance(x, tuple | list):
@@ -119,6 +124,7 @@ class Case:
         self.ȳ = None if self.plain_error else coverage.seed(self.value)
         weigh = product(self.ȳ)
         self.loss = lambda *args: weigh(f(*args))
+        self.curved = lambda *args: bent(self.loss(*args))  # whose gradient depends on the value
 
     def raises_alike(self):
         """Where the plain call raises, the differentiated one raises the same; was that so?"""
@@ -170,7 +176,7 @@ class Case:
 
     def second(self, products):
         """Products with the second derivative, each computed in some mixture of modes."""
-        gradient = morula.grad(self.loss, tuple(range(len(self.args))))
+        gradient = morula.grad(self.curved, tuple(range(len(self.args))))
         expected = self.slope(lambda *xs: inner(gradient(*xs), self.u), self.v)
         for what, value in products.items():
             with said(what):
@@ -223,7 +229,7 @@ def check_second(call, seed):
     f, args = coverage.function(call)
     case = Case(f, args, seed)
     n = tuple(range(len(args)))
-    loss, along_u = case.loss, product(case.u)
+    loss, along_u = case.curved, product(case.u)
     products = {
         "reverse over reverse": lambda: inner(
             morula.grad(lambda *xs: along_u(morula.grad(loss, n)(*xs)), n)(*case.copies()), case.v
@@ -244,7 +250,7 @@ def check_mixed(call, seed):
     n = tuple(range(len(args)))
 
     def along_u(*xs):
-        return morula.jvp(case.loss, xs, case.u)[1]
+        return morula.jvp(case.curved, xs, case.u)[1]
 
     case.second(
         {

@@ -37,7 +37,7 @@ def _(x: Anything, what: Anything, error: Anything, witness: Anything):
     def refusing_pullback(x̄):
         return NONE, NONE, NONE, nothing(x̄, what, error, witness)
 
-    return x, refusing_pullback
+    return without_derivative(x, what, error, witness), refusing_pullback
 
 
 def nothing(x̄: Any, what: str, error: Any, witness: Any) -> Any:
@@ -85,7 +85,7 @@ def _(value: Anything, derived: Anything):
     def told_pullback(ȳ):
         return NONE, ȳ
 
-    return value, told_pullback
+    return told_as(value, derived), told_pullback
 
 
 @frule(told_as)

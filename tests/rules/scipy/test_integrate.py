@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate
 
 from morula import UnsupportedError, grad, gradient, jvp, pullback
+from morula.testing import check_gradient
 
 inf = math.inf
 quad = integrate.quad
@@ -220,3 +221,17 @@ def test_a_stiff_equation():
     k = 1e4  # u -> (k² cos t + k sin t) / (k² + 1)
     expected = differences(lambda k: (k * k * math.cos(1) + k * math.sin(1)) / (k * k + 1), (k,), 1)
     np.testing.assert_allclose(1e4**2 * grad(f)(k), 1e4**2 * expected[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "integral",
+    [
+        lambda a: integrate.quad(lambda t: t * a, 0.0, 1.0)[0],
+        lambda a: integrate.quad(lambda t: t * t, a, 2.0)[0],
+        lambda a: integrate.quad_vec(lambda t: t * a, 0.0, 1.0)[0],
+        lambda a: integrate.nquad(lambda t: t * a, [[0.0, 1.0]])[0],
+        lambda a: integrate.odeint(lambda y, t: -y * a, [1.0], [0.0, 1.0])[-1, 0],
+    ],
+)
+def test_second_derivatives_of_products_with_the_value(integral):
+    check_gradient(lambda a: integral(a) * a, 0.5, order=2)

@@ -186,7 +186,7 @@ def _(zero: Anything, sign: Anything, x: Anything, integrand: Anything):
     def end_pullback(ȳ):
         return end_cotangents(ȳ, zero, sign, x, integrand)
 
-    return zero, end_pullback
+    return end(zero, sign, x, integrand), end_pullback
 
 
 @frule(end)
