@@ -14,7 +14,7 @@ from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.garbage import collector
 from morula.core.general import Back, call
-from morula.core.gradients import give_name
+from morula.core.gradients import for_pickle
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.orders import Along, OfGradient, with_direction
 from morula.core.places import ENTRIES, tell_place
@@ -103,7 +103,7 @@ def one_pass(
     outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)
-    except errors.DifferentiationError as error:
+    except Exception as error:
         tell_place(error)
         raise
     finally:
@@ -236,7 +236,7 @@ def grad(
     2.0
     """
     made = _gradient_function(f, argnums, has_aux, with_value=False)
-    return give_name(made, f, "grad", (argnums, has_aux))
+    return for_pickle(made, grad, f, {"argnums": argnums, "has_aux": has_aux})
 
 
 def value_and_grad(
@@ -248,7 +248,7 @@ def value_and_grad(
     (9.0, 6.0)
     """
     made = _gradient_function(f, argnums, has_aux, with_value=True)
-    return give_name(made, f, "value_and_grad", (argnums, has_aux))
+    return for_pickle(made, value_and_grad, f, {"argnums": argnums, "has_aux": has_aux})
 
 
 def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Callable[..., Any]:
