@@ -112,6 +112,53 @@ def test_a_taylor_series_of_order_zero_is_the_value():
         assert taylor(f, 1.0, 0) == [f(1.0)]
 
 
+# -- cotangents mirror the value -------------------------------------------------------------------
+
+
+MIRRORED = [
+    lambda x: x.sum(),
+    lambda x: x,
+    lambda x: (x, 2.0),
+    lambda x: [x, "a"],
+    lambda x: {"a": x},
+    lambda x: "a",
+]
+
+
+@pytest.mark.parametrize("f", MIRRORED)
+def test_none_is_a_zero_cotangent_of_any_value(f):
+    _, back = pullback(f, np.ones(2))
+    np.testing.assert_array_equal(back(None)[0], np.zeros(2))
+
+
+@pytest.mark.parametrize("ȳ", ["a", [1.0], (1.0,), {"a": 1.0}], ids=repr)
+@pytest.mark.parametrize("x", [2.0, 2j, 2], ids=repr)
+def test_a_cotangent_of_a_number_is_a_number(x, ȳ):
+    for f in (lambda x: x, lambda x: x * 2):
+        with pytest.raises(
+            ValueError, match=r"a cotangent of a number is a \w+, expected a number"
+        ):
+            pullback(f, x)[1](ȳ)
+
+
+def test_a_cotangent_of_a_dict_has_its_keys():
+    _, back = pullback(lambda x: {"a": x}, 2.0)
+    with pytest.raises(ValueError, match="has the key 'b', the dict has not"):
+        back({"b": 1.0})
+
+
+@pytest.mark.parametrize("argnums", [np.int64(1), np.uint8(1)])
+def test_argnums_are_integers_of_any_type(argnums):
+    assert grad(math.pow, argnums)(2.0, 1.0) == grad(math.pow, 1)(2.0, 1.0)
+    assert grad(math.pow, range(argnums + 1))(2.0, 1.0) == grad(math.pow, (0, 1))(2.0, 1.0)
+
+
+@pytest.mark.parametrize("argnums", [True, np.bool_(True), "", "a", b"a", 1.0, None, (0, True)])
+def test_nothing_else_is_argnums(argnums):
+    with pytest.raises(TypeError, match="argnums must be an int or a sequence of ints"):
+        grad(math.pow, argnums)
+
+
 # -- a user's exception keeps its type, and gets a note --------------------------------------------
 
 
