@@ -12,15 +12,18 @@ import pytest
 
 from morula import (
     J,
+    Thunk,
     checkpoint,
     grad,
     gradient,
     hessian,
     hook,
     hvp,
+    ignore_derivatives,
     jacobian,
     jvp,
     pullback,
+    rrule,
     taylor,
     value_and_grad,
     withgradient,
@@ -313,3 +316,74 @@ def test_jax_may_be_tracing_when_morula_meets_it(program):
     run = f"import jax, morula\ndef f(x): return x * x\nprint(float({program}))"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
     assert done.stdout.strip() == "4.0", done.stderr
+
+
+# -- a Thunk that nobody asks for is not computed --------------------------------------------------
+
+
+def product_with_thunks(computed):
+    def product(a, b):
+        return a * b
+
+    @rrule(product)
+    def _(a: float, b: float):
+        def product_pullback(ȳ):
+            def by(name, c):
+                computed.append(name)
+                return ȳ * c
+
+            return Thunk(lambda: by("a", b)), Thunk(lambda: by("b", a))
+
+        return a * b, product_pullback
+
+    return product
+
+
+@pytest.mark.parametrize(
+    ("way", "asked"),
+    [
+        (lambda f: grad(f)(2.0, 3.0), "a"),
+        (lambda f: grad(f, 1)(2.0, 3.0), "b"),
+        (lambda f: grad(lambda x, y: f(x, y))(2.0, 3.0), "a"),
+        (lambda f: gradient(lambda x: f(x, 3.0), 2.0), "a"),
+        (lambda f: gradient(lambda x: f(3.0, x) ** 2, 2.0), "b"),
+        (lambda f: gradient(lambda x: f(x, ignore_derivatives(x)), 2.0), "a"),
+        (lambda f: pullback(lambda x: f(x, 3.0), 2.0)[1](1.0), "a"),
+        (lambda f: gradient(f, 2.0, 3.0), "ab"),
+    ],
+)
+def test_a_thunk_is_computed_only_if_its_cotangent_is_asked_for(way, asked):
+    computed = []
+    way(product_with_thunks(computed))
+    assert sorted(computed) == list(asked)
+
+
+def test_a_thunk_in_the_wrong_space_is_an_error_that_names_the_rule_and_not_before_it_is_computed():
+    def f(a, b):
+        return a
+
+    @rrule(f)
+    def _(a: float, b: float):
+        return a, lambda ȳ: (ȳ, Thunk(lambda: np.ones(3)))
+
+    assert grad(f)(2.0, 3.0) == 1.0
+    with pytest.raises(ValueError, match=r"cotangent 1 of the pullback of the rule of .*f "):
+        gradient(f, 2.0, 3.0)
+
+
+# -- project_to knows the libraries that it meets --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "program", "printed"),
+    [
+        ("scipy.sparse", "project_to(m.eye_array(2, format='csr'))(np.ones((2, 2))).nnz", "2"),
+        ("jax.numpy", "project_to(m.ones(2, 'float16'))(np.ones(2)).dtype", "float16"),
+        ("torch", "project_to(m.ones(2))(m.ones(2, dtype=m.float64)).dtype", "torch.float32"),
+    ],
+)
+def test_project_to_may_be_the_first_that_meets_a_library(module, program, printed):
+    pytest.importorskip(module)
+    run = f"import {module} as m, numpy as np\nfrom morula import project_to\nprint({program})"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.stdout.strip() == printed, done.stderr
