@@ -387,3 +387,52 @@ def test_project_to_may_be_the_first_that_meets_a_library(module, program, print
     run = f"import {module} as m, numpy as np\nfrom morula import project_to\nprint({program})"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
     assert done.stdout.strip() == printed, done.stderr
+
+
+# -- T14: real numbers in arrays of integers -------------------------------------------------------
+
+WRITES = {
+    "ufunc": lambda y, v: np.add(v, 1.0, out=y, casting="unsafe"),
+    "ufunc by position": lambda y, v: np.sin(v, y, casting="unsafe"),
+    "ufunc with a mask": lambda y, v: np.exp(v, out=y, casting="unsafe", where=[True]),
+    "concatenate": lambda y, v: np.concatenate([v], out=y, casting="unsafe"),
+    "cumsum": lambda y, v: np.cumsum(v, out=y),
+    "take": lambda y, v: np.take(v, [0], out=y),
+    "sum": lambda y, v: np.sum(v, axis=0, keepdims=True, out=y),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_what_is_written_to_integers_by_out_has_no_derivative_and_warns(write):
+    def f(x):
+        y = np.zeros(1, int)
+        write(y, np.array([x * 2.5]))
+        return y[0] * x
+
+    slope = f(3.0) / 3.0
+    for way in (lambda: gradient(f, 3.0)[0], lambda: pullback(f, 3.0)[1](1.0)[0]):
+        with pytest.warns(UserWarning, match=r"rounded(.|\n)*test_contract.py:\d+"):
+            assert way() == slope
+    with pytest.warns(UserWarning, match="rounded"):
+        assert jvp(f, (3.0,), (1.0,))[1] == slope
+
+
+# -- section 6: a branch that was not taken is not looked at ---------------------------------------
+
+
+def asks_math(x):
+    return math.not_yet_there(x) if hasattr(math, "not_yet_there") else x * x
+
+
+def asks_numpy(x):
+    if not hasattr(np, "not_yet_there"):
+        return x * x
+    return np.not_yet_there(x)
+
+
+@pytest.mark.parametrize("f", [asks_math, asks_numpy])
+def test_an_attribute_that_a_module_lacks_matters_only_where_it_is_read(f):
+    assert gradient(f, 3.0) == (grad(f)(3.0),) == pullback(f, 3.0)[1](1.0) == (6.0,)
+    assert hessian(f, 3.0) == 2.0
+    with pytest.raises(AttributeError, match="not_yet_there"):
+        gradient(lambda x: math.not_yet_there(x), 3.0)
