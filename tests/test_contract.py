@@ -436,3 +436,32 @@ def test_an_attribute_that_a_module_lacks_matters_only_where_it_is_read(f):
     assert hessian(f, 3.0) == 2.0
     with pytest.raises(AttributeError, match="not_yet_there"):
         gradient(lambda x: math.not_yet_there(x), 3.0)
+
+
+ROUNDED = {
+    "sum": lambda x: np.sum(x, dtype=int),
+    "method": lambda x: x.sum(dtype="i4"),
+    "reduce": lambda x: np.add.reduce(x, dtype=int),
+    "mean": lambda x: np.mean(x, dtype=int),
+    "prod": lambda x: np.prod(x, dtype=int),
+    "trace": lambda x: np.trace(np.outer(x, x), dtype=int),
+    "cumsum": lambda x: np.cumsum(x, dtype=int)[-1],
+    "cumprod": lambda x: np.cumprod(x, dtype=int)[-1],
+    "accumulate": lambda x: np.add.accumulate(x, dtype=int)[-1],
+}
+
+
+@pytest.mark.parametrize("whole", ROUNDED.values(), ids=ROUNDED)
+def test_what_is_made_whole_before_it_is_added_up_has_no_derivative(whole):
+    x = np.array([3.7, 1.2])
+    slopes = [0.0, float(whole(x))]
+
+    def f(x):
+        return whole(x) * x[1]
+
+    np.testing.assert_array_equal(gradient(f, x)[0], slopes)
+    np.testing.assert_array_equal(pullback(f, x)[1](1.0)[0], slopes)
+    np.testing.assert_array_equal([jvp(f, (x,), (e,))[1] for e in np.eye(2)], slopes)
+    np.testing.assert_array_equal(
+        gradient(lambda n: whole(n) * 1.0, np.array([3, 1]))[0] != 0, True
+    )
