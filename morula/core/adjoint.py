@@ -322,6 +322,7 @@ class Adjoint:
                 if call.out in opaque:
                     out, call.out = call.out, self.ir.var()
                     calls.append(Call(out, Const(settled), (call.out,), (), call.position))
+                    calls[-1].removable = True
             block.calls = calls
 
     def simplify(self) -> bool:

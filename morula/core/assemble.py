@@ -123,7 +123,7 @@ class Assembler:
         self.position: Position | None = None
         self.places: dict[int, Position] = {}  # of instructions in inlined code, by their numbers
         self.held: dict[int, _Held] = {}
-        self.begins_pass = False
+        self.handles = False  # exceptions that leave the code, to say where they came from
 
     def at(self, position: Position) -> None:
         """The instructions that follow belong to this place in the source."""
@@ -149,7 +149,7 @@ class Assembler:
 
     def const(self, value: Any) -> None:
         """Push a constant."""
-        self.begins_pass |= value is enter
+        self.handles |= value is enter
         if not _is_literal(value):
             value = self.held.setdefault(id(value), _Held(value))
         self.op("LOAD_CONST", value)
@@ -161,7 +161,7 @@ class Assembler:
         """
         code.docstring = self.docstring(like)
         places: Places = {}
-        handles = bool(self.places) or self.begins_pass
+        handles = bool(self.places) or self.handles
         if handles:
             self.handle_exceptions(places)
         code.extend(self.code)

@@ -13,6 +13,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.compiled import VARARGS, VARKEYWORDS, Family
+from morula.core.gradients import Transformed
 from morula.core.registry import non_differentiable, registry
 
 Target = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -28,6 +29,11 @@ def runs(t: type) -> Callable[[Step], Step]:
         return step
 
     return register
+
+
+@runs(Transformed)
+def _(f: Transformed) -> None:
+    """Which function it runs, it finds out itself."""
 
 
 def function_of(f: Any) -> Target | None:

@@ -78,14 +78,18 @@ def emit(
     namespace: dict[str, Any],
     is_large: Callable[[Var], bool] = lambda v: False,
     order: Callable[[IR], list[Block]] | None = None,
+    is_program: bool = False,
 ) -> CodeType:
     """A code object with the signature of `like` that does what `ir` says.
 
     `namespace` are the globals of the functions that will be made of it; `ir` is changed. What is
     large is released where it is read for the last time, and not only when the function returns.
-    `order` says in which order the blocks are to stand, if it matters.
+    `order` says in which order the blocks are to stand, if it matters. Of what leaves a program by an
+    exception, `frames` says where it came from.
     """
-    return _Emitter(ir, like, namespace, is_large, order).run()
+    emitter = _Emitter(ir, like, namespace, is_large, order)
+    emitter.asm.handles = is_program
+    return emitter.run()
 
 
 def tidy(ir: IR) -> None:

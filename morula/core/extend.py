@@ -78,6 +78,7 @@ from morula.core.general import (
     resolves,
     strays_here,
 )
+from morula.core.gradients import Transformed
 from morula.core.infer import answers, fixed_types, result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.orders import only_once
@@ -205,6 +206,7 @@ __all__ = [
     "Shadow",
     "Tangent",
     "Thunk",
+    "Transformed",
     "UnsupportedError",
     "Var",
     "ZeroTangent",

@@ -31,6 +31,7 @@ def restore(places: Places, error: BaseException) -> None:
     while entry is not None and entry.tb_frame is not here:
         entry = entry.tb_next
     if entry is None or entry.tb_lasti not in places:
+        tell_place(error)
         return
     behind, position = entry.tb_next, places[entry.tb_lasti]
     while position.inlined is not None:

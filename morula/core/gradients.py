@@ -6,19 +6,64 @@ of its function, so its module is one of these, made when it is asked for:
     morula.core.gradients.<transform>(<argnums>, <has_aux>)-<module>, "." written as "%2E"
 
 so that a gradient function pickles where its function does, and is found in another process too.
+Of callables that are no functions of a module (objects, methods, partials), a transform gives an
+object, which pickles as the callable and the options that it was made of.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from urllib.parse import unquote
+
+
+class Transformed:
+    """What a transform gives for a callable `f`: called, it does what `run` does.
+
+    It has the name, the docstring and the signature of `f`, and is a method where `f` would be one.
+    """
+
+    def __init__(
+        self,
+        transform: Callable[..., Any],
+        f: Callable[..., Any],
+        options: dict[str, Any],
+        run: Callable[..., Any],
+    ) -> None:
+        functools.update_wrapper(self, f, updated=())
+        if not hasattr(f, "__name__"):
+            self.__name__ = transform.__name__
+        self._made_by = transform, f, options
+        self.run = run
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None or type(self._made_by[1]) is not FunctionType:
+            return self
+        return MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        transform, f, options = self._made_by
+        given = [repr(f), *[f"{name}={value!r}" for name, value in options.items()]]
+        return f"{transform.__name__}({', '.join(given)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return made_again, self._made_by
+
+
+def made_again(transform: Callable[..., Any], f: Any, options: dict[str, Any]) -> Any:
+    """`transform(f)` with these options."""
+    return transform(f, **options)
+
 
 __path__: list[str] = []  # a package, of modules that are in no file
 
@@ -28,24 +73,55 @@ def module_name(transform: str, options: tuple[Any, ...], module: str) -> str:
     return f"{__name__}.{transform}{options!r}-{module.replace('%', '%25').replace('.', '%2E')}"
 
 
-def give_name(g: Any, f: Any, transform: str, options: tuple[Any, ...]) -> Any:
-    """`g`, the gradient of `f`, under a name by which pickle finds it, if `f` has one.
+def for_pickle(
+    g: Callable[..., Any], transform: Callable[..., Any], f: Any, options: dict[str, Any]
+) -> Callable[..., Any]:
+    """`g`, which is `transform(f, **options)`, as something that pickles if `f` does."""
+    if type(f) is not FunctionType:
+        return Transformed(transform, f, options, g)
+    named: Callable[..., Any] = give_name(g, f, transform.__name__, tuple(options.values()))
+    return named
+
+
+def give_name(g: Any, f: FunctionType, transform: str, options: tuple[Any, ...]) -> Any:
+    """`g`, the gradient of a function `f`, under a name by which pickle finds it, if `f` has one.
 
     The function that has the name already is given back, if it is the gradient of the same.
     """
-    name, module = getattr(f, "__qualname__", None), getattr(f, "__module__", None)
-    if not isinstance(name, str) or not isinstance(module, str) or module not in sys.modules:
+    name, module = f.__qualname__, f.__module__
+    if "<" in name or not isinstance(module, str):  # <locals> and <lambda> have no name in a module
         return g
-    if sys.modules[module].__dict__.get(name) is not f:
+    if named_in(sys.modules.get(module), name) is not f:
         return g
     full_name = module_name(transform, options, module)
     home = sys.modules.get(full_name) or make_module(full_name)
-    named = home.__dict__.get(name)
-    if named is not None and of_same(named, g):
-        return named
+    there = home.__dict__.get(name)
+    if there is not None and of_same(there, g):
+        return there
     g.__module__ = full_name
     home.__dict__[name] = g
     return g
+
+
+def named_in(owner: Any, name: str) -> Any:
+    """What has a name in a module, or in a class in it; None if nothing has."""
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner
+
+
+class Names:
+    """The names of a class, in a module of gradients."""
+
+    def __init__(self, home: str, name: str) -> None:
+        self._home = home
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return importlib.import_module(self._home).__getattr__(f"{self._name}.{name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Names, (self._home, self._name)
 
 
 def of_same(g: Any, other: Any) -> bool:
@@ -80,10 +156,14 @@ class Loader:
         transform, options, of = parts_of(module.__name__)
 
         def find(name: str) -> Any:
+            if name in module.__dict__:
+                return module.__dict__[name]
             special = name.startswith("__")
-            f = None if special else getattr(importlib.import_module(of), name, None)
+            f = None if special else named_in(importlib.import_module(of), name)
             if f is None:
                 raise AttributeError(f"module {of!r} has no function {name!r}")
+            if isinstance(f, type):
+                return Names(module.__name__, name)
             from morula.core import interface  # which is made of this module's functions
 
             return getattr(interface, transform)(f, *options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -14,7 +15,7 @@ from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.garbage import collector
 from morula.core.general import Back, call
-from morula.core.gradients import give_name
+from morula.core.gradients import for_pickle
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.orders import Along, OfGradient, with_direction
 from morula.core.places import ENTRIES, tell_place
@@ -103,7 +104,7 @@ def one_pass(
     outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)
-    except errors.DifferentiationError as error:
+    except Exception as error:
         tell_place(error)
         raise
     finally:
@@ -135,7 +136,7 @@ def gradients_of(
     back: Back, project: Callable[[Any], Any], inputs: list[Any], ȳ: Any
 ) -> tuple[Any, ...]:
     """The cotangent of the callable, which may be none, and the gradients for its arguments."""
-    cotangents = back(project(ȳ))
+    cotangents = back(ZERO if ȳ is None else project(ȳ))
     of = Reached()
     f, *args = inputs
     gradients = [
@@ -148,8 +149,8 @@ def gradients_of(
 def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     """The value of `f(*args, **kwargs)` and `back`: ȳ -> a tuple, one cotangent per argument.
 
-    `ȳ` mirrors the value. `back` may be called any number of times. `kwargs` go to `f` as they are
-    and get no cotangent.
+    `ȳ` mirrors the value; None is a zero. `back` may be called any number of times. `kwargs` go to
+    `f` as they are and get no cotangent.
 
     >>> y, back = pullback(lambda x, y: (x * y, x), 2.0, 3.0)
     >>> back((1.0, 10.0))
@@ -235,8 +236,9 @@ def grad(
     >>> grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0)
     2.0
     """
+    argnums = as_argnums(argnums)
     made = _gradient_function(f, argnums, has_aux, with_value=False)
-    return give_name(made, f, "grad", (argnums, has_aux))
+    return for_pickle(made, grad, f, {"argnums": argnums, "has_aux": has_aux})
 
 
 def value_and_grad(
@@ -247,13 +249,13 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**2)(3.0)
     (9.0, 6.0)
     """
+    argnums = as_argnums(argnums)
     made = _gradient_function(f, argnums, has_aux, with_value=True)
-    return give_name(made, f, "value_and_grad", (argnums, has_aux))
+    return for_pickle(made, value_and_grad, f, {"argnums": argnums, "has_aux": has_aux})
 
 
 def _gradient_function(f: Any, argnums: Any, has_aux: bool, with_value: bool) -> Callable[..., Any]:
     """What `grad` and `value_and_grad` give."""
-    check_argnums(argnums)
     single = isinstance(argnums, int)
     numbers = (argnums,) if single else tuple(argnums)
     general = (general_value_and_grad if with_value else general_grad)(f, argnums, has_aux)
@@ -364,11 +366,22 @@ def _output_of(y: Any, f: Any) -> Any:
     return y[0]
 
 
-def check_argnums(argnums: Any) -> None:
-    """Argnums are an int or a sequence of ints."""
-    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    if not all(isinstance(i, int) and not isinstance(i, bool) for i in numbers):
-        raise errors.ArgumentError(f"argnums must be an int or a sequence of ints, got {argnums!r}")
+def as_argnums(argnums: Any) -> int | tuple[int, ...]:
+    """Argnums as an int or a tuple of ints; integers of any type will do."""
+    try:
+        if not isinstance(argnums, Sequence) or isinstance(argnums, str | bytes):
+            return as_position(argnums)
+        return tuple([as_position(i) for i in argnums])
+    except TypeError:
+        problem = f"argnums must be an int or a sequence of ints, got {argnums!r}"
+        raise errors.ArgumentError(problem) from None
+
+
+def as_position(i: Any) -> int:
+    """An integer that is no truth value."""
+    if isinstance(i, bool):
+        raise TypeError
+    return operator.index(i)
 
 
 def _wraps(f: Any, name: str) -> Callable[[Any], Any]:

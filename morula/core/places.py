@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
@@ -76,8 +77,12 @@ def tell_place(error: BaseException, frame: FrameType | None = None) -> None:
     """Let an error of Morula's show the user's line that it came from, behind what happened.
 
     `frame` is where it is made, if it is not raised now; its traceback then shows what called that.
+    An exception that is not Morula's stays as it is, and gets a note.
     """
-    if not isinstance(error, DifferentiationError) or error.tells_place or len(error.args) != 1:
+    if not isinstance(error, DifferentiationError):
+        add_note(error)
+        return
+    if error.tells_place or len(error.args) != 1:
         return
     if frame is not None:
         error.__traceback__ = traceback_to(frame, error.__traceback__)
@@ -87,6 +92,15 @@ def tell_place(error: BaseException, frame: FrameType | None = None) -> None:
         what, *more = str(error).split("\n")
         if not any(line.startswith(f"  {place.file}:{place.line},") for line in more):
             error.args = ("\n".join([what, f"  {place}", *more]),)
+
+
+def add_note(error: BaseException) -> None:
+    """Let an exception say, below its own text, which line was differentiated when it was raised."""
+    place = place_in(error.__traceback__)
+    note = f"while Morula differentiated {place}"
+    if place is not NOWHERE and note not in getattr(error, "__notes__", ()):
+        with suppress(Exception):  # of a class that lets nobody set attributes
+            error.add_note(note)
 
 
 ENTRIES: list[CodeType] = []  # of functions that begin a reverse pass

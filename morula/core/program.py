@@ -112,7 +112,7 @@ class Gradient(Adjoint):
         self.add_guards(otherwise, this, generally)
         signature = with_keywords(self.fn.__code__, self.keywords)
         like = with_own_cell(signature)
-        code = emit(self.ir, like, self.fn.__globals__, self.holds_memory)
+        code = emit(self.ir, like, self.fn.__globals__, self.holds_memory, is_program=True)
         if self.specialiser.protected:
             return stub(signature, self.fn.__globals__, protect, code)
         return code

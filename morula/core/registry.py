@@ -22,6 +22,7 @@ from morula.core.cotangents import (
     NONE,
     ZERO,
     NotKnown,
+    Thunk,
     accumulate,
     is_zero,
     project_to,
@@ -560,23 +561,30 @@ def asks_inside(fn: Any) -> bool:
     return entry is not None and entry.types_of is not None
 
 
-def check_spaces(
+def in_spaces(
     rule: Rule,
     args: tuple[Any, ...],
     positions: Sequence[int | None],
     cotangents: tuple[Any, ...],
-) -> None:
-    """Are the cotangents that a pullback returned in the spaces of the arguments?"""
+) -> tuple[Any, ...]:
+    """The cotangents that a pullback returned; an error if one is not in the space of its argument."""
+    checked = list(cotangents)
     for x, i in zip(args, positions, strict=True):
-        if i is None or i >= len(cotangents) or is_zero(cotangents[i]):
-            continue
-        x̄ = unthunk(cotangents[i])
-        problem = None if type(x̄) is NotKnown else space_problem(x, x̄)
-        if problem is not None:
-            raise errors.wrong_space(f"cotangent {i} of the pullback of {rule}", *problem)
+        if i is not None and i < len(cotangents):
+            checked[i] = in_space(rule, i, x, cotangents[i])
+    return tuple(checked)
 
 
-non_differentiable(check_spaces)
+def in_space(rule: Rule, i: int, x: Any, x̄: Any) -> Any:
+    """One of them; a thunk is looked at when it is computed."""
+    if type(x̄) is Thunk:
+        return Thunk(lambda: in_space(rule, i, x, x̄.force()))
+    if is_zero(x̄) or type(x̄) is NotKnown:
+        return x̄
+    problem = space_problem(x, x̄)
+    if problem is not None:
+        raise errors.wrong_space(f"cotangent {i} of the pullback of {rule}", *problem)
+    return x̄
 
 
 def not_known(error: errors.DifferentiationError, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -719,7 +727,7 @@ def in_order(
     """What a pullback gave, checked: one cotangent for each value of the call."""
     n = len(cotangents)
     if debug.ON or not rule.trusted:
-        check_spaces(rule, values, positions, cotangents)
+        cotangents = in_spaces(rule, values, positions, cotangents)
     return [cotangents[i] if i is not None and i < n else NONE for i in positions]
 
 

@@ -377,6 +377,9 @@ def _(f: Folding, call: Call) -> Operand | None:
     return None
 
 
+MISSING = object()
+
+
 @folds(getattr)
 def _(f: Folding, call: Call) -> Operand | None:
     """An attribute of a module; those of the user's are guarded before they come here."""
@@ -385,11 +388,11 @@ def _(f: Folding, call: Call) -> Operand | None:
     owner, name = call.args
     if type(owner) is not Const or type(name) is not Const:
         return None
-    if not isinstance(owner.value, ModuleType):
-        return None
-    value = getattr(owner.value, name.value)
     # In rules, all attributes of modules are constants; in the user's code those that are guarded.
-    return Const(value) if call.removable or f.in_rule else None
+    if not isinstance(owner.value, ModuleType) or not (call.removable or f.in_rule):
+        return None
+    value = getattr(owner.value, name.value, MISSING)  # where it is missing, nobody may get there
+    return None if value is MISSING else Const(value)
 
 
 @folds(operator.or_)

@@ -24,7 +24,6 @@ import numpy as np
 
 from morula.core.interface import grad, value_and_grad
 from morula.mixed_mode import hessian, hvp, jacobian
-from morula.mixed_mode.jacobians import hessian_by_first
 from morula.rules.vectors import ravel
 
 F = Callable[..., Any]
@@ -81,7 +80,7 @@ def hessian_at(f: F, x: Any, *args: Any, **kwargs: Any) -> Any:
     """What `hess` gives."""
     if kwargs:
         return fresh(hessian(lambda x: f(x, *args, **kwargs), as_point(x)))
-    return fresh(hessian_by_first(f, as_point(x), *args))
+    return fresh(hessian(f, as_point(x), *args))
 
 
 def hessp(f: F) -> F:

@@ -27,6 +27,7 @@ import numpy as np
 from morula.core import errors, general
 from morula.core.callables import Calls, as_called
 from morula.core.cotangents import ZERO, Tangent, is_zero
+from morula.core.gradients import Transformed
 from morula.core.registry import find_rrule, is_constant
 from morula.mixed_mode.push import (
     Both,
@@ -209,6 +210,11 @@ def gradient_function(
         return push(run, family.general, ZERO, args, tangents, keywords)
     values, dots = (family.general, fn.__wrapped__, *args), (ZERO, ZERO, *tangents)
     return push(run, as_called, ZERO, values, dots, keywords)
+
+
+@pushes_type(Transformed)
+def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
+    return push(run, fn.run, ZERO, args, tangents, keywords)
 
 
 @pushes_type(MethodType)

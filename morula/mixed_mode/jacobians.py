@@ -18,6 +18,7 @@ from morula.core import errors, memory
 from morula.core.context import adjoint_of, isolated
 from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
 from morula.core.general import call, changes, held_by
+from morula.core.gradients import Transformed
 from morula.core.interface import grad, gradient_product, pullback
 from morula.core.registry import called_whole, non_differentiable
 from morula.core.shipped import meet
@@ -130,7 +131,7 @@ def jacobian(
     Args:
         f: function of numbers and arrays that gives a number or an array.
         args: where; without any, the result is a function of them that gives the bare Jacobian if
-            there is one argument.
+            there is one argument, and hands keyword arguments on to `f`.
         mode: "forward" runs `f` once per entry of the arguments, "reverse" pulls back once per entry of
             the result; None takes what is less.
         sparsity: "auto" finds out which entries can be other than zero, computes them in as few
@@ -150,7 +151,8 @@ def jacobian(
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f"mode is 'forward', 'reverse' or None, not {mode!r}")
     if not args:
-        return transform(functools.partial(bare_jacobian, f, mode, sparsity), f)
+        made = functools.partial(bare_jacobian, mode, sparsity)
+        return transformed(jacobian, f, {"mode": mode, "sparsity": sparsity}, made)
     if sparsity is not None:
         from morula.mixed_mode.sparsity import sparse_jacobian
 
@@ -158,19 +160,26 @@ def jacobian(
     return dense_jacobian(f, args, mode)
 
 
-def bare_jacobian(f: Any, mode: Any, sparsity: Any, *args: Any) -> Any:
+def bare_jacobian(mode: Any, sparsity: Any, f: Any, *args: Any) -> Any:
     """What `jacobian(f)` gives for arguments."""
     found = jacobian(f, *args, mode=mode, sparsity=sparsity)
     return found[0] if len(found) == 1 else found
 
 
-def transform(made: Any, f: Any) -> Any:
-    """A transform of `f`, with its name and docstring."""
+def transformed(transform: Any, f: Any, options: dict[str, Any], made: Any) -> Any:
+    """What a transform gives for a function alone: what is `made` of it at arguments."""
+    at = functools.update_wrapper(general_transformed(transform, f, options, made), f, updated=())
+    return Transformed(transform, f, options, at)
 
-    def transformed(*args: Any) -> Any:
-        return made(*args)
 
-    return functools.update_wrapper(transformed, f, updated=())
+@instead_of(transformed)
+def general_transformed(_transform: Any, f: Any, _options: dict[str, Any], made: Any) -> Any:
+    """The same as differentiated code sees it."""
+
+    def at(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return made(functools.partial(f, **kwargs) if kwargs else f, x, *args)
+
+    return at
 
 
 def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any, ...]:
@@ -318,20 +327,20 @@ def like(x: Any, v: Any) -> Any:
 instead_of(hvp)(general_hvp)
 
 
-def hessian(f: Callable[..., Any], x: Any = _MISSING, /) -> Any:
+def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any) -> Any:
     """The Hessian of `f` at `x`, of shape `x.shape + x.shape`; `hessian(f)` is a function of `x`.
+
+    Args:
+        f: real function of x, and of `args`, which are constant, as SciPy's `hess` wants it.
+        x: point; a number or an array. Without it, the result is a function of x and `args`, which
+            hands keyword arguments on to `f`.
 
     >>> hessian(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
     """
     if x is _MISSING:
-        return transform(functools.partial(hessian, f), f)
-    return hessian_by_first(f, x)
-
-
-def hessian_by_first(f: Any, x: Any, *args: Any) -> Any:
-    """The Hessian of `f` by its first argument."""
+        return transformed(hessian, f, {}, hessian)
     space = space_of(x, "argument 0")
     product = product_for(f, x)
     if product is None or space.size == 0:
@@ -340,11 +349,12 @@ def hessian_by_first(f: Any, x: Any, *args: Any) -> Any:
     return rows[0] if type(x) is float else np.reshape(np.stack(rows), x.shape + x.shape)
 
 
-def general_hessian(f: Any, x: Any = _MISSING, /) -> Any:
+def general_hessian(f: Any, x: Any = _MISSING, *args: Any) -> Any:
     """`hessian` by forward over reverse mode."""
     if x is _MISSING:
-        return transform(functools.partial(general_hessian, f), f)
-    return by_columns(grad(f), (x,), [space_of(x, "argument 0")])[0]
+        return transformed(hessian, f, {}, general_hessian)
+    slope = grad(f)
+    return by_columns(lambda x: slope(x, *args), (x,), [space_of(x, "argument 0")])[0]
 
 
 instead_of(hessian)(general_hessian)

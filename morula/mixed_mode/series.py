@@ -51,7 +51,8 @@ class Series:
 
     def finish(self, order: int) -> None:
         """Compute all coefficients, and keep nothing that they were computed from."""
-        self.at(order)
+        if order:
+            self.at(order)
         self.after = None
         while self.terms and is_zero(self.terms[-1]):
             self.terms.pop()

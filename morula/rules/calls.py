@@ -36,6 +36,7 @@ from morula.core.extend import (
     ZERO,
     Calls,
     Tangent,
+    Transformed,
     UnsupportedError,
     accumulate,
     add,
@@ -501,6 +502,11 @@ def gradient_function(fn: Any, family: Any, args: tuple[Any, ...], kwargs: dict[
         return call(family.general, *args, **kwargs)
     y, back = call(callables.as_called, family.general, fn.__wrapped__, *args, **kwargs)
     return y, lambda ȳ: back(ȳ)[2:]
+
+
+@resolves(Transformed)
+def _(fn: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(fn.run, *args, **kwargs)
 
 
 def implementation(fn: Any, cls: type) -> Any:

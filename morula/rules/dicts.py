@@ -13,6 +13,7 @@ from typing import Any
 from morula.core.extend import (
     NONE,
     ZERO,
+    CotangentError,
     NoTangent,
     Tangent,
     accumulate,
@@ -448,6 +449,11 @@ def _(x: dict) -> Any:
             raise not_like(items, x̄)
         bars = adjoint_of(x)
         for key, c in x̄.items():
+            if key not in items:
+                n = len(items)
+                raise CotangentError(
+                    f"the cotangent of a dict of length {n} has the key {key!r}, the dict has not"
+                )
             if c is not None:
                 give(bars, key, (inside.get(key) or project_to(items[key]))(c))
         return ZERO

@@ -79,7 +79,7 @@ non_differentiable(
     traits.has_tangent,
     traits.adjoint_object,
     interface.ask_only,
-    interface.check_argnums,
+    interface.as_argnums,
     interface.copy_of,
     callables.positions_of,
     unit,
@@ -376,14 +376,12 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def general_grad(f: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
     """`grad` by the general path."""
-    interface.check_argnums(argnums)
-    return interface.general_grad(f, argnums, has_aux)
+    return interface.general_grad(f, interface.as_argnums(argnums), has_aux)
 
 
 def general_value_and_grad(f: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
     """`value_and_grad` by the general path."""
-    interface.check_argnums(argnums)
-    return interface.general_value_and_grad(f, argnums, has_aux)
+    return interface.general_value_and_grad(f, interface.as_argnums(argnums), has_aux)
 
 
 @serves(interface.grad, interface.value_and_grad)

@@ -22,6 +22,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     AbstractZero,
+    CotangentError,
     detail_of,
     materialise,
     multiply,
@@ -88,7 +89,7 @@ def to_float(x̄: Any) -> Any:
         return x̄
     if not isinstance(x̄, numbers.Number):
         if not isinstance(x̄, np.ndarray):
-            return x̄
+            return no_container(x̄)
         x̄ = _only_entry(x̄)
     return float(x̄) if isinstance(x̄, (float, int, Decimal)) else float(x̄.real)
 
@@ -99,9 +100,16 @@ def to_complex(x̄: Any) -> Any:
         return x̄
     if not isinstance(x̄, numbers.Number):
         if not isinstance(x̄, np.ndarray):
-            return x̄
+            return no_container(x̄)
         x̄ = _only_entry(x̄)
     return complex(x̄)
+
+
+def no_container(x̄: Any) -> Any:
+    """An abstract value of a tracing library; Python's own values that are no numbers are none."""
+    if isinstance(x̄, (str, bytes, tuple, list, dict, set, type(None))):
+        raise CotangentError(f"a cotangent of a number is a {type(x̄).__name__}, expected a number")
+    return x̄
 
 
 def _only_entry(x̄: Any) -> Any:

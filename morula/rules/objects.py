@@ -1302,6 +1302,8 @@ non_differentiable(own_fields)
 
 @projector.register(object)
 def _(x: Any) -> Any:
+    if meet(type(x)):
+        return projector(x)
     if not has_fields(type(x)) or not is_by_identity(x):
         return None
     fields = own_fields(x)

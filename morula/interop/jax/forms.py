@@ -47,10 +47,12 @@ ATOMS = (type, ModuleType, str, bytes, int, type(None), range, slice, np.generic
 # Objects of these hold arrays that they must go on to hold.
 FOREIGN = {"numpy", "scipy", "pandas", "xarray", "torch", "sympy", "morula", "plum"}
 
-_at = type(jax.numpy.zeros(()).at)
-_at_index: Any = type(jax.numpy.zeros(()).at[()])
+with jax.ensure_compile_time_eval():  # JAX may be tracing when it is first met
+    _array = jax.numpy.zeros(())
+_at = type(_array.at)
+_at_index: Any = type(_array.at[()])
 PLACES: Any = (_at, _at_index)
-BOUND = type(jax.numpy.zeros(()).block_until_ready)  # a compiled method of an array
+BOUND = type(_array.block_until_ready)  # a compiled method of an array
 JITTED = type(jax.jit(lambda x: x))
 
 

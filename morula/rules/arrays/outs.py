@@ -27,7 +27,7 @@ from morula.core.extend import (
     registry,
     says_where_to_write,
 )
-from morula.rules.arrays.inplace import note, seed, to_masked, undo
+from morula.rules.arrays.inplace import note, rounds, seed, to_masked, undo, warn_of_rounding
 from morula.rules.arrays.memory import take, take_at
 
 
@@ -154,7 +154,8 @@ def call_with_out(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], plain:
     if len(outs) == 1 and outs[0] is Ellipsis:  # the result as an array, also where it has no axes
         y = fn(*args, **kwargs)
     elif any([x is not None for x in outs]):
-        y, back = written_out(y, back, outs, partial(fn, *args, **kwargs), where_of(fn, named))
+        where = where_of(fn, named)
+        y, back = written_out(y, back, outs, partial(fn, *args, **kwargs), where, rest)
     return y, partial(with_out, parts, len(given), back)
 
 
@@ -186,7 +187,9 @@ def with_out(parts: Parted, n: int, back: Any, ȳ: Any) -> tuple[Any, ...]:
     return (f̄, *[ZERO if i in parts.outs else found.get(i, NONE) for i in range(n)])
 
 
-def written_out(y: Any, back: Any, outs: Any, write: Callable[[], Any], where: Any = True) -> Any:
+def written_out(
+    y: Any, back: Any, outs: Any, write: Callable[[], Any], where: Any, operands: Any
+) -> Any:
     """The value and the pullback of a call with out=, from those of the call without.
 
     With a mask, what is written is written where it holds. `write` makes the user's call.
@@ -195,7 +198,7 @@ def written_out(y: Any, back: Any, outs: Any, write: Callable[[], Any], where: A
     values = y if several else (y,)
     targets = (*outs, *[None] * (len(values) - len(outs)))
     written = [(i, x) for i, x in enumerate(targets) if x is not None]
-    before = [(i, x, x.copy(), written_part(x, values[i], where)) for i, x in written]
+    before = [(i, x, x.copy(), written_part(x, values[i], where, operands)) for i, x in written]
     result = write()
     for _, x in written:
         note(x)
@@ -212,11 +215,25 @@ def written_out(y: Any, back: Any, outs: Any, write: Callable[[], Any], where: A
     return result, out_pullback
 
 
-def written_part(x: np.ndarray, y: Any, where: Any) -> Callable[[], Any]:
-    """What takes the cotangent of y that is written to x where a mask holds."""
+def written_part(x: np.ndarray, y: Any, where: Any, operands: Any) -> Callable[[], Any]:
+    """What takes the cotangent of y that is written to x where a mask holds.
+
+    With a mask, y has the dtype of x, and what was computed is of the kind of the operands.
+    """
+    computed = [y] if where is True else [np.asarray(v) for v in operands]
+    rounded = next(filter(None, [rounds(x, v) for v in computed]), "")
+    if rounded:
+        return partial(rounded_away, x, np.array(np.broadcast_to(where, x.shape)), rounded)
     project = project_to(y)
     if where is True and np.shape(y) == x.shape:
         return lambda: project(take(x))
     mask = np.array(np.broadcast_to(where, x.shape))
     back = to_masked(y, where, x.shape)
     return lambda: back(take_at(x, mask))
+
+
+def rounded_away(x: np.ndarray, mask: np.ndarray, where: str) -> Any:
+    """No cotangent comes out of an array of integers."""
+    if not is_zero(take_at(x, mask)):
+        warn_of_rounding(x, where)
+    return ZERO

@@ -13,9 +13,11 @@ Tests: tests/rules/arrays/test_reductions.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
+from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule, type_stable
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import (
     quotient,
@@ -37,10 +39,11 @@ from morula.rules.arrays.types import NO_VALUE, Anything
 @rrule(np.ndarray.sum)
 def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False, where=True):
     shape = a.shape
+    rounded = dtype is not None and rounds(a, dtype)
 
     def sum_pullback(ȳ):
         return (
-            restored_where(ȳ, shape, axis, keepdims, where),
+            ZeroTangent() if rounded else restored_where(ȳ, shape, axis, keepdims, where),
             NoTangent(),
             NoTangent(),
             NoTangent() if initial is NO_VALUE else total(ȳ),
@@ -48,6 +51,14 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
 
     y = np.add.reduce(a, axis, dtype, None, keepdims, initial, where)
     return y, sum_pullback
+
+
+def rounds(a: np.ndarray, dtype: Any) -> bool:
+    """Are real numbers made whole before they are reduced? Then nothing depends on them."""
+    return a.dtype.kind in "fc" and np.dtype(dtype).kind in "iub"
+
+
+non_differentiable(rounds)
 
 
 def restored_where(ȳ, shape, axis, keepdims, where):
@@ -74,8 +85,11 @@ def count(shape, axis, keepdims, where):
 def _(a: np.ndarray, axis=None, dtype=None, *, keepdims=False, where=True):
     shape = a.shape
     size = a.size
+    rounded = dtype is not None and rounds(a, dtype)
 
     def mean_pullback(ȳ):
+        if rounded:
+            return ZeroTangent(), NoTangent(), NoTangent()
         n = (size or 1) if axis is None and where is True else count(shape, axis, keepdims, where)
         return restored_where(ȳ / n, shape, axis, keepdims, where), NoTangent(), NoTangent()
 
@@ -164,7 +178,11 @@ def _(
 def _(a: np.ndarray, offset=0, axis1=0, axis2=1, *, dtype=None):
     shape = a.shape
 
+    rounded = dtype is not None and rounds(a, dtype)
+
     def trace_pullback(ȳ):
+        if rounded:
+            return ZeroTangent(), NoTangent(), NoTangent(), NoTangent()
         along = restore(ȳ, diagonal_shape(shape, offset, axis1, axis2), -1, False)
         ā = on_diagonal(along, shape, offset, axis1, axis2)
         return ā, NoTangent(), NoTangent(), NoTangent()
@@ -248,7 +266,11 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
     bare = np.multiply.reduce(factors, axis, dtype, None, keepdims)
     y = np.multiply.reduce(a, axis, dtype, None, keepdims, initial, where)
 
+    rounded = dtype is not None and rounds(a, dtype)
+
     def prod_pullback(ȳ):
+        if rounded:
+            return ZeroTangent(), NoTangent(), NoTangent(), NoTangent()
         others = product_slopes(factors, axis, restore(bare, shape, axis, keepdims))
         each = ȳ if initial is NO_VALUE else ȳ * np.conjugate(initial)
         ā = restore(each, shape, axis, keepdims) * others.conjugate()
@@ -270,7 +292,11 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
 def _(a: np.ndarray, axis=None, dtype=None):
     shape = a.shape
 
+    rounded = dtype is not None and rounds(a, dtype)
+
     def cumsum_pullback(ȳ):
+        if rounded:
+            return ZeroTangent(), NoTangent(), NoTangent()
         return running_back(ȳ, axis).reshape(shape), NoTangent(), NoTangent()
 
     return np.cumsum(a, axis, dtype), cumsum_pullback
@@ -288,7 +314,11 @@ def _(a: np.ndarray, axis=None, dtype=None):
     shape = a.shape
     y = np.cumprod(a, axis, dtype)
 
+    rounded = dtype is not None and rounds(a, dtype)
+
     def cumprod_pullback(ȳ):
+        if rounded:
+            return ZeroTangent(), NoTangent(), NoTangent()
         ā = cumprod_cotangent(ȳ, y, a.reshape(-1) if axis is None else a, axis or 0)
         return ā.reshape(shape), NoTangent(), NoTangent()
 

@@ -1,0 +1,466 @@
+"""What the other files do not say of names, results, errors and pickles, one test for each promise."""
+
+import functools
+import inspect
+import math
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from morula import (
+    J,
+    Thunk,
+    checkpoint,
+    grad,
+    gradient,
+    hessian,
+    hook,
+    hvp,
+    ignore_derivatives,
+    jacobian,
+    jvp,
+    pullback,
+    rrule,
+    taylor,
+    value_and_grad,
+    withgradient,
+)
+
+# -- names, and what is called by keyword ----------------------------------------------------------
+
+
+def times(x, *, f=1.0, x_or_thunk=1.0, self=1.0, args=1.0):
+    return x * f * x_or_thunk * self * args
+
+
+CALLS = {
+    "gradient": lambda **k: gradient(times, 2.0, **k)[0],
+    "withgradient": lambda **k: withgradient(times, 2.0, **k)[1][0],
+    "pullback": lambda **k: pullback(times, 2.0, **k)[1](1.0)[0],
+    "J": lambda **k: J(times, 2.0, **k)[1](1.0)[1],
+    "grad": lambda **k: grad(times)(2.0, **k),
+    "grad of a partial": lambda **k: grad(functools.partial(times))(2.0, **k),
+    "value_and_grad": lambda **k: value_and_grad(times)(2.0, **k)[1],
+    "jacobian": lambda **k: jacobian(times)(2.0, **k),
+    "checkpoint": lambda **k: gradient(lambda x: checkpoint(times, x, **k), 2.0)[0],
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("name", ["f", "x_or_thunk", "self", "args"])
+def test_keywords_go_to_the_function_whatever_their_names(call, name):
+    assert call(**{name: 3.0}) == 3.0
+
+
+def scaled_cube(x, c=1.0):
+    return c * x**3 if isinstance(x, float) else c * (x**3).sum()
+
+
+def test_hessians_take_further_arguments_as_scipy_gives_them():
+    assert hessian(f=scaled_cube, x=2.0) == 12.0
+    assert hessian(scaled_cube, 2.0, 3.0) == 36.0
+    assert hessian(scaled_cube)(2.0, 3.0) == hessian(scaled_cube)(2.0, c=3.0) == 36.0
+    np.testing.assert_array_equal(hessian(scaled_cube)(np.ones(2), 3.0), 18 * np.eye(2))
+    assert jvp(lambda c: hessian(scaled_cube, 2.0, c), (3.0,), (1.0,)) == (36.0, 12.0)
+    assert hvp(scaled_cube, 2.0, 1.0, 3.0) == 36.0
+
+
+def test_jacobians_hand_keywords_on():
+    assert jacobian(scaled_cube)(2.0, c=3.0) == 36.0
+
+
+@pytest.mark.parametrize("transform", [hessian, jacobian, grad])
+def test_transforms_need_an_argument(transform):
+    with pytest.raises(TypeError, match="scaled_cube"):
+        transform(scaled_cube)()
+
+
+@pytest.mark.parametrize("transform", [hessian, jacobian])
+def test_transforms_have_the_name_the_docstring_and_the_signature_of_the_function(transform):
+    made = transform(scaled_cube)
+    assert made.__name__ == "scaled_cube"
+    assert made.__wrapped__ is scaled_cube
+    assert inspect.signature(made) == inspect.signature(scaled_cube)
+
+
+def test_transforms_of_methods_are_methods():
+    class Well:
+        def __init__(self, k):
+            self.k = k
+
+        @functools.partial(jacobian, mode="reverse")
+        def by_all(self, x):
+            return self.k * x**2
+
+        @functools.partial(grad, argnums=1)
+        def force(self, x):
+            return self.k * x**2
+
+        sine = grad(math.sin)
+        curvature = hessian(functools.partial(math.pow, 2.0))
+
+    well = Well(3.0)
+    assert well.force(2.0) == 12.0
+    assert well.sine(0.0) == 1.0
+    assert well.curvature(1.0) == pytest.approx(2 * math.log(2) ** 2)
+    with pytest.raises(TypeError, match="argument 0"):
+        well.by_all(2.0)
+
+
+def test_a_taylor_series_of_order_zero_is_the_value():
+    for f in (math.exp, lambda x: math.sin(x) / x, lambda x: 2.0 * x):
+        assert taylor(f, 1.0, 0) == [f(1.0)]
+
+
+# -- cotangents mirror the value -------------------------------------------------------------------
+
+
+MIRRORED = [
+    lambda x: x.sum(),
+    lambda x: x,
+    lambda x: (x, 2.0),
+    lambda x: [x, "a"],
+    lambda x: {"a": x},
+    lambda x: "a",
+]
+
+
+@pytest.mark.parametrize("f", MIRRORED)
+def test_none_is_a_zero_cotangent_of_any_value(f):
+    _, back = pullback(f, np.ones(2))
+    np.testing.assert_array_equal(back(None)[0], np.zeros(2))
+
+
+@pytest.mark.parametrize("ȳ", ["a", [1.0], (1.0,), {"a": 1.0}], ids=repr)
+@pytest.mark.parametrize("x", [2.0, 2j, 2], ids=repr)
+def test_a_cotangent_of_a_number_is_a_number(x, ȳ):
+    for f in (lambda x: x, lambda x: x * 2):
+        with pytest.raises(
+            ValueError, match=r"a cotangent of a number is a \w+, expected a number"
+        ):
+            pullback(f, x)[1](ȳ)
+
+
+def test_a_cotangent_of_a_dict_has_its_keys():
+    _, back = pullback(lambda x: {"a": x}, 2.0)
+    with pytest.raises(ValueError, match="has the key 'b', the dict has not"):
+        back({"b": 1.0})
+
+
+@pytest.mark.parametrize("argnums", [np.int64(1), np.uint8(1)])
+def test_argnums_are_integers_of_any_type(argnums):
+    assert grad(math.pow, argnums)(2.0, 1.0) == grad(math.pow, 1)(2.0, 1.0)
+    assert grad(math.pow, range(argnums + 1))(2.0, 1.0) == grad(math.pow, (0, 1))(2.0, 1.0)
+
+
+@pytest.mark.parametrize("argnums", [True, np.bool_(True), "", "a", b"a", 1.0, None, (0, True)])
+def test_nothing_else_is_argnums(argnums):
+    with pytest.raises(TypeError, match="argnums must be an int or a sequence of ints"):
+        grad(math.pow, argnums)
+
+
+# -- a user's exception keeps its type, and gets a note --------------------------------------------
+
+
+class Refusal(Exception):
+    def __init__(self, code, reason):
+        super().__init__(code, reason)
+
+
+def refuses(x):
+    raise Refusal(1, "no")
+
+
+def inverts(x):
+    return np.linalg.inv(x * np.zeros((2, 2))).sum()
+
+
+def calls_refuses(x):
+    return x * refuses(x)
+
+
+def refused_on_the_way_back(x):
+    return hook(lambda x̄: refuses(x̄), x) * x
+
+
+WAYS = {
+    "gradient": gradient,
+    "grad": lambda f, x: grad(f)(x),
+    "pullback": lambda f, x: pullback(f, x)[1](1.0),
+    "jvp": lambda f, x: jvp(f, (x,), (1.0,)),
+    "hessian": hessian,
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    ("f", "kind", "line"),
+    [
+        (refuses, Refusal, 'raise Refusal(1, "no")'),
+        (calls_refuses, Refusal, 'raise Refusal(1, "no")'),
+        (inverts, np.linalg.LinAlgError, "return np.linalg.inv(x * np.zeros((2, 2))).sum()"),
+    ],
+)
+def test_an_exception_gets_a_note_with_the_line_that_was_differentiated(way, f, kind, line):
+    with pytest.raises(kind) as caught:
+        way(f, 1.0)
+    assert type(caught.value) is kind
+    assert caught.value.__cause__ is None
+    (note,) = caught.value.__notes__
+    assert note.startswith("while Morula differentiated ")
+    assert note.endswith(line)
+
+
+@pytest.mark.parametrize("way", ["gradient", "grad", "pullback", "hessian"])
+def test_so_does_one_of_the_reverse_pass(way):
+    with pytest.raises(Refusal) as caught:
+        WAYS[way](refused_on_the_way_back, 1.0)
+    assert any('raise Refusal(1, "no")' in note for note in caught.value.__notes__)
+
+
+def test_an_exception_that_takes_no_note_passes_all_the_same():
+    class Closed(Exception):
+        def __setattr__(self, name, value):
+            raise AttributeError(name)
+
+    def f(x):
+        raise Closed
+
+    with pytest.raises(Closed):
+        gradient(f, 1.0)
+
+
+# -- transformed functions pickle when the function does -------------------------------------------
+
+
+class Spring:
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self, x):
+        return self.k * x**2
+
+    def energy(self, x):
+        return self.k * x**3
+
+    @staticmethod
+    def square(x):
+        return x**2
+
+    class Inner:
+        @staticmethod
+        def cube(x):
+            return x**3
+
+
+PICKLED = {
+    "object": Spring(2.0),
+    "bound method": Spring(2.0).energy,
+    "static method": Spring.square,
+    "nested class": Spring.Inner.cube,
+    "partial": functools.partial(scaled_cube, c=2.0),
+    "function": scaled_cube,
+    "builtin": math.sin,
+    "ufunc": np.sin,
+}
+
+
+@pytest.mark.parametrize("transform", [grad, value_and_grad, jacobian, hessian])
+@pytest.mark.parametrize("f", PICKLED.values(), ids=PICKLED)
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
+def test_what_a_transform_gives_pickles(transform, f, protocol):
+    made = transform(f)
+    assert pickle.loads(pickle.dumps(made, protocol))(1.5) == made(1.5)
+
+
+def test_their_options_go_with_them():
+    by_second = grad(functools.partial(math.pow), argnums=(1,))
+    assert pickle.loads(pickle.dumps(by_second))(2.0, 3.0) == by_second(2.0, 3.0)
+    sparse = jacobian(np.sin, sparsity="auto")
+    assert pickle.loads(pickle.dumps(sparse))(np.ones(3)).nnz == 3
+
+
+def test_another_process_finds_them():
+    made = [t(Spring.Inner.cube) for t in (grad, hessian)] + [grad(Spring(2.0))]
+    run = "import pickle, sys; print([g(1.5) for g in pickle.loads(sys.stdin.buffer.read())])"
+    done = subprocess.run(
+        [sys.executable, "-c", run], input=pickle.dumps(made), capture_output=True
+    )
+    assert done.stdout.decode().strip() == str([g(1.5) for g in made]), done.stderr.decode()
+
+
+def test_a_transformed_object_is_differentiated_as_the_object_is():
+    force = grad(Spring(2.0))
+    curvature = hessian(Spring(2.0).energy)
+    assert gradient(lambda x: force(x) ** 2, 1.5) == (48.0,)
+    assert jvp(lambda x: force(x) ** 2, (1.5,), (1.0,)) == (36.0, 48.0)
+    assert jvp(lambda x: curvature(x) * x, (1.5,), (1.0,)) == (27.0, 36.0)
+    assert repr(force).startswith("grad(<")
+
+
+# -- JAX is first met under a trace ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "jax.jit(morula.grad(f))(2.0)",
+        "jax.lax.scan(lambda c, x: (morula.grad(f)(c), x), 2.0, jax.numpy.ones(1))[0]",
+    ],
+)
+def test_jax_may_be_tracing_when_morula_meets_it(program):
+    pytest.importorskip("jax")
+    run = f"import jax, morula\ndef f(x): return x * x\nprint(float({program}))"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.stdout.strip() == "4.0", done.stderr
+
+
+# -- a Thunk that nobody asks for is not computed --------------------------------------------------
+
+
+def product_with_thunks(computed):
+    def product(a, b):
+        return a * b
+
+    @rrule(product)
+    def _(a: float, b: float):
+        def product_pullback(ȳ):
+            def by(name, c):
+                computed.append(name)
+                return ȳ * c
+
+            return Thunk(lambda: by("a", b)), Thunk(lambda: by("b", a))
+
+        return a * b, product_pullback
+
+    return product
+
+
+@pytest.mark.parametrize(
+    ("way", "asked"),
+    [
+        (lambda f: grad(f)(2.0, 3.0), "a"),
+        (lambda f: grad(f, 1)(2.0, 3.0), "b"),
+        (lambda f: grad(lambda x, y: f(x, y))(2.0, 3.0), "a"),
+        (lambda f: gradient(lambda x: f(x, 3.0), 2.0), "a"),
+        (lambda f: gradient(lambda x: f(3.0, x) ** 2, 2.0), "b"),
+        (lambda f: gradient(lambda x: f(x, ignore_derivatives(x)), 2.0), "a"),
+        (lambda f: pullback(lambda x: f(x, 3.0), 2.0)[1](1.0), "a"),
+        (lambda f: gradient(f, 2.0, 3.0), "ab"),
+    ],
+)
+def test_a_thunk_is_computed_only_if_its_cotangent_is_asked_for(way, asked):
+    computed = []
+    way(product_with_thunks(computed))
+    assert sorted(computed) == list(asked)
+
+
+def test_a_thunk_in_the_wrong_space_is_an_error_that_names_the_rule_and_not_before_it_is_computed():
+    def f(a, b):
+        return a
+
+    @rrule(f)
+    def _(a: float, b: float):
+        return a, lambda ȳ: (ȳ, Thunk(lambda: np.ones(3)))
+
+    assert grad(f)(2.0, 3.0) == 1.0
+    with pytest.raises(ValueError, match=r"cotangent 1 of the pullback of the rule of .*f "):
+        gradient(f, 2.0, 3.0)
+
+
+# -- project_to knows the libraries that it meets --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "program", "printed"),
+    [
+        ("scipy.sparse", "project_to(m.eye_array(2, format='csr'))(np.ones((2, 2))).nnz", "2"),
+        ("jax.numpy", "project_to(m.ones(2, 'float16'))(np.ones(2)).dtype", "float16"),
+    ],
+)
+def test_project_to_may_be_the_first_that_meets_a_library(module, program, printed):
+    pytest.importorskip(module)
+    run = f"import {module} as m, numpy as np\nfrom morula import project_to\nprint({program})"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.stdout.strip() == printed, done.stderr
+
+
+# -- T14: real numbers in arrays of integers -------------------------------------------------------
+
+WRITES = {
+    "ufunc": lambda y, v: np.add(v, 1.0, out=y, casting="unsafe"),
+    "ufunc by position": lambda y, v: np.sin(v, y, casting="unsafe"),
+    "ufunc with a mask": lambda y, v: np.exp(v, out=y, casting="unsafe", where=[True]),
+    "concatenate": lambda y, v: np.concatenate([v], out=y, casting="unsafe"),
+    "cumsum": lambda y, v: np.cumsum(v, out=y),
+    "take": lambda y, v: np.take(v, [0], out=y),
+    "sum": lambda y, v: np.sum(v, axis=0, keepdims=True, out=y),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_what_is_written_to_integers_by_out_has_no_derivative_and_warns(write):
+    def f(x):
+        y = np.zeros(1, int)
+        write(y, np.array([x * 2.5]))
+        return y[0] * x
+
+    slope = f(3.0) / 3.0
+    for way in (lambda: gradient(f, 3.0)[0], lambda: pullback(f, 3.0)[1](1.0)[0]):
+        with pytest.warns(UserWarning, match=r"rounded(.|\n)*test_contract.py:\d+"):
+            assert way() == slope
+    with pytest.warns(UserWarning, match="rounded"):
+        assert jvp(f, (3.0,), (1.0,))[1] == slope
+
+
+# -- section 6: a branch that was not taken is not looked at ---------------------------------------
+
+
+def asks_math(x):
+    return math.not_yet_there(x) if hasattr(math, "not_yet_there") else x * x
+
+
+def asks_numpy(x):
+    if not hasattr(np, "not_yet_there"):
+        return x * x
+    return np.not_yet_there(x)
+
+
+@pytest.mark.parametrize("f", [asks_math, asks_numpy])
+def test_an_attribute_that_a_module_lacks_matters_only_where_it_is_read(f):
+    assert gradient(f, 3.0) == (grad(f)(3.0),) == pullback(f, 3.0)[1](1.0) == (6.0,)
+    assert hessian(f, 3.0) == 2.0
+    with pytest.raises(AttributeError, match="not_yet_there"):
+        gradient(lambda x: math.not_yet_there(x), 3.0)
+
+
+ROUNDED = {
+    "sum": lambda x: np.sum(x, dtype=int),
+    "method": lambda x: x.sum(dtype="i4"),
+    "reduce": lambda x: np.add.reduce(x, dtype=int),
+    "mean": lambda x: np.mean(x, dtype=int),
+    "prod": lambda x: np.prod(x, dtype=int),
+    "trace": lambda x: np.trace(np.outer(x, x), dtype=int),
+    "cumsum": lambda x: np.cumsum(x, dtype=int)[-1],
+    "cumprod": lambda x: np.cumprod(x, dtype=int)[-1],
+    "accumulate": lambda x: np.add.accumulate(x, dtype=int)[-1],
+}
+
+
+@pytest.mark.parametrize("whole", ROUNDED.values(), ids=ROUNDED)
+def test_what_is_made_whole_before_it_is_added_up_has_no_derivative(whole):
+    x = np.array([3.7, 1.2])
+    slopes = [0.0, float(whole(x))]
+
+    def f(x):
+        return whole(x) * x[1]
+
+    np.testing.assert_array_equal(gradient(f, x)[0], slopes)
+    np.testing.assert_array_equal(pullback(f, x)[1](1.0)[0], slopes)
+    np.testing.assert_array_equal([jvp(f, (x,), (e,))[1] for e in np.eye(2)], slopes)
+    np.testing.assert_array_equal(
+        gradient(lambda n: whole(n) * 1.0, np.array([3, 1]))[0] != 0, True
+    )
