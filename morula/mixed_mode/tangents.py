@@ -26,7 +26,7 @@ from morula.mixed_mode.memory import current, holds_followed, is_followed
 from morula.rules.boxes import captured_by
 from morula.rules.calls import entry
 from morula.rules.containers import lengthen, position
-from morula.rules.objects import has_fields, is_by_identity, own_fields, owner_of
+from morula.rules.objects import has_fields, is_by_identity, is_rebound, own_fields, owner_of
 
 FEW = 256  # entries of a table that are not worth looking for values that have died
 
@@ -87,6 +87,8 @@ HELD_BY_TABLE = _references()
 
 def holder_of(x: Any) -> Any:
     """The mutable value that tangents of x are found by: an object and its `__dict__` share them."""
+    if is_rebound(x):
+        return x.__dict__
     owner = owner_of(x) if type(x) is dict else None
     return x if owner is None else owner
 
