@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import errors
+from morula.core import errors, memory
 from morula.core.context import Reached
 from morula.core.cotangents import NONE, ZERO, Tangent, is_zero, project_to, unthunk
 from morula.core.extend import adjoint_object, non_differentiable
@@ -404,7 +404,9 @@ def zeros_like(x: Any) -> Any:
         return tuple([zeros_like(v) for v in x])
     if not has_tangent(type(x)) or holds_mutable(x):
         return ZERO
+    outer = memory.follow(None)  # what lies beside an array is not to be taken
     zero = materialise(x, ZERO, Reached())
+    memory.follow(outer)
     return ZERO if zero is None or zero is NONE else zero
 
 
