@@ -269,16 +269,19 @@ def filled(x: Any) -> Any:
 
 
 def as_adjoint(x̄: Any, tangents: Any) -> Any:
-    """Tangents as the adjoint object of an adjoint object."""
+    """Tangents as the adjoint object of an adjoint object.
+
+    What the pullback has left nothing of was overwritten: its tangent goes nowhere.
+    """
     bars = adjoint_object(x̄)
     if tangents is None:
         return bars
     if isinstance(bars, list):
-        bars[:] = tangents
+        bars[:] = tangents[: len(x̄)]
     elif isinstance(tangents, Box):
         bars["cotangent"] = tangents.cotangent
     else:
-        bars.update(tangents)
+        bars.update({key: ẋ for key, ẋ in tangents.items() if key in x̄})
     return bars
 
 

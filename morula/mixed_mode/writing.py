@@ -16,7 +16,7 @@ from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
-from morula.mixed_mode.tangents import Pass, all_zero, by_value, together
+from morula.mixed_mode.tangents import Pass, all_zero, by_value, together, zeros_like
 from morula.rules.arrays import construction, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
@@ -221,8 +221,10 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
     if x.dtype.kind == "V":
         records = (x, inplace.frozen(index), value)
         return push(run, inplace.write_records, ZERO, records, tuple(dots))
-    v, v̇ = as_operand(run, value, dots[2])
     index = inplace.frozen(index)
+    if x.dtype.kind == "O" and is_entry(x, index):
+        return object_entry(run, x, dots[0], index, value, dots[2])
+    v, v̇ = as_operand(run, value, dots[2])
     if inplace.is_there_already(x, index, v):
         return operator.setitem(x, index, value), ZERO
     operator.setitem(x, index, value)
@@ -231,6 +233,28 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
         part[index] = values
 
     put(run, x, dots[0], v, v̇, write)
+    return None, ZERO
+
+
+def is_entry(x: np.ndarray, index: Any) -> bool:
+    """Is x[index] one entry?"""
+    return not isinstance(np.broadcast_to(True, x.shape)[index], np.ndarray)
+
+
+non_differentiable(is_entry)
+
+
+def object_entry(run: Pass, x: np.ndarray, ẋ: Any, index: Any, value: Any, v̇: Any) -> Both:
+    """x[i] = value of an array of objects: whatever the value is, it becomes one entry."""
+    operator.setitem(x, index, value)
+    if is_zero(v̇):
+        v̇ = zeros_like(value)
+    v̇ = 0 if is_zero(v̇) else v̇
+
+    def write(part: np.ndarray, dot: Any) -> None:
+        part[index] = dot
+
+    put(run, x, ẋ, 0, v̇, write)
     return None, ZERO
 
 
