@@ -66,6 +66,13 @@ def as_layer(run: Pass, v: Any, c: Any, part: np.ndarray) -> Any:
     return np.real(c) if np.iscomplexobj(c) and not np.iscomplexobj(part) else c
 
 
+def reshape(run: Pass, x: np.ndarray, ẋ: Any, shape: Any) -> None:
+    """`x.shape = shape`: its tangent, which has come by value, lies beside it from now on."""
+    ẋ = current(run, x, ẋ)
+    x.shape = shape
+    put_all(run, x, ẋ, ZERO if is_zero(ẋ) else np.reshape(ẋ, x.shape))
+
+
 def put_all(run: Pass, x: np.ndarray, ẋ: Any, v̇: Any) -> None:
     """Write the tangents of all entries of an array."""
     put(run, x, ẋ, x, v̇, fill)
@@ -335,13 +342,18 @@ def entries(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 
 def attribute(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
-    """x.real = v, x.imag = v; attributes of the user's own classes of arrays."""
+    """x.real = v, x.flat = v, x.shape = v, …; attributes of the user's own classes of arrays."""
     x, name, value = args
     if name in ("real", "imag"):
         v, v̇ = as_operand(run, value, dots[2])
         return item(
             run, operator.setitem, [getattr(x, name), Ellipsis, v], [UNKNOWN, ZERO, v̇], {}, {}
         )
+    if name == "flat":
+        given = (x.flat, slice(None), value)
+        return push(run, operator.setitem, ZERO, given, (dots[0], ZERO, dots[2]))
+    if name == "shape":
+        return reshape(run, x, dots[0], value), ZERO
     if hasattr(np.ndarray, name) or not is_zero(dots[2]):
         raise inplace.refuse(f"x.{name} = v of an array, in forward mode,")
     return fn(x, name, value), ZERO

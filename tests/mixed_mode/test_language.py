@@ -304,6 +304,19 @@ def test_items_that_a_heap_moves():
     assert tangent == pytest.approx(grad(popped_from_a_heap)(1.3))
 
 
+def test_an_item_that_a_heap_gives_back_at_once():
+    def f(x, y):
+        heap = [x * x, 3.0 * x]
+        heapq.heapify(heap)
+        first = heapq.heappushpop(heap, y)
+        return first * heapq.heappushpop(heap, 2.0) * heap[0]
+
+    for point in ((1.3, 0.2), (0.4, 5.0)):
+        check_gradient(f, *point)
+        slopes = gradient(f, *point)
+        assert jvp(f, point, (1.0, 2.0))[1] == pytest.approx(slopes[0] + 2.0 * slopes[1])
+
+
 def counted(x):
     counts = collections.defaultdict(float)
     for key in "abca":
