@@ -280,8 +280,11 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     x = places.base
     where = np.arange(x.size)[inplace.frozen(index)]
     v, v̇ = as_operand(run, value, tangents[2])
-    if np.ndim(v) and np.shape(v) != np.shape(where):
-        raise inplace.refuse("x.flat[i] = v with fewer or more values than places")
+    if not np.size(v):
+        return operator.setitem(places, index, value), ZERO
+    if np.ndim(v) and np.shape(v) != np.shape(where):  # values are taken in turn, and once more
+        turns = np.arange(where.size).reshape(where.shape) % np.size(v)
+        v, v̇ = push(run, np.take, ZERO, (v, turns), (v̇, ZERO))
     at_places = np.unravel_index(where, x.shape)
     return item(run, operator.setitem, [x, at_places, v], [UNKNOWN, ZERO, v̇], {}, {})
 
