@@ -327,7 +327,8 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
         set_defaults(run, x, name, value, tangents[2])
         return None, ZERO
     if name == "__dict__" and objects.can_be_rebound(x):
-        return rebind(run, x, value, store), ZERO
+        rebind(run, x, value, store)
+        return None, ZERO
     if isinstance(x, (type, ModuleType)):
         objects.assign(x, name)
     store(x, name, value)

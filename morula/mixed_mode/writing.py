@@ -356,7 +356,8 @@ def attribute(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: 
         given = (x.flat, slice(None), value)
         return push(run, operator.setitem, ZERO, given, (dots[0], ZERO, dots[2]))
     if name == "shape":
-        return reshape(run, x, dots[0], value), ZERO
+        reshape(run, x, dots[0], value)
+        return None, ZERO
     if hasattr(np.ndarray, name) or not is_zero(dots[2]):
         raise inplace.refuse(f"x.{name} = v of an array, in forward mode,")
     return fn(x, name, value), ZERO
