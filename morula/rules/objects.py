@@ -716,8 +716,8 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
         defaults_back = set_defaults(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, defaults_back())
     if name == "__dict__" and can_be_rebound(x):
-        back = rebind(x, value, store)
-        return None, lambda ȳ: (NONE, ZERO, NONE, back())
+        rebind_back = rebind(x, value, store)
+        return None, lambda ȳ: (NONE, ZERO, NONE, rebind_back())
     if isinstance(x, (type, ModuleType)):
         assign(x, name)
     store(x, name, value)
