@@ -77,6 +77,31 @@ def ufunc_by_class(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return as_it_is(fn, args, kwargs)  # raises
 
 
+def ufunc_method_by_class(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`reduce`, `outer` and the like of a ufunc, as the classes of its operands say."""
+    ufunc, *rest = args
+    n, names = UFUNC_METHODS[fn.__name__]
+    given = {**dict(zip(names, rest[n:], strict=False)), **kwargs}
+    out = given.pop("out", None)
+    outs = () if out is None else out if isinstance(out, tuple) else (out,)
+    if outs:
+        given["out"] = outs
+    for x in speakers((*rest[:n], *outs), "__array_ufunc__"):
+        y = x.__array_ufunc__(ufunc, fn.__name__, *rest[:n], **given)
+        if y is not NotImplemented:
+            return y
+    return as_it_is(fn, args, kwargs)  # raises
+
+
+UFUNC_METHODS: dict[str, tuple[int, tuple[str, ...]]] = {  # operands, and what may follow them
+    "reduce": (1, ("axis", "dtype", "out", "keepdims", "initial", "where")),
+    "accumulate": (1, ("axis", "dtype", "out")),
+    "reduceat": (2, ("axis", "dtype", "out")),
+    "outer": (2, ()),
+    "at": (3, ()),
+}
+
+
 def function_by_class(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """Another function of NumPy's, as the classes of its operands say."""
     values = operands(args, kwargs)
@@ -108,8 +133,9 @@ OF_ARRAYS = (np.ndarray, np.generic)
 OPERATORS = {getattr(operator, name) for name in UFUNCS}
 METHODS = {f"__{reflected}{name}__" for name in UFUNCS for reflected in ("", "r")}
 METHOD = type(np.ndarray.__mul__)
-OF_UFUNC, OF_FUNCTION, OF_OPERATOR = map(
-    claim, (ufunc_by_class, function_by_class, operator_by_class)
+UFUNC_METHOD = type(np.ufunc.reduce)
+OF_UFUNC, OF_UFUNC_METHOD, OF_FUNCTION, OF_OPERATOR = map(
+    claim, (ufunc_by_class, ufunc_method_by_class, function_by_class, operator_by_class)
 )
 
 
@@ -118,6 +144,8 @@ def claims(fn: Any, values: Args) -> Claim | None:
     kind = type(fn)
     if kind is np.ufunc:
         return OF_UFUNC if speakers(values, "__array_ufunc__") else None
+    if kind is UFUNC_METHOD and fn.__objclass__ is np.ufunc:
+        return OF_UFUNC_METHOD if speakers(values[1:], "__array_ufunc__") else None
     if kind is ARRAY_FUNCTION:
         return OF_FUNCTION if speakers(operands(values, {}), "__array_function__") else None
     return OF_OPERATOR if is_operator(kind, fn, values) else None

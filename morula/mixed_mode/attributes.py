@@ -19,7 +19,6 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
-    SimpleNamespace,
 )
 from typing import Any
 
@@ -28,7 +27,7 @@ import numpy as np
 from morula.core import errors, general
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import find_rrule, non_differentiable
-from morula.mixed_mode.calls import Args, Names, compiled
+from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.push import Both, Unknown, push, pushes, rules_of, split_call
 from morula.mixed_mode.tangents import (
     Pass,
@@ -327,6 +326,9 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
     if isinstance(x, FunctionType) and name in objects.DEFAULTS:
         set_defaults(run, x, name, value, tangents[2])
         return None, ZERO
+    if name == "__dict__" and objects.can_be_rebound(x):
+        rebind(run, x, value, store)
+        return None, ZERO
     if isinstance(x, (type, ModuleType)):
         objects.assign(x, name)
     store(x, name, value)
@@ -335,6 +337,18 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
     elif not is_zero(tangents[2]):
         raise errors.no_rule(store, args)
     return None, ZERO
+
+
+def rebind(run: Pass, x: Any, fields: dict[str, Any], store: Any) -> None:
+    """`x.__dict__ = fields`: the tangents of the old dict stay with it."""
+    before, known = x.__dict__, tangents_if_any(run, x)
+    store(x, "__dict__", fields)
+    objects.note_rebound(x, before)
+    if known is None:
+        return
+    set_tangents(run, before, known)
+    for name in objects.slots_of(type(x)):
+        set_value(run, x, name, known.get(name, ZERO))
 
 
 def set_defaults(run: Pass, fn: FunctionType, name: str, values: Any, ẋ: Any) -> None:
@@ -554,16 +568,6 @@ _initialisers = {
 }
 for _fn in _initialisers.values():
     _exception(_fn)
-
-
-@pushes(SimpleNamespace)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    if len(args) > len(keywords):
-        return compiled(run, SimpleNamespace, ZERO, args, tangents, keywords)
-    y = split_call(SimpleNamespace, args, keywords)
-    for name, ẋ in zip(keywords, tangents, strict=True):
-        set_value(run, y, name, ẋ)
-    return y, ZERO
 
 
 @pushes(copy.copy)

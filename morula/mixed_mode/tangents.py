@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import errors
+from morula.core import errors, memory
 from morula.core.context import Reached
 from morula.core.cotangents import NONE, ZERO, Tangent, is_zero, project_to, unthunk
 from morula.core.extend import adjoint_object, non_differentiable
@@ -26,7 +26,7 @@ from morula.mixed_mode.memory import current, holds_followed, is_followed
 from morula.rules.boxes import captured_by
 from morula.rules.calls import entry
 from morula.rules.containers import lengthen, position
-from morula.rules.objects import has_fields, is_by_identity, own_fields, owner_of
+from morula.rules.objects import has_fields, is_by_identity, is_rebound, own_fields, owner_of
 
 FEW = 256  # entries of a table that are not worth looking for values that have died
 
@@ -87,6 +87,8 @@ HELD_BY_TABLE = _references()
 
 def holder_of(x: Any) -> Any:
     """The mutable value that tangents of x are found by: an object and its `__dict__` share them."""
+    if is_rebound(x):
+        return x.__dict__
     owner = owner_of(x) if type(x) is dict else None
     return x if owner is None else owner
 
@@ -402,7 +404,9 @@ def zeros_like(x: Any) -> Any:
         return tuple([zeros_like(v) for v in x])
     if not has_tangent(type(x)) or holds_mutable(x):
         return ZERO
+    outer = memory.follow(None)  # what lies beside an array is not to be taken
     zero = materialise(x, ZERO, Reached())
+    memory.follow(outer)
     return ZERO if zero is None or zero is NONE else zero
 
 

@@ -28,6 +28,7 @@ from morula.mixed_mode.tangents import (
     BY_VALUE,
     Pass,
     all_zero,
+    holder_of,
     holds_mutable,
     reached,
     refresh_held,
@@ -37,7 +38,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.rules import meta
 from morula.rules.boxes import Box
-from morula.rules.objects import is_by_identity, owner_of
+from morula.rules.objects import is_by_identity
 
 
 def transposed_rule(
@@ -232,7 +233,7 @@ def put_back(outer: Any) -> None:
 def mutable(values: tuple[Any, ...], known: Any = ()) -> list[Any]:
     """All values with tangents by identity that can be reached from these, and the known ones."""
     found = {id(x): x for x in known}
-    held = [x for x, _ in general.held_by(values)]
+    held = [holder_of(x) for x, _ in general.held_by(values)]
     held += [x for x in values if type(x) is frozenset]
     found.update({id(x): x for x in held if is_by_identity(x) and not is_owned(x)})
     for x in values:
@@ -243,8 +244,8 @@ def mutable(values: tuple[Any, ...], known: Any = ()) -> list[Any]:
 
 
 def is_owned(x: Any) -> bool:
-    """Is it the `__dict__` of an object, by which its tangents are found?"""
-    return type(x) is dict and owner_of(x) is not None
+    """Are its tangents found by another value: by the object whose `__dict__` it is, or by that?"""
+    return holder_of(x) is not x
 
 
 def parts_of(x: Any) -> dict[Any, Any]:
@@ -268,16 +269,19 @@ def filled(x: Any) -> Any:
 
 
 def as_adjoint(x̄: Any, tangents: Any) -> Any:
-    """Tangents as the adjoint object of an adjoint object."""
+    """Tangents as the adjoint object of an adjoint object.
+
+    What the pullback has left nothing of was overwritten: its tangent goes nowhere.
+    """
     bars = adjoint_object(x̄)
     if tangents is None:
         return bars
     if isinstance(bars, list):
-        bars[:] = tangents
+        bars[:] = tangents[: len(x̄)]
     elif isinstance(tangents, Box):
         bars["cotangent"] = tangents.cotangent
     else:
-        bars.update(tangents)
+        bars.update({key: ẋ for key, ẋ in tangents.items() if key in x̄})
     return bars
 
 

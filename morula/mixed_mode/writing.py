@@ -16,7 +16,7 @@ from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
-from morula.mixed_mode.tangents import Pass, all_zero, by_value, together
+from morula.mixed_mode.tangents import Pass, all_zero, by_value, together, zeros_like
 from morula.rules.arrays import construction, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
@@ -64,6 +64,13 @@ def as_layer(run: Pass, v: Any, c: Any, part: np.ndarray) -> Any:
     if is_zero(c):
         return run.empty_layer(np.shape(v), part.dtype)
     return np.real(c) if np.iscomplexobj(c) and not np.iscomplexobj(part) else c
+
+
+def reshape(run: Pass, x: np.ndarray, ẋ: Any, shape: Any) -> None:
+    """`x.shape = shape`: its tangent, which has come by value, lies beside it from now on."""
+    ẋ = current(run, x, ẋ)
+    x.shape = shape
+    put_all(run, x, ẋ, ZERO if is_zero(ẋ) else np.reshape(ẋ, x.shape))
 
 
 def put_all(run: Pass, x: np.ndarray, ẋ: Any, v̇: Any) -> None:
@@ -221,8 +228,10 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
     if x.dtype.kind == "V":
         records = (x, inplace.frozen(index), value)
         return push(run, inplace.write_records, ZERO, records, tuple(dots))
-    v, v̇ = as_operand(run, value, dots[2])
     index = inplace.frozen(index)
+    if x.dtype.kind == "O" and is_entry(x, index):
+        return object_entry(run, x, dots[0], index, value, dots[2])
+    v, v̇ = as_operand(run, value, dots[2])
     if inplace.is_there_already(x, index, v):
         return operator.setitem(x, index, value), ZERO
     operator.setitem(x, index, value)
@@ -231,6 +240,28 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
         part[index] = values
 
     put(run, x, dots[0], v, v̇, write)
+    return None, ZERO
+
+
+def is_entry(x: np.ndarray, index: Any) -> bool:
+    """Is x[index] one entry?"""
+    return not isinstance(np.broadcast_to(True, x.shape)[index], np.ndarray)
+
+
+non_differentiable(is_entry)
+
+
+def object_entry(run: Pass, x: np.ndarray, ẋ: Any, index: Any, value: Any, v̇: Any) -> Both:
+    """x[i] = value of an array of objects: whatever the value is, it becomes one entry."""
+    operator.setitem(x, index, value)
+    if is_zero(v̇):
+        v̇ = zeros_like(value)
+    v̇ = 0 if is_zero(v̇) else v̇
+
+    def write(part: np.ndarray, dot: Any) -> None:
+        part[index] = dot
+
+    put(run, x, ẋ, 0, v̇, write)
     return None, ZERO
 
 
@@ -249,8 +280,11 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     x = places.base
     where = np.arange(x.size)[inplace.frozen(index)]
     v, v̇ = as_operand(run, value, tangents[2])
-    if np.ndim(v) and np.shape(v) != np.shape(where):
-        raise inplace.refuse("x.flat[i] = v with fewer or more values than places")
+    if not np.size(v):
+        return operator.setitem(places, index, value), ZERO
+    if np.ndim(v) and np.shape(v) != np.shape(where):  # values are taken in turn, and once more
+        turns = np.arange(where.size).reshape(where.shape) % np.size(v)
+        v, v̇ = push(run, np.take, ZERO, (v, turns), (v̇, ZERO))
     at_places = np.unravel_index(where, x.shape)
     return item(run, operator.setitem, [x, at_places, v], [UNKNOWN, ZERO, v̇], {}, {})
 
@@ -311,13 +345,19 @@ def entries(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 
 def attribute(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
-    """x.real = v, x.imag = v; attributes of the user's own classes of arrays."""
+    """x.real = v, x.flat = v, x.shape = v, …; attributes of the user's own classes of arrays."""
     x, name, value = args
     if name in ("real", "imag"):
         v, v̇ = as_operand(run, value, dots[2])
         return item(
             run, operator.setitem, [getattr(x, name), Ellipsis, v], [UNKNOWN, ZERO, v̇], {}, {}
         )
+    if name == "flat":
+        given = (x.flat, slice(None), value)
+        return push(run, operator.setitem, ZERO, given, (dots[0], ZERO, dots[2]))
+    if name == "shape":
+        reshape(run, x, dots[0], value)
+        return None, ZERO
     if hasattr(np.ndarray, name) or not is_zero(dots[2]):
         raise inplace.refuse(f"x.{name} = v of an array, in forward mode,")
     return fn(x, name, value), ZERO

@@ -200,6 +200,14 @@ def remember(fn: FunctionType) -> None:
     _with_defaults.add(fn)
 
 
+def followed_defaults(fn: FunctionType) -> dict[Any, Any]:
+    """The default values that carry cotangents, by their keys in the adjoint object of a function."""
+    if fn not in _with_defaults:
+        return {}
+    found = [*enumerate(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).items()]
+    return {("default", key): value for key, value in found}
+
+
 def missing_arguments(fn: FunctionType, n: int, keywords: Iterable[str]) -> dict[str, Any]:
     """The parameters that a call with n arguments and these keywords leaves to default values.
 
@@ -224,7 +232,7 @@ def default_value(fn: FunctionType, key: Any) -> Any:
     return (fn.__defaults__ or ())[key]
 
 
-non_differentiable(remember, missing_arguments)
+non_differentiable(remember, followed_defaults, missing_arguments)
 
 
 @rrule(default_value)

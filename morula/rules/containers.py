@@ -10,6 +10,7 @@ Tests: tests/rules/test_containers.py
 
 import collections
 import operator
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -435,7 +436,7 @@ def _(fn: Anything, args: tuple, kwargs: Anything):
 
 def mutable_parts(items: Any) -> dict[int, Any]:
     """The projections of those items of a tuple that may change before they are needed."""
-    return {i: project_to(v) for i, v in enumerate(items) if type(v) in (list, dict, tuple)}
+    return {i: projection_inside(v) for i, v in enumerate(items) if type(v) in (list, dict, tuple)}
 
 
 @projector.register(tuple)
@@ -978,7 +979,33 @@ def _(x: Any) -> Any:
 def projections_inside(items: dict[Any, Any]) -> dict[Any, Any]:
     """The projections to containers among some items, which may hold other items later."""
     kinds = {t for t in set(map(type, items.values())) if issubclass(t, CHANGING)}
-    return {key: project_to(x) for key, x in items.items() if type(x) in kinds} if kinds else {}
+    if not kinds:
+        return {}
+    return {key: projection_inside(x) for key, x in items.items() if type(x) in kinds}
+
+
+class Unfinished(threading.local):
+    """The projections to containers that are being made, by identity: a container may hold itself."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, list[Any]] = {}
+
+
+_unfinished = Unfinished()
+
+
+def projection_inside(x: Any) -> Any:
+    """The projection to a container that is held by another one, or by itself."""
+    made = _unfinished.made
+    found = made.get(id(x))
+    if found is not None:
+        return lambda x̄: found[0](x̄)
+    made[id(x)] = found = []
+    try:
+        found.append(project_to(x))
+        return found[0]
+    finally:
+        del made[id(x)]
 
 
 CHANGING = (list, tuple, dict, collections.deque)

@@ -9,8 +9,8 @@ Tests: tests/rules/test_objects.py
 """
 
 import builtins
-import contextlib
 import copy
+import dis
 import math
 import numbers
 import operator
@@ -22,6 +22,7 @@ from threading import local
 from types import (
     BuiltinFunctionType,
     CellType,
+    CodeType,
     FunctionType,
     GeneratorType,
     GetSetDescriptorType,
@@ -29,7 +30,6 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
-    SimpleNamespace,
 )
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
@@ -49,6 +49,7 @@ from morula.core.extend import (
     call,
     collector,
     constant_unless,
+    context,
     from_memory,
     general,
     generators,
@@ -127,7 +128,7 @@ def has_fields(cls: type) -> bool:
 
 def is_by_identity(x: Any) -> bool:
     """Is the cotangent of this object found by its identity?"""
-    return isinstance(x, CONTAINERS) or adjoint_object(x) is not None
+    return isinstance(x, CONTAINERS) or is_rebound(x) or adjoint_object(x) is not None
 
 
 non_differentiable(has_fields, is_by_identity)
@@ -135,6 +136,8 @@ non_differentiable(has_fields, is_by_identity)
 
 @adjoint_object.register(object)
 def _(x: Any) -> Any:
+    if is_rebound(x):
+        return adjoint_of(x.__dict__)
     return {} if has_fields(type(x)) else None
 
 
@@ -167,7 +170,50 @@ def move(source: dict[Any, Any], target: dict[Any, Any]) -> None:
 
 # -- the `__dict__` of an object shares its table --------------------------------------------------
 
-_exposed: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+class Noted:
+    """Objects by the identity of something, as long as somebody else has them too."""
+
+    def __init__(self) -> None:
+        self.weakly: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        self.kept: dict[int, Any] = {}  # those without weak references
+        self.limit = 64
+
+    def note(self, key: Any, x: Any) -> None:
+        """Let `x` be found by the identity of `key`."""
+        try:
+            self.weakly[id(key)] = x
+        except TypeError:
+            if len(self.kept) >= self.limit:
+                self.forget_the_dead()
+            self.kept[id(key)] = x
+
+    def found(self, key: Any) -> Any:
+        """What is noted by the identity of `key`, or None."""
+        found = self.weakly.get(id(key))
+        return self.kept.get(id(key)) if found is None and self.kept else found
+
+    def forget(self, key: Any) -> None:
+        """Nothing is noted by the identity of `key` any more."""
+        self.weakly.pop(id(key), None)
+        self.kept.pop(id(key), None)
+
+    def forget_the_dead(self) -> None:
+        """Drop the objects that nothing else refers to."""
+        for key in list(self.kept):
+            if sys.getrefcount(self.kept[key]) <= HELD_BY_NOTES:
+                del self.kept[key]
+        self.limit = max(64, 2 * len(self.kept))
+
+
+def _references() -> int:
+    """The count of references to an object that notes alone hold."""
+    notes = {0: object()}
+    return sys.getrefcount(notes[0])
+
+
+HELD_BY_NOTES = _references()
+_exposed, _rebound = Noted(), Noted()
 
 
 def has_table(x: Any) -> bool:
@@ -186,20 +232,52 @@ def table_of(x: Any) -> Any:
 def expose(x: Any) -> Any:
     """The `__dict__` of an object, known as its own from now on."""
     d = x.__dict__
-    if isinstance(x, CONTAINERS) or not is_by_identity(x):
+    if isinstance(x, CONTAINERS) or is_rebound(x) or not is_by_identity(x):
         return d
-    with contextlib.suppress(TypeError):  # an object without weak references
-        _exposed[id(d)] = x
+    _exposed.note(d, x)
     return d
 
 
 def owner_of(d: dict[Any, Any]) -> Any:
     """The object whose `__dict__` this is, if it was read in differentiated code."""
-    x = _exposed.get(id(d))
+    x = _exposed.found(d)
     return x if x is not None and x.__dict__ is d else None
 
 
-non_differentiable(table_of, expose, owner_of)
+def is_rebound(x: Any) -> bool:
+    """Was the `__dict__` of an object assigned, or may it have been? Then its table is the dict's."""
+    return assigns_dict(type(x)) or _rebound.found(x) is not None
+
+
+_assigns_dict: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+def assigns_dict(cls: type) -> bool:
+    """Do methods of a class assign `__dict__`, so that objects may have one together?"""
+    found = _assigns_dict.get(cls)
+    if found is None:
+        values = [v for base in cls.__mro__ for v in vars(base).values()]
+        functions = [getattr(v, "__func__", v) for v in values]
+        codes = [f.__code__ for f in functions if type(f) is FunctionType]
+        found = not issubclass(cls, CONTAINERS) and any(map(stores_dict, codes))
+        _assigns_dict[cls] = found
+    return found
+
+
+def stores_dict(code: CodeType) -> bool:
+    """Is there `….__dict__ = …` in this code?"""
+    return "__dict__" in code.co_names and any(
+        i.opname == "STORE_ATTR" and i.argval == "__dict__" for i in dis.get_instructions(code)
+    )
+
+
+def note_rebound(x: Any, before: dict[str, Any]) -> None:
+    """Note that it was, and has its former one no more."""
+    _exposed.forget(before)
+    _rebound.note(x, x)
+
+
+non_differentiable(table_of, expose, owner_of, is_rebound, note_rebound)
 
 # -- attributes that are set of classes and modules ------------------------------------------------
 
@@ -637,6 +715,9 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     if isinstance(x, FunctionType) and name in DEFAULTS:
         defaults_back = set_defaults(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, defaults_back())
+    if name == "__dict__" and can_be_rebound(x):
+        rebind_back = rebind(x, value, store)
+        return None, lambda ȳ: (NONE, ZERO, NONE, rebind_back())
     if isinstance(x, (type, ModuleType)):
         assign(x, name)
     store(x, name, value)
@@ -645,6 +726,33 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
         return NONE, ZERO, NONE, take(table_of(x), name) if is_by_identity(x) else ZERO
 
     return None, setattr_pullback
+
+
+def can_be_rebound(x: Any) -> bool:
+    """Are the cotangents of an object's attributes found by the object, and not by its `__dict__`?"""
+    return is_by_identity(x) and not isinstance(x, (*CONTAINERS, FunctionType, type, ModuleType))
+
+
+non_differentiable(can_be_rebound)
+
+
+def rebind(x: Any, fields: dict[str, Any], store: Any) -> Callable[[], Any]:
+    """`x.__dict__ = fields`; gives what pulls it back.
+
+    At each moment the table of the object is that of the dict that it has then.
+    """
+    before = x.__dict__
+    store(x, "__dict__", fields)
+    note_rebound(x, before)
+
+    def rebind_pullback() -> Any:
+        after = adjoint_of(x)
+        context.share_adjoint(before, x)
+        for name in slots_of(type(x)):
+            give(adjoint_of(x), name, take(after, name))
+        return ZERO
+
+    return rebind_pullback
 
 
 DEFAULTS = ("__defaults__", "__kwdefaults__")
@@ -1109,14 +1217,6 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return (NONE, ZERO, *bars)
 
     return None, init_pullback
-
-
-@serves(SimpleNamespace)
-def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if args:
-        return compiled(cls, args, kwargs)
-    y = SimpleNamespace(**kwargs)
-    return y, lambda ȳ: (NONE, *[take(table_of(y), name) for name in kwargs])
 
 
 # -- copies ----------------------------------------------------------------------------------------

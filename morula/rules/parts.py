@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import parts_of
+from morula.rules.boxes import followed_defaults
 from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, read_slot, slots_of
 
 parts_of.register(list, lambda x: dict(enumerate(x)))
@@ -23,10 +24,15 @@ parts_of.register(dict, dict)
 parts_of.register(deque, lambda x: dict(enumerate(x)))
 parts_of.register(set, lambda x: {item: item for item in x})
 parts_of.register(MethodType, lambda x: {"__self__": x.__self__, "__func__": x.__func__})
-parts_of.register(FunctionType, lambda x: dict(enumerate(x.__closure__ or ())))
 parts_of.register(CellType, lambda x: {} if x == CellType() else {"value": x.cell_contents})
 for _type in (str, bytes, numbers.Number, np.generic, type, ModuleType):
     parts_of.register(_type, lambda x: None)
+
+
+@parts_of.register(FunctionType)
+def _(x: FunctionType) -> Any:
+    """Its cells, and those of its default values that carry derivatives."""
+    return {**dict(enumerate(x.__closure__ or ())), **followed_defaults(x)}
 
 
 @parts_of.register(object)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from morula import grad, gradient, hessian, hvp, jacobian, jvp
+from morula.testing import check_gradient
 
 try:
     import pint
@@ -106,3 +107,38 @@ def test_quantities_of_pint():
         (lambda x: np.concatenate([x * unit.m, x * unit.cm]).sum().magnitude, np.full(3, 1.01)),
     ]:
         np.testing.assert_allclose(gradient(f, X)[0], want)
+
+
+class Counted:
+    """An array that answers for all the methods of ufuncs, and notes how it was asked."""
+
+    def __init__(self, v, asked):
+        self.v = v
+        self.asked = asked
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        self.asked.append((method, sorted(keywords)))
+        if "out" in keywords:
+            keywords["out"] = tuple([x.v for x in keywords["out"]])
+        opened = [x.v if isinstance(x, Counted) else x for x in inputs]
+        return Counted(getattr(ufunc, method)(*opened, **keywords), self.asked)
+
+
+def test_the_methods_of_ufuncs():
+    def f(x, asked):
+        c, out = Counted(x, asked), Counted(np.zeros(3), asked)
+        y = np.add.reduce(c, 0).v * np.multiply.accumulate(c, 0, None).v
+        y = y + np.maximum.outer(c, 2.5 * x).v[0] * np.add.reduceat(c, [0, 1], 0).v[1]
+        np.multiply.accumulate(c, out=out)
+        np.add.at(out, [0, 0], c.v[:2])
+        return (y * out.v).sum()
+
+    def differentiated(x):
+        return f(x, [])
+
+    asked, noted = [], []
+    f(X.copy(), asked)
+    check_gradient(differentiated, X)
+    ẏ = jvp(lambda x: f(x, noted), (X,), (X,))[1]
+    assert noted == asked
+    assert ẏ == pytest.approx(gradient(differentiated, X)[0] @ X)

@@ -25,6 +25,7 @@ from morula import (
     jvp,
     nestlevel,
 )
+from morula.testing import check_gradient
 from tests import test_exceptions, test_generators, test_language
 from tests.rules import (
     test_classes,
@@ -94,6 +95,23 @@ def dicts(x):
     return sum(d.values()) * d["f"] + next(iter({x * x: 1}))
 
 
+def overwritten_items(x):
+    d = {"a": x, "b": x * x}
+    d |= {"a": d["b"] * 2, "c": x}
+    d |= [("b", d["a"] * x)]
+    return d["a"] * d["b"] * d["c"]
+
+
+def copies_of_what_holds_itself(x):
+    d, xs = {"v": x}, [x]
+    d["self"] = d
+    xs.append((xs, d))
+    e, ys = copy.deepcopy(d), copy.deepcopy(xs)
+    e["v"] *= x
+    ys[0] *= 3.0
+    return d["v"] * e["self"]["v"] * ys[1][0][0] + ys[1][1]["v"] * xs[0]
+
+
 def sets(x):
     s = {x, x * x}
     s.discard(1.0)
@@ -111,9 +129,13 @@ def cached(x):
     return f(x) * f(x)
 
 
-@pytest.mark.parametrize("f", [lists, dicts, sets, aliases, cached])
+@pytest.mark.parametrize(
+    "f", [lists, dicts, overwritten_items, copies_of_what_holds_itself, sets, aliases, cached]
+)
 def test_mutable_values(f):
+    check_gradient(f, 1.7)
     assert slope(f, 1.7) == pytest.approx(gradient(f, 1.7)[0], rel=1e-12)
+    assert hvp(f, 1.7, 1.0) == pytest.approx(slope(lambda x: slope(f, x), 1.7), rel=1e-12)
 
 
 def test_tangents_mirror_arguments_and_results():
@@ -280,6 +302,19 @@ def test_items_that_a_heap_moves():
     value, tangent = jvp(popped_from_a_heap, (1.3,), (1.0,))
     assert value == popped_from_a_heap(1.3)
     assert tangent == pytest.approx(grad(popped_from_a_heap)(1.3))
+
+
+def test_an_item_that_a_heap_gives_back_at_once():
+    def f(x, y):
+        heap = [x * x, 3.0 * x]
+        heapq.heapify(heap)
+        first = heapq.heappushpop(heap, y)
+        return first * heapq.heappushpop(heap, 2.0) * heap[0]
+
+    for point in ((1.3, 0.2), (0.4, 5.0)):
+        check_gradient(f, *point)
+        slopes = gradient(f, *point)
+        assert jvp(f, point, (1.0, 2.0))[1] == pytest.approx(slopes[0] + 2.0 * slopes[1])
 
 
 def counted(x):

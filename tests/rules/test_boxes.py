@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import J, NoTangent, Tangent, gradient, pullback
+from morula import J, NoTangent, Tangent, gradient, hvp, pullback
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -118,6 +118,14 @@ def default_values_in_a_loop(x):
     return fs[0](x) * fs[1](1.0) * fs[2](x)
 
 
+def a_default_value_read_by_two_calls(x):
+    def f(a, b=x * x, *, k=x):
+        return a * b * k
+
+    fs = [f]
+    return fs[0](1.0) * fs[0](x)
+
+
 def put_global(x):
     global written
     written = x * x
@@ -145,12 +153,21 @@ PROGRAMS = [
     deleted_and_bound_again,
     default_values,
     default_values_in_a_loop,
+    a_default_value_read_by_two_calls,
 ]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_gradient_agrees_with_differences(program):
     check_gradient(program, 0.7)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_second_derivatives_agree_with_differences_of_gradients(program):
+    h = 1e-5
+    expected = (gradient(program, 0.7 + h)[0] - gradient(program, 0.7 - h)[0]) / (2 * h)
+    assert hvp(program, 0.7, 1.0) == pytest.approx(expected, rel=1e-7)
+    assert gradient(lambda x: gradient(program, x)[0], 0.7)[0] == pytest.approx(expected, rel=1e-7)
 
 
 def test_a_global_that_is_not_set_is_constant():

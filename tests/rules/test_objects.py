@@ -8,6 +8,7 @@ import enum
 import functools
 import math
 import operator
+import sys
 import types
 
 import numpy as np
@@ -455,7 +456,130 @@ def a_recursion_with_a_cache(x):
     return f(5) * f(4)
 
 
+def the_dict_of_a_namespace(x):
+    n = types.SimpleNamespace(a=x, b=2.0)
+    vars(n)["c"] = n.a * n.a
+    n.__dict__.update(d=x)
+    m = types.SimpleNamespace(**vars(n), e=3.0)
+    return n.c * n.d * sum(vars(m).values())
+
+
+class Settings(types.SimpleNamespace):
+    def __init__(self, scale, **more):
+        super().__init__(scale=scale * scale, **more)
+
+    def total(self):
+        return self.scale * self.shift
+
+
+def a_class_derived_from_namespaces(x):
+    s = Settings(x, shift=2.0 * x)
+    s.shift *= s.scale
+    return s.total()
+
+
+class Bag:
+    pass
+
+
+def a_dict_that_becomes_an_objects_own(x):
+    b = Bag()
+    b.a = x
+    fields = {"a": b.a * 2.0}
+    b.__dict__ = fields
+    fields["c"] = b.a * x
+    b.d = fields["c"]
+    return b.a * b.d + fields["d"]
+
+
+def a_dict_that_was_an_objects_own(x):
+    b = Bag()
+    b.a = x
+    old, first = vars(b), b.a
+    b.__dict__ = {"a": x * x}
+    old["a"] *= 2
+    second = old["a"] * b.a
+    b.__dict__ = old
+    return b.a * second + first
+
+
+def dicts_that_are_swapped(x):
+    b, c = Bag(), Bag()
+    b.a, c.a = x, x * x
+    vars(b)["k"] = 2.0 * b.a
+    b.__dict__, c.__dict__ = c.__dict__, b.__dict__
+    b.a *= 3
+    return b.a * c.k + c.a
+
+
+class Shared:
+    state: dict = {}  # noqa: RUF012, that of all objects
+
+    def __init__(self):
+        self.__dict__ = self.state
+
+
+def objects_with_one_dict(x):
+    Shared.state.clear()
+    a, b = Shared(), Shared()
+    a.w = x * x
+    b.v = b.w * 2.0
+    return a.v * b.w * x
+
+
+OLD, NEW = Shared(), Shared()
+
+
+def objects_with_one_dict_from_before(x):
+    OLD.w = x * x
+    NEW.v = NEW.w * 2.0
+    return OLD.v * NEW.w * x
+
+
+class SlotsAndDict:
+    __slots__ = ("__dict__", "u")
+
+
+def slots_beside_a_dict_that_is_replaced(x):
+    s = SlotsAndDict()
+    s.u, s.w = x, x * x
+    a = s.u * s.w
+    s.__dict__ = {"w": 3.0 * x}
+    s.u *= 2
+    return a * s.u * s.w + vars(s)["w"]
+
+
+class Stateful:
+    def __getstate__(self):
+        return dict(vars(self))
+
+    def __setstate__(self, state):
+        self.__dict__ = state
+
+
+def a_copy_whose_state_becomes_its_dict(x):
+    a = Stateful()
+    a.w, a.xs = x, [x]
+    b, c = copy.deepcopy(a), copy.copy(a)
+    b.w *= x
+    b.xs.append(b.w)
+    c.w *= 3.0
+    return a.w * sum(b.xs) * c.w + c.xs[0]
+
+
+DICTS = [
+    the_dict_of_a_namespace,
+    a_class_derived_from_namespaces,
+    a_dict_that_becomes_an_objects_own,
+    a_dict_that_was_an_objects_own,
+    dicts_that_are_swapped,
+    objects_with_one_dict,
+    objects_with_one_dict_from_before,
+    slots_beside_a_dict_that_is_replaced,
+    a_copy_whose_state_becomes_its_dict,
+]
 PROGRAMS = [
+    *DICTS,
     attribute_chain,
     attributes_by_name,
     the_dict_of_an_object,
@@ -644,8 +768,25 @@ def test_the_cotangent_of_an_object_that_is_called():
     assert back(1.0) == (Tangent[Polynomial](coefficients=(4.0, 2.0, 1.0)), 6.0)
 
 
+@pytest.mark.parametrize("program", DICTS)
+def test_dicts_of_objects_in_forward_mode(program):
+    assert jvp(program, (0.7,), (1.0,))[1] == pytest.approx(gradient(program, 0.7)[0])
+
+
+def test_namespaces_of_mappings():
+    def f(x):
+        return types.SimpleNamespace({"a": x * x}, b=x).a
+
+    if sys.version_info >= (3, 13):
+        assert gradient(f, 3.0) == (6.0,)
+    else:
+        with pytest.raises(TypeError, match="no positional arguments expected"):
+            gradient(f, 3.0)
+
+
 @pytest.mark.parametrize(
-    "program", [a_deep_copy, copies_that_classes_make, a_copy_by_state, a_recursion_with_a_cache]
+    "program",
+    [*DICTS, a_deep_copy, copies_that_classes_make, a_copy_by_state, a_recursion_with_a_cache],
 )
 def test_second_derivatives(program):
     check_gradient(grad(program), 0.7)

@@ -291,10 +291,17 @@ def _(y: Any, args: tuple[Any, ...]) -> Any:
 
 
 def any_followed(y: Any) -> bool:
-    """Is there an array among these, or in a tuple or a list among them?"""
-    return any(
-        any_followed(item) if type(item) in (tuple, list) else is_followed(item) for item in y
-    )
+    """Is there an array among these, or in tuples and lists among them? They may hold themselves."""
+    waiting, seen = [y], {id(y)}
+    while waiting:
+        for item in waiting.pop():
+            if type(item) not in (tuple, list):
+                if is_followed(item):
+                    return True
+            elif id(item) not in seen:
+                seen.add(id(item))
+                waiting.append(item)
+    return False
 
 
 def is_new(y: np.ndarray, args: Any) -> bool:
@@ -306,7 +313,7 @@ def is_new(y: np.ndarray, args: Any) -> bool:
 def holds(x: Any, owner: np.ndarray) -> bool:
     """Is an array a view of this memory, or does a container hold one?"""
     if isinstance(x, np.ndarray):
-        return owner_of(x) is owner
+        return owner_of(x) is owner or (x.dtype.kind == "O" and holds(x.ravel().tolist(), owner))
     if isinstance(x, dict):
         x = list(x.values())
     return isinstance(x, (tuple, list)) and any(holds(item, owner) for item in x)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, call, non_differentiable, rrule
+from morula.core.extend import NoTangent, UnsupportedError, call, non_differentiable, rrule
 from morula.rules.arrays.moving import moved_back, numbered
 from morula.rules.arrays.types import Anything
 
@@ -48,6 +48,11 @@ def _(
     array: np.ndarray, pad_width: Anything, mode="constant", *,
     constant_values=0, end_values=0, stat_length=None, reflect_type="even",
 ):  # fmt: skip
+    if callable(mode):
+        raise UnsupportedError(
+            "np.pad with a function that writes the margins cannot be differentiated: "
+            "compute them, and put the parts together by np.concatenate"
+        )
     shape = array.shape
     keywords = keywords_of(mode, constant_values, end_values, stat_length, reflect_type)
     y = np.pad(array, pad_width, mode, **keywords)

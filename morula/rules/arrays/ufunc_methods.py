@@ -222,23 +222,29 @@ def _(
     def other_reduce_pullback(ȳ):
         if is_constant(ufunc):
             return (ZeroTangent(),) * 7
-        if ufunc is np.subtract and not isinstance(axis, tuple):
-            return NoTangent(), first_less_others(ȳ, array.shape, axis, keepdims), *_N2, *_N2, NONE
         if ufunc not in (np.logaddexp, np.logaddexp2, np.hypot, np.fmax, np.fmin):
-            raise _no_rule(ufunc, "reduce")
+            if ufunc.nin != 2 or find_rrule(ufunc, (array, array)) is None:
+                raise _no_rule(ufunc, "reduce")
+            _, back = call(in_turn, ufunc, array, axis, keepdims, initial, where)
+            bars = back(ȳ)
+            return NoTangent(), bars[2], *_N2, NONE, bars[5], NONE
         wide_y = restore(y, array.shape, axis, keepdims)
         wide_ȳ = restore(ȳ, array.shape, axis, keepdims)
+        start = 0.0 if initial is NO_VALUE else initial
         if ufunc is np.logaddexp:
-            ā = wide_ȳ * np.exp(array - wide_y)
+            ā, start_bar = wide_ȳ * np.exp(array - wide_y), ȳ * np.exp(start - y)
         elif ufunc is np.logaddexp2:
-            ā = wide_ȳ * np.exp2(array - wide_y)
+            ā, start_bar = wide_ȳ * np.exp2(array - wide_y), ȳ * np.exp2(start - y)
         elif ufunc is np.hypot:
             ā = wide_ȳ * array / np.where(wide_y == 0, 1, wide_y)
+            start_bar = ȳ * start / np.where(y == 0, 1, y)
         else:
             mask = attains(array, y, axis, keepdims, where)
             n = attaining(mask, axis, keepdims, initial, y)
             ā = selected(restore(ȳ / n, array.shape, axis, keepdims), mask)
-        return NoTangent(), asked_for(ā, where), *_N2, *_N2, NONE
+            start_bar = np.where(y == start, ȳ / n, 0.0)
+        of_initial = NONE if initial is NO_VALUE else np.sum(start_bar)
+        return NoTangent(), asked_for(ā, where), *_N2, NONE, of_initial, NONE
 
     return y, other_reduce_pullback
 
@@ -246,10 +252,30 @@ def _(
 _N2 = (NONE, NONE)
 
 
-def first_less_others(ȳ, shape, axis, keepdims):
-    """The cotangent of what was subtracted one after the other."""
-    x̄ = np.moveaxis(restore(ȳ, shape, axis, keepdims), axis or 0, 0)
-    return np.moveaxis(np.concatenate((x̄[:1], -x̄[1:])), 0, axis or 0)
+def in_turn(ufunc, x, axis, keepdims, initial, where):
+    """A ufunc of entries along an axis, one after the other."""
+    axis = 0 if axis is None else axis[0] if isinstance(axis, tuple) else axis
+    rows = np.moveaxis(x, axis, 0)
+    if initial is NO_VALUE:
+        y, rows = rows[0], rows[1:]
+    else:
+        y = np.broadcast_to(initial, rows.shape[1:])
+    if where is not True:
+        where = np.moveaxis(np.broadcast_to(where, x.shape), axis, 0)
+    for i in range(len(rows)):
+        following = ufunc(y, rows[i])
+        y = following if where is True else np.where(where[i], following, y)
+    return np.expand_dims(y, axis) if keepdims else y
+
+
+def one_by_one(ufunc, x, axis):
+    """What a ufunc gives of the entries along an axis up to each of them."""
+    rows = np.moveaxis(x, axis, 0)
+    found = last = rows[:1]
+    for i in range(1, len(rows)):
+        last = ufunc(last, rows[i : i + 1])
+        found = np.concatenate((found, last))
+    return np.moveaxis(found, 0, axis)
 
 
 @rrule(np.ufunc.accumulate)
@@ -271,7 +297,11 @@ def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
             sums = np.moveaxis(running_back(ȳ, axis), axis, 0)
             return NoTangent(), np.moveaxis(np.concatenate((sums[:1], -sums[1:])), 0, axis), *_N2
         if ufunc not in (np.maximum, np.minimum):
-            raise _no_rule(ufunc, "accumulate")
+            if ufunc.nin != 2 or find_rrule(ufunc, (array, array)) is None:
+                raise _no_rule(ufunc, "accumulate")
+            if not array.size:
+                return (ZeroTangent(),) * 4
+            return NoTangent(), call(one_by_one, ufunc, array, axis)[1](ȳ)[2], *_N2
         return NoTangent(), running_extreme_cotangent(ȳ, array, y, axis), *_N2
 
     return y, extreme_pullback
@@ -307,11 +337,10 @@ def _(ufunc: np.ufunc, a: Anything, b: Anything):
         if rule is None:
             raise _no_rule(ufunc, "outer")
         ā, b̄ = rule.function(wide, np.asarray(b))[1](ȳ)
-        return (
-            NoTangent(),
-            like_sequence(np.reshape(ā, a_shape), a),
-            like_sequence(np.reshape(b̄, b_shape), b),
-        )
+        bars = zip((ā, b̄), (a, b), (a_shape, b_shape), strict=True)
+        return NoTangent(), *[
+            x̄ if is_zero(x̄) else like_sequence(np.reshape(x̄, shape), x) for x̄, x, shape in bars
+        ]
 
     return y, outer_pullback
 

@@ -338,6 +338,19 @@ def test_arrays_of_objects():
     assert found.tolist() == [Fraction(4, 3) + 1, Fraction(2) + 3]
 
 
+def test_arrays_in_arrays_of_objects():
+    def f(x):
+        y, z = np.empty(2, object), x * 2
+        y[0], y[1] = z, [x[1] * x[1]]
+        z[0] = 5.0
+        y[0][1] *= x[2]
+        y[1].append(y[0][2])
+        return y[0].sum() * sum(y[1])
+
+    check_mutation(f, X)
+    assert jvp(f, (X.copy(),), (X,))[1] == pytest.approx(gradient(f, X.copy())[0] @ X)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, np.complex64])
 def test_dtypes_are_kept(dtype):
     def f(x):

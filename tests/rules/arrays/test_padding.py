@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import gradient
+from morula import UnsupportedError, gradient
 from morula.testing import check_rrule
 
 WIDTHS = [0, 1, 3, (2, 1), ((1, 0), (0, 2)), ((4, 9), (7, 5))]
@@ -49,3 +49,11 @@ def test_an_axis_of_length_one_and_the_empty_array():
     check_rrule(np.pad, np.array([2.0]), 2, "reflect")
     check_rrule(np.pad, np.array([2.0]), 2, "symmetric")
     check_rrule(np.pad, np.zeros((0, 2)), 1)
+
+
+def test_a_function_as_mode_is_refused():
+    def margins(line, widths, axis, keywords):
+        line[: widths[0]] = 2.0
+
+    with pytest.raises(UnsupportedError, match=r"np\.pad with a function"):
+        gradient(lambda x: np.pad(x, 1, margins).sum(), np.ones(3))

@@ -6,7 +6,7 @@ import pytest
 from morula import NoRuleError, gradient, jvp, pullback
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
-from morula.testing import check_rrule
+from morula.testing import check_gradient, check_rrule
 
 X = np.array([[1.3, -0.7, 2.1], [0.4, 5.3, -1.2]])
 REDUCING = [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp, np.hypot, np.fmax, np.fmin]
@@ -27,6 +27,27 @@ def test_reduce(ufunc):
         check_rrule(reduce, ufunc, X, None, initial=0.5)
         check_rrule(reduce, ufunc, X, None, initial=0.5, where=X > 0)
         check_rrule(reduce, ufunc, X, axis=(0, 1))
+
+
+ONE_BY_ONE = [
+    np.subtract, np.divide, np.power, np.arctan2, np.fmod, np.remainder, np.copysign, np.hypot,
+    np.logaddexp, np.logaddexp2, np.fmax, np.fmin,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ufunc", ONE_BY_ONE)
+def test_entries_in_turn(ufunc):
+    x = np.abs(X)
+    check_gradient(lambda x: (ufunc.reduce(x, 1) * [1.0, 2.0]).sum(), x)
+    check_gradient(lambda x, a: (ufunc.reduce(x, initial=a) * [1.0, 2.0, 3.0]).sum(), x, 2.5)
+    check_gradient(
+        lambda x, a: ufunc.reduce(x, -1, initial=a, where=x > 1, keepdims=True).sum(), x, 2.5
+    )
+    check_gradient(lambda x: (ufunc.accumulate(x, -1) * X).sum(), x, order=2)
+
+
+def test_outer_with_an_operand_that_has_no_influence():
+    check_gradient(lambda x: (np.copysign.outer(x[0], x[1]) * X[:1]).sum(), X)
 
 
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum])
@@ -55,8 +76,11 @@ def test_constants(ufunc):
 
 
 def test_what_has_no_rule_says_so_in_the_pullback():
-    with pytest.raises(NotImplementedError, match=r"numpy\.divide\.reduce"):
-        gradients(np.ufunc.reduce, np.true_divide, X, ȳ=np.ones(3))
+    made = np.frompyfunc(float.__add__, 2, 1)
+    with pytest.raises(NotImplementedError, match=r"\.reduce"):
+        gradients(np.ufunc.reduce, made, X, ȳ=np.ones(3))
+    with pytest.raises(NotImplementedError, match=r"\.accumulate"):
+        gradients(np.ufunc.accumulate, made, X, ȳ=np.ones(X.shape))
 
 
 def test_where_of_ufuncs():

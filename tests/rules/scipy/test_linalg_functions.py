@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+from morula import jvp
 from morula.core.extend import call
 from morula.testing import check_gradient, check_rrule
 from tests.rules.linalg.matrices import draw, positive
@@ -30,7 +31,16 @@ def test_roots_and_logarithms(rng, dtype, name):
     # SciPy's own algorithm draws random numbers, so two calls differ in the last digits.
     check_gradient(lambda a, t: norm_of(linalg.fractional_matrix_power(a, t)), a, 0.3, rtol=1e-5)
     check_rrule(linalg.fractional_matrix_power, a, 3)
-    check_rrule(linalg.signm, a - 2 * np.eye(3), rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_signs_of_matrices(seed):
+    a, b = np.random.default_rng(seed).standard_normal((2, 3, 3))
+    check_rrule(linalg.signm, a, order=2)
+    check_rrule(linalg.signm, a + 1j * b)
+    step = 1e-6 * b
+    difference = (linalg.signm(a + step) - linalg.signm(a - step)) / 2e-6
+    assert jvp(linalg.signm, (a,), (b,))[1] == pytest.approx(difference, rel=1e-5, abs=1e-5)
 
 
 def test_expm_of_defective_matrices():

@@ -254,6 +254,16 @@ def test_logsumexp(rng, axis, keepdims):
         check_rrule(fn, a, axis=axis, order=2)
 
 
+def test_logsumexp_of_weights_in_lists():
+    def f(x):
+        weights = [[x[0, 0] ** 2], [2.0]]
+        y = sp.logsumexp(x, axis=0, b=weights)
+        weights.clear()
+        return y.sum()
+
+    check_gradient(f, np.array([[0.5, -1.0], [0.3, 2.0]]))
+
+
 def test_logsumexp_of_infinite_entries():
     g = gradient(lambda x: sp.logsumexp(x), np.array([-np.inf, 0.0, 0.0]))[0]
     assert np.allclose(g, [0, 0.5, 0.5])

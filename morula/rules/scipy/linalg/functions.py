@@ -48,7 +48,7 @@ def _function(primal):
 
 for _f in (
     linalg.expm, linalg.cosm, linalg.sinm, linalg.tanm, linalg.coshm, linalg.sinhm, linalg.tanhm,
-    linalg.logm, linalg.signm,
+    linalg.logm,
 ):  # fmt: skip
     _function(_f)
 
@@ -63,6 +63,24 @@ def _(A: np.ndarray):
         return (linalg.solve_sylvester(yH, yH, ȳ),)
 
     return y, sqrtm_pullback
+
+
+@rrule(linalg.signm)
+def _(A: np.ndarray):
+    """A = S N with S² = 1: Ā = Z - Sᴴ Z Sᴴ with Nᴴ Z + Z Nᴴ = Ȳ.
+
+    Higham, chapter 5, after Kenney and Laub. The blocks of `frechet` have too few eigenvectors for
+    what SciPy's `signm` does.
+    """
+    y = linalg.signm(A)
+
+    def signm_pullback(ȳ):
+        S = complex_if(ctranspose(y), ȳ)
+        N = complex_if(ctranspose(A @ y), ȳ)
+        Z = linalg.solve_sylvester(N, N, ȳ)
+        return (Z - S @ Z @ S,)
+
+    return y, signm_pullback
 
 
 @rrule(linalg.fractional_matrix_power)

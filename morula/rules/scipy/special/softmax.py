@@ -17,6 +17,7 @@ from scipy import special as sp
 from morula.core.extend import NoTangent, is_zero, rrule, stands_in, type_stable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.broadcasting import match, part, restore, shape_of
+from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.freshness import with_few_entries
 from morula.rules.arrays.types import Numeric
 from morula.rules.scipy.special.families import takes_sequences
@@ -36,6 +37,10 @@ def shares(a, y, axis):
 @rrule(sp.logsumexp)
 def _(a: Numeric, axis=None, b: Numeric | None = None, keepdims=False, return_sign=False):
     y = sp.logsumexp(a, axis, b, keepdims, return_sign)
+    given = None
+    if isinstance(b, (list, tuple)):
+        given = as_it_is(b)
+        b = np.asarray(given)
 
     def logsumexp_pullback(ȳ):
         level = y
@@ -62,7 +67,10 @@ def _(a: Numeric, axis=None, b: Numeric | None = None, keepdims=False, return_si
             return match(ā, shape_of(a)), NoTangent(), NoTangent(), *rest
         ā = np.where(np.equal(b, 0), 0.0, wide * np.conjugate(part_of * b))
         b̄ = wide * np.conjugate(part_of)
-        return match(ā, shape_of(a)), NoTangent(), match(b̄, shape_of(b)), *rest
+        b̄ = match(b̄, shape_of(b))
+        if given is not None:
+            b̄ = like_sequence(b̄, given)
+        return match(ā, shape_of(a)), NoTangent(), b̄, *rest
 
     return y, logsumexp_pullback
 
