@@ -36,6 +36,7 @@ from morula.core.extend import (
 )
 from morula.rules.dicts import Key
 from morula.rules.list_types import Shared, item
+from morula.rules.memos import is_remembered, refuse, remember
 from morula.rules.objects import give, take
 
 COMPUTED = object()  # stands for all keys that are not constants
@@ -191,34 +192,61 @@ def take_key(d: dict[Any, Any], key: Any, new: bool) -> Any:
 effects(give_at, take_at, take_key)
 
 
-def register(key_type: type) -> None:
-    """The rules for dicts with keys of a type that Python itself compares."""
+def take_item(d, key):
+    y = d[key]
 
-    @exactly(operator.getitem, dict, key_type)
-    def _(d, key):
-        y = d[key]
+    def getitem_pullback(x̄):
+        give_at(d, key, x̄)
+        return NONE, NONE
 
-        def getitem_pullback(x̄):
-            give_at(d, key, x̄)
-            return NONE, NONE
-
-        return y, getitem_pullback
-
-    for value_type in (float, int, np.float64, np.ndarray, list, tuple, dict):
-
-        @exactly(operator.setitem, dict, key_type, value_type, by_identity=True)
-        def _(d, key, value):
-            new = key not in d
-            d[key] = value
-
-            def setitem_pullback(ȳ):
-                return NONE, take_key(d, key, new), take_at(d, key)
-
-            return None, setitem_pullback
+    return y, getitem_pullback
 
 
-for _type in (int, str, tuple):
-    register(_type)
+def put_item(d, key, value):
+    new = key not in d
+    d[key] = value
+
+    def setitem_pullback(ȳ):
+        return NONE, take_key(d, key, new), take_at(d, key)
+
+    return None, setitem_pullback
+
+
+def take_item_of_memo(d, key):
+    y = d[key]
+    is_memo = is_remembered(d, key)
+
+    def getitem_pullback(x̄):
+        if is_memo:
+            refuse(x̄, key)
+        give_at(d, key, x̄)
+        return NONE, NONE
+
+    return y, getitem_pullback
+
+
+def put_item_of_memo(d, key, value):
+    new = key not in d
+    d[key] = value
+
+    def setitem_pullback(ȳ):
+        remember(d, key)
+        return NONE, take_key(d, key, new), take_at(d, key)
+
+    return None, setitem_pullback
+
+
+VALUES = (float, int, np.float64, np.ndarray, list, tuple, dict)
+
+# Keys of types that Python itself compares; tuples may hold real numbers, by which a dict is a memo.
+for _keys, _take, _put in (
+    (int, take_item, put_item),
+    (str, take_item, put_item),
+    (tuple, take_item_of_memo, put_item_of_memo),
+):
+    exactly(operator.getitem, dict, _keys)(_take)
+    for _values in VALUES:
+        exactly(operator.setitem, dict, _keys, _values, by_identity=True)(_put)
 
 only_reads(primitives.build_map, dict.get, operator.contains)
 follows_changes(primitives.map_add)

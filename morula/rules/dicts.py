@@ -37,6 +37,7 @@ from morula.rules.containers import (
     not_like,
     projections_inside,
 )
+from morula.rules.memos import is_remembered, refuse, remember
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, owner_of, take
 
@@ -90,8 +91,11 @@ def dict_getitem(d: dict, key: Anything):
             and d.default_factory is not None
         ):
             return default_item(d, key)
+    is_memo = key in d and is_remembered(d, key)
 
     def getitem_pullback(ȳ):
+        if is_memo:
+            refuse(ȳ, key)
         give(adjoint_of(d), key, ȳ)
         return NoTangent(), NoTangent()
 
@@ -115,6 +119,7 @@ def dict_setitem(d: dict, key: Anything, value: Anything):
     store_of(d)(d, key, value)
 
     def setitem_pullback(ȳ):
+        remember(d, key)
         bars = adjoint_of(d)
         return NoTangent(), take(bars, Key(key)) if new else ZERO, take(bars, key)
 
@@ -181,8 +186,11 @@ for _cls in (dict, OrderedDict):
 def _(d: dict, key: Anything, default: Anything = None):
     if key not in d:
         return default, lambda ȳ: (NoTangent(), NoTangent(), ȳ)
+    is_memo = is_remembered(d, key)
 
     def get_pullback(ȳ):
+        if is_memo:
+            refuse(ȳ, key)
         give(adjoint_of(d), key, ȳ)
         return NoTangent(), NoTangent(), ZERO
 
@@ -223,6 +231,7 @@ def dict_setdefault(d: dict, key: Anything, default: Anything = None):
     store_of(d)(d, key, default)
 
     def setdefault_pullback(ȳ):
+        remember(d, key)
         return NoTangent(), NoTangent(), accumulate(take(adjoint_of(d), key), ȳ)
 
     return default, setdefault_pullback
