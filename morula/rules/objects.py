@@ -246,7 +246,9 @@ def owner_of(d: dict[Any, Any]) -> Any:
 
 def is_rebound(x: Any) -> bool:
     """Was the `__dict__` of an object assigned, or may it have been? Then its table is the dict's."""
-    return assigns_dict(type(x)) or _rebound.found(x) is not None
+    cls = type(x)
+    plain = adjoint_object.dispatch(cls) is adjoint_object.dispatch(object)
+    return (assigns_dict(cls) and plain) or _rebound.found(x) is not None
 
 
 _assigns_dict: WeakKeyDictionary[type, bool] = WeakKeyDictionary()

@@ -28,6 +28,7 @@ from morula.rules.arrays.broadcasting import (
     total,
     unbroadcast,
 )
+from morula.rules.arrays.constants import decided_by_types
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import mark, masked, selected, unmarked
 from morula.rules.arrays.types import NO_VALUE, Anything
@@ -58,7 +59,7 @@ def rounds(a: np.ndarray, dtype: Any) -> bool:
     return a.dtype.kind in "fc" and np.dtype(dtype).kind in "iub"
 
 
-non_differentiable(rounds)
+decided_by_types(rounds)
 
 
 def restored_where(ȳ, shape, axis, keepdims, where):

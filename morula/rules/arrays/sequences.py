@@ -218,7 +218,6 @@ def _function_of_scalar(primal):
         return _by_arrays(primal, primal, (x, *args), kwargs)
 
 
-takes_array_likes((1,), np.compress)
 for _primal in OF_SCALARS:
     _function_of_scalar(_primal)
 
@@ -246,6 +245,14 @@ def _(condition: Anything, a: Numeric, b: Sequence):
 
 
 _CONVERTED[np.where] = (1, 2)
+
+
+@rrule(np.compress)
+def _(condition: Anything, a: Sequence, axis=None):
+    return _by_arrays(np.compress, np.compress, (condition, a, axis), {})
+
+
+_CONVERTED[np.compress] = (1,)
 
 
 # -- the items of an array, which are views of it ----------------------------------------------------
