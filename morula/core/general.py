@@ -278,16 +278,17 @@ class Protection(threading.local):
         self.depth = 0
         self.expected = False
         self.strays: list[tuple[Any, Back]] = []
+        self.calls: Any = None
         self.level = 0
-        self.levels: list[tuple[int, bool, list[tuple[Any, Back]]]] = [(0, False, [])]
+        self.levels: list[tuple[int, bool, list[tuple[Any, Back]], Any]] = [(0, False, [], None)]
 
     def go_to(self, level: int) -> None:
         """Deal with the regions of another level from now on."""
-        self.levels[self.level] = self.depth, self.expected, self.strays
+        self.levels[self.level] = self.depth, self.expected, self.strays, self.calls
         if level == len(self.levels):
-            self.levels.append((0, False, []))
+            self.levels.append((0, False, [], None))
         self.level = level
-        self.depth, self.expected, self.strays = self.levels[level]
+        self.depth, self.expected, self.strays, self.calls = self.levels[level]
 
 
 protection = Protection()
@@ -388,7 +389,17 @@ def is_protected() -> bool:
     return protection.depth > 0
 
 
-# What asks about the protected regions of the level that it runs at.
+def calls_here() -> Any:
+    """What the calls of functions with caches know of each other, or None."""
+    return protection.calls
+
+
+def follow_calls(calls: Any) -> None:
+    """Let the calls from now on know of these."""
+    protection.calls = calls
+
+
+# What asks about the protected regions and the calls of the level that it runs at.
 ABOUT_REGIONS = (
     begin_attempt,
     end_attempt,
@@ -397,6 +408,8 @@ ABOUT_REGIONS = (
     expect_from,
     strays_here,
     is_protected,
+    calls_here,
+    follow_calls,
 )
 
 

@@ -34,7 +34,7 @@ FEW = 256  # entries of a table that are not worth looking for values that have 
 class Pass:
     """One forward pass: the tangents of mutable values, by identity."""
 
-    __slots__ = ("encodings", "limit", "table", "written")
+    __slots__ = ("calls", "encodings", "limit", "table", "written")
     primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
     attribute: Any = None  # the same for attributes of numbers and arrays
     refusal = ""  # what such a pass is for, in messages
@@ -43,6 +43,7 @@ class Pass:
         self.table: dict[int, tuple[Any, Any]] = {}
         self.written: dict[int, tuple[Any, Any]] = {}  # memory of arrays, and what lies beside it
         self.encodings: dict[int, Any] = {}  # texts that were made of what has tangents
+        self.calls: dict[Any, Any] = {}  # of functions with caches, and their tangents
         self.limit = FEW
 
     def given(self, ẋ: Any) -> Any:

@@ -52,11 +52,8 @@ from morula.core.extend import (
     fixed_types,
     frule,
     general,
-    is_reached,
-    is_reached_at,
     is_zero,
     multiply,
-    no_rule,
     non_differentiable,
     projector,
     python_function,
@@ -749,47 +746,6 @@ def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     return y, call_partial_pullback
 
-
-@resolves(type(functools.lru_cache(abs)))
-def cached(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function with a cache: the value is the cached one, its pullback that of the function.
-
-    The function runs once more if a cotangent reaches the value.
-    """
-    before = general.held_by((fn.__wrapped__, *args, *kwargs.values()))
-    y = fn(*args, **kwargs)
-    changed = general.changes(before)
-    n = 1 + len(args) + len(kwargs)
-
-    def cached_pullback(ȳ: Any) -> tuple[Any, ...]:
-        if any(is_reached_at(x, keys) for x, keys in changed):
-            raise no_rule(
-                fn, args, why="which is called for what it changes, though it has a cache"
-            )
-        if is_reached(y) and n > 1:
-            raise no_rule(fn, args, reason="it keeps a mutable result for later calls")
-        if is_zero(unthunk(ȳ)):
-            return (ZERO,) * n
-        again, back = call(fn.__wrapped__, *args, **kwargs)
-        if not is_same(y, again):
-            raise no_rule(fn, args, reason="it gives another result than the one in its cache")
-        return (NONE, *back(ȳ)[1:])
-
-    return y, cached_pullback
-
-
-def is_same(a: Any, b: Any) -> bool:
-    """Are two results of a function the same?"""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, np.ndarray):
-        return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(is_same, a, b))
-    return bool(a == b) or a != a
-
-
-non_differentiable(is_same)
 
 # -- objects that operator makes -------------------------------------------------------------------
 

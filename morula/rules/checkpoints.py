@@ -42,7 +42,8 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.inplace import note, undo
 from morula.rules.arrays.memory import give, is_followed, owner_of, take
-from morula.rules.calls import MISSING, is_same, serves
+from morula.rules.caches import is_same
+from morula.rules.calls import MISSING, serves
 from morula.rules.objects import slots_of
 
 
