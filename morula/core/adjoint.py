@@ -88,6 +88,7 @@ from morula.core.traits import (
     gives_new,
     has_effect,
     holds_memory,
+    is_called_in_company,
     is_partial,
     typed_zero,
 )
@@ -197,6 +198,9 @@ class Adjoint:
     def pair_of_call(self, call: Call) -> Pair:
         """What a call means is found out when it happens."""
         operands = call.operands()
+        fn = self.specialiser.value(call.fn)
+        if fn is not None and any(is_called_in_company(k.type) for k in possibilities(fn)):
+            raise NotSpecialised("the calls of one of its functions know of each other")
         self.needs_context = True
         return Pair(Const(call_from_program), operands, call.keywords, tuple(enumerate(operands)))
 

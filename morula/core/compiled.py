@@ -19,10 +19,10 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from morula.core import debug, errors, registry
-from morula.core.garbage import collecting_seldom
 from morula.core.orders import OfGradient, Source
 from morula.core.program import Gradient, Left, stub, with_keywords
 from morula.core.protected import entered, exit_managers
+from morula.core.settings import with_own_settings
 from morula.core.specialise import NotSpecialised, TooMuchEffort
 from morula.core.values import argument_value, coarsened
 
@@ -152,7 +152,7 @@ class Family:
                 return program
             self.first = None
 
-    @collecting_seldom
+    @with_own_settings
     def compile(
         self,
         f: FunctionType,

@@ -131,16 +131,24 @@ WRITERS: set[Any] = set()
 class NotKnown:
     """A cotangent that nobody has a formula for: a sum with it, a multiple, a part is it again.
 
-    It travels as others do, and whoever looks at it gets the error.
+    It travels as others do, and whoever looks at it gets the error. What `find` gives is the
+    cotangent after all, for a user who asks for it as it is, when nothing was added or multiplied.
     """
 
-    __slots__ = ("_error",)
+    __slots__ = ("_error", "_find")
 
-    def __init__(self, error: Callable[[], Exception]) -> None:
+    def __init__(
+        self, error: Callable[[], Exception], find: Callable[[], Any] | None = None
+    ) -> None:
         self._error = error
+        self._find = find
 
     def _absorb(self, *_: Any, **__: Any) -> NotKnown:
-        return self
+        return self if self._find is None else NotKnown(self._error)
+
+    def found(self) -> Any:
+        """The cotangent, if it can be found after all."""
+        return self.refuse() if self._find is None else self._find()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _absorb
     __matmul__ = __rmatmul__ = __neg__ = __pos__ = __getitem__ = _absorb

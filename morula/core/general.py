@@ -35,7 +35,6 @@ from morula.core.cotangents import (
     unthunk,
 )
 from morula.core.emit import emit
-from morula.core.garbage import collecting_seldom
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.memory import AT_END, Written, begin_log, end_log, follow, in_memory
 from morula.core.outline import outlined
@@ -49,6 +48,7 @@ from morula.core.registry import (
     service_of,
 )
 from morula.core.reverse import Pair, Reversal, reachable_from
+from morula.core.settings import with_own_settings
 from morula.core.simplify import is_trusted
 from morula.core.ssa import prune_params, same
 from morula.core.traits import adjoint_object, from_memory, memory_of, parts_of, shows_all
@@ -631,7 +631,7 @@ def twin(fn: FunctionType, code: CodeType) -> FunctionType:
 _emitted: dict[int, CodeType] = {}
 
 
-@collecting_seldom
+@with_own_settings
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
     ir = outlined(checked("lower", lower(code, namespace, guarded, keep=False)), code, namespace)

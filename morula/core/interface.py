@@ -13,13 +13,13 @@ from morula.core.callables import Calls, function_of, is_plain, positions_of, wi
 from morula.core.compiled import Fallback, Family, by_all_of, family_by, family_of, most_kept
 from morula.core.context import Reached, as_before, enter, leave
 from morula.core.cotangents import NONE, ZERO, project_to
-from morula.core.garbage import collector
 from morula.core.general import Back, call
 from morula.core.gradients import for_pickle
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.orders import Along, OfGradient, with_direction
 from morula.core.places import ENTRIES, tell_place
 from morula.core.results import lines_of_result
+from morula.core.settings import settings
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
 
 
@@ -54,7 +54,7 @@ def differentiate_and_log(
     f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Back, Written]:
     """The same, and the memory that was written to."""
-    collector.slow_down()
+    settings.begin()
     outer = begin_log()
     log: Written = {}
     try:
@@ -63,7 +63,7 @@ def differentiate_and_log(
         y, back = as_before(call, f, *args, **kwargs)
     finally:
         log.update(end_log(outer))
-        collector.as_before()
+        settings.end()
     return y, functools.partial(pull, back, project_to(y), inputs, log), log
 
 
@@ -100,7 +100,7 @@ def one_pass(
     back: Back, project: Callable[[Any], Any], inputs: list[Any], written: Written, ȳ: Any
 ) -> Any:
     """A reverse pass that nobody looks at."""
-    collector.slow_down()
+    settings.begin()
     outer = enter(copy_of(written))
     try:
         return gradients_of(back, project, inputs, ȳ)
@@ -109,7 +109,7 @@ def one_pass(
         raise
     finally:
         leave(outer)
-        collector.as_before()
+        settings.end()
 
 
 ENTRIES.append(one_pass.__code__)

@@ -255,7 +255,9 @@ def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
         return None
     x̄ = unthunk(x̄)
     if type(x̄) is NotKnown:
-        return x̄ if getattr(of, "hands_on_unknown", False) else x̄.refuse()
+        if getattr(of, "hands_on_unknown", False):
+            return x̄
+        x̄ = x̄.found()
     gradient = materialise(x, x̄, of)
     return None if gradient is NONE else gradient
 
@@ -366,6 +368,21 @@ def repeatable(*fns: Any) -> None:
 def is_repeatable(fn: Any) -> bool:
     """Is it one of these?"""
     return id(fn) in _repeatable
+
+
+_in_company: set[type] = set()
+
+
+def called_in_company(t: type) -> None:
+    """Declare a type of callables whose calls know of each other: programs leave them to the
+    general path with all that is around them.
+    """
+    _in_company.add(t)
+
+
+def is_called_in_company(t: type) -> bool:
+    """Is it such a type?"""
+    return t in _in_company
 
 
 _partial: set[int] = set()

@@ -55,9 +55,9 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.mixed_mode.transposition import nothing_enters, transposed_call
+from morula.rules import caches
 from morula.rules import calls as reverse
 from morula.rules.arrays.ufunc_methods import along_axes, operands
-from morula.rules.caches import is_same
 from morula.rules.calls import (
     MISSING,
     STEPS,
@@ -364,20 +364,55 @@ def _(run: Pass, p: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) 
 
 @pushes_type(type(functools.lru_cache(abs)))
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    before = general.held_by((fn.__wrapped__, *args))
-    y = split_call(fn, args, keywords)
-    if all_zero(tangents) and not reached(run, (fn.__wrapped__, *args)):
+    n = len(args) - len(keywords)
+    given = args[:n], dict(zip(keywords, args[n:], strict=True)), tangents
+    return through_cache(run, fn, fn.__wrapped__, ZERO, *given)
+
+
+@pushes(caches.on_miss)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    fn, compute, given, named = args
+    dots = [entry(tangents[2], i) for i in range(len(given))]
+    dots += [value_of(run, named, name) for name in named]
+    return through_cache(run, fn, compute, tangents[1], given, named, tuple(dots))
+
+
+def through_cache(
+    run: Pass,
+    fn: Any,
+    compute: Any,
+    ċompute: Any,
+    args: Args,
+    named: dict[str, Any],
+    tangents: Args,
+) -> Both:
+    """The value of a function with a cache, where `compute` gives it on a miss, and its tangent."""
+    values, keywords = (*args, *named.values()), tuple(named)
+    found: list[Any] = []
+
+    def pushed(*args: Any, **named: Any) -> Any:
+        given = (*args, *named.values())
+        y, ẏ = push(run, compute, ċompute, given, tangents, tuple(named))
+        found.append(ẏ)
+        return y
+
+    y = caches.on_miss(fn, pushed, args, named)
+    key = (fn, values, keywords)
+    if found:
+        run.calls[key] = y, found[0], tangents
+        return y, found[0]
+    if all_zero(tangents) and not reached(run, (fn.__wrapped__, *values)):
         return y, ZERO
-    key = (fn, args, keywords)
     known, ẏ, inputs = run.calls.get(key, (None, ZERO, ()))
     if known is y and y is not None and all(map(is_same_tangent, tangents, inputs)):
         return y, ẏ
-    if general.changes(before):
-        raise errors.no_rule(fn, args, reason="it has a cache, and changes what it can reach")
     if holds_mutable(y):
         raise errors.no_rule(fn, args, reason="it keeps a mutable result for later calls")
-    again, ẏ = push(run, fn.__wrapped__, ZERO, args, tangents, keywords)
-    if not is_same(y, again):
+    before = general.held_by((fn.__wrapped__, *values))
+    again, ẏ = push(run, fn.__wrapped__, ZERO, values, tangents, keywords)
+    if general.changes(before):
+        raise errors.no_rule(fn, args, reason="it has a cache, and changes what it can reach")
+    if not caches.is_same(y, again):
         raise errors.no_rule(fn, args, reason="it gives another result than the one in its cache")
     run.calls[key] = y, ẏ, tangents
     return y, ẏ

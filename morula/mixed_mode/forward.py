@@ -14,11 +14,11 @@ from typing import Any
 from morula.core.bytecode.lower import as_written, lower
 from morula.core.cotangents import ZERO
 from morula.core.emit import emit
-from morula.core.garbage import collecting_seldom
 from morula.core.general import _is_plain, asks_nothing
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, count_of_parameters
 from morula.core.primitives import build_tuple, unpack
 from morula.core.registry import is_constant_call
+from morula.core.settings import with_own_settings
 from morula.core.verify import checked
 
 _codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
@@ -61,7 +61,7 @@ def binder(code: CodeType) -> CodeType:
     return emit(ir, code.replace(co_freevars=(), co_cellvars=()), {})
 
 
-@collecting_seldom
+@with_own_settings
 def transform(code: CodeType, namespace: dict[str, Any], push: Any, attempt: Any) -> CodeType:
     """Code -> code of (run, *parameters, *tangents) that returns the value and its tangent."""
     forward = Forward(lower(code, namespace, keep=False), push, attempt, asks_nothing(namespace))

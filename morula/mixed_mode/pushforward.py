@@ -9,6 +9,7 @@ from typing import Any
 from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO
+from morula.core.settings import settings
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import Pass, absorb, shown_to_user
 
@@ -58,7 +59,11 @@ def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
     run = Pass()
     names = [f"argument {i}" for i in range(len(args))]
     dots = tuple([absorb(run, x, ẋ, n) for x, ẋ, n in zip(args, tangents, names, strict=True)])
-    y, ẏ = as_before(push, run, f, ZERO, args, dots)
+    settings.begin()
+    try:
+        y, ẏ = as_before(push, run, f, ZERO, args, dots)
+    finally:
+        settings.end()
     refuse_unknown((ẏ,))
     return y, shown_to_user(run, y, ẏ)
 

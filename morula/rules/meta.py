@@ -8,6 +8,7 @@ Tests: tests/rules/test_meta.py
 """
 
 from functools import cached_property, partial
+from inspect import isfunction
 from types import FunctionType
 from typing import Any
 
@@ -28,6 +29,7 @@ from morula.core.extend import (
     callables,
     collector,
     context,
+    errors,
     expect_nothing,
     general,
     in_space_of,
@@ -66,6 +68,7 @@ non_differentiable(
     context.results_of,
     context.beside,
     *[f for f in vars(memory).values() if callable(f) and f.__module__ == memory.__name__],
+    *[f for f in vars(errors).values() if isfunction(f) and f.__module__ == errors.__name__],
     traits.gives_old,
     general.try_forward_of,
     general.forward_of,
@@ -78,6 +81,7 @@ non_differentiable(
     *[p.func for p in vars(registry.Rule).values() if isinstance(p, cached_property)],
     traits.has_tangent,
     traits.adjoint_object,
+    interface.lines_of_result,
     interface.ask_only,
     interface.as_argnums,
     interface.copy_of,

@@ -256,13 +256,15 @@ def test_a_cached_function_has_the_same_gradient_the_second_time():
     assert square.cache_info().hits == 2
 
 
-def test_a_cached_mutable_result_is_refused():
+def test_a_mutable_result_of_an_earlier_call_is_refused():
     @functools.lru_cache
     def pair(x):
         return [x, x * x]
 
-    with pytest.raises(NoRuleError, match="mutable"):
-        gradient(lambda x: pair(x)[1], 3.0)
+    assert gradient(lambda x: pair(x)[1], 3.0) == (6.0,)
+    for _ in range(2):
+        with pytest.raises(NoRuleError, match="mutable"):
+            gradient(lambda x: pair(x)[1], 3.0)
 
 
 def test_a_cached_function_of_nothing_is_a_constant():
@@ -375,7 +377,7 @@ def test_keywords_of_a_partial_that_are_read_from_it(path):
     assert grad(lambda k: gradient(functools.partial(f, y=k), 3.0)[0])(1.0) == 6.0
 
 
-def test_what_a_cached_function_changes_is_refused():
+def test_what_a_cached_function_changes():
     def f(x):
         seen = []
 
@@ -386,7 +388,5 @@ def test_what_a_cached_function_changes_is_refused():
 
         return g(2) + g(2) + sum(seen)
 
-    with pytest.raises(NoRuleError, match="called for what it changes"):
-        gradient(f, 3.0)
-    with pytest.raises(NoRuleError, match="changes what it can reach"):
-        jvp(f, (3.0,), (1.0,))
+    assert gradient(f, 3.0) == (6.0,)
+    assert jvp(f, (3.0,), (1.0,)) == (18.0, 6.0)

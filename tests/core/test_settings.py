@@ -1,12 +1,13 @@
 import gc
 import os
+import sys
 import threading
 
 import pytest
 
 from morula import gradient
 from morula.core import compiled, general
-from morula.core.garbage import FEW, collecting_seldom
+from morula.core.settings import FEW, with_own_settings
 
 before = gc.get_threshold()
 
@@ -18,7 +19,7 @@ def _as_it_was():
     gc.set_threshold(*before)
 
 
-@collecting_seldom
+@with_own_settings
 def during(inner=gc.get_threshold):
     return inner()
 
@@ -90,3 +91,22 @@ def test_a_child_has_the_collector_of_before():
 
     assert during(in_a_child) == 0
     assert gc.get_threshold() == before
+
+
+def test_functions_may_call_themselves_as_deep_as_without_differentiation(monkeypatch):
+    monkeypatch.setattr(compiled, "specialising", False)
+    limit = sys.getrecursionlimit()
+
+    def scaled(n, x):
+        return x if n == 0 else scaled(n - 1, x) * 1.001
+
+    assert gradient(lambda x: scaled(700, x), 2.0)[0] == pytest.approx(1.001**700, rel=1e-12)
+    assert sys.getrecursionlimit() == limit
+
+
+def test_endless_recursion_is_an_exception():
+    def endless(x):
+        return endless(x) * 1.001
+
+    with pytest.raises(RecursionError):
+        gradient(endless, 2.0)
