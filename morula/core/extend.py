@@ -102,6 +102,7 @@ from morula.core.registry import (
     scalar_rule,
     type_stable,
 )
+from morula.core.results import lines_of_result
 from morula.core.reverse import Pair
 from morula.core.shipped import meet, waits
 from morula.core.simplify import folds
@@ -284,6 +285,7 @@ __all__ = [
     "keep_apart",
     "known",
     "known_value",
+    "lines_of_result",
     "loop_step",
     "lose",
     "marks_results",
