@@ -8,6 +8,7 @@ program asks at its entry whether it still is so.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import operator
 import warnings
@@ -345,10 +346,12 @@ def method_of(owner: Known | None, name: str) -> Any:
         return None
     if issubclass(owner.type, type):
         return None
-    method = getattr(owner.type, name, None)
+    method = inspect.getattr_static(owner.type, name, None)
     if type(method) in (MethodDescriptorType, WrapperDescriptorType):
         return method
-    return method if type(method) is not FunctionType and registry.get(method) is not None else None
+    if type(method) is FunctionType or not hasattr(type(method), "__get__"):
+        return None
+    return method if registry.get(method) is not None else None
 
 
 # What gives a number or an array for such.

@@ -52,6 +52,7 @@ from morula.core.extend import (
     fixed_types,
     frule,
     general,
+    has_tangent,
     is_zero,
     multiply,
     non_differentiable,
@@ -250,11 +251,29 @@ def changes(before: list[tuple[Any, Any]]) -> list[Any]:
 non_differentiable(copies, changes)
 
 
+OUT_OF_SIGHT = (bytes, bytearray, memoryview)  # numbers may lie in these
+
+
+def is_constant_operand(x: Any) -> bool:
+    """Is it nothing that has a derivative, nor holds numbers that may have one?"""
+    if isinstance(x, OUT_OF_SIGHT) or id(x) in general.LOSSY:
+        return False
+    return isinstance(x, ModuleType) or not has_tangent(type(x))
+
+
+non_differentiable(is_constant_operand)
+
+
 def compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
     """A callable that cannot be looked into.
 
-    What only moves the items of a list, as heapq does, is followed by their identity.
+    What only moves the items of a list, as heapq does, is followed by their identity. What is given
+    nothing that could have a derivative gives a constant.
     """
+    given = (*args, *kwargs.values())
+    if given and all(map(is_constant_operand, (getattr(fn, "__self__", None), *given))):
+        expect_nothing()
+        return fn(*args, **kwargs), partial(general._constant_back, 1 + len(given))
     before = copies(args)
     y, back, all_changed = general.opaque_with_changes(fn, args, kwargs, reason)
     changed = changes(before) if before else []

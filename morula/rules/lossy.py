@@ -107,7 +107,7 @@ def holds_numbers(x: Any, depth: int = 4) -> bool:
 MAKERS = (operator.mod, str.__mod__, str.format)
 READERS = (
     float, complex, np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.ndarray.astype,
-    float.fromhex, eval,
+    float.__dict__["fromhex"], eval,
 )  # fmt: skip
 ITEMS = (operator.getitem, getattr, dict.get, dict.pop, dict.setdefault)  # give what was there
 

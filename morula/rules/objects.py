@@ -55,6 +55,7 @@ from morula.core.extend import (
     generators,
     gradient_for,
     hands_on,
+    has_tangent,
     is_zero,
     materialise,
     meet,
@@ -541,7 +542,7 @@ def compiled_attribute(x: Any, name: str, kind: type) -> Attribute:
     if name == "__dict__":
         return expose(x), to_nobody
     y = object.__getattribute__(x, name)
-    if name in CONSTANT_ATTRIBUTES:
+    if name in CONSTANT_ATTRIBUTES or not has_tangent(type(x)):
         return y, to_nobody
     if kind is MemberDescriptorType or isinstance(x, BaseException):
         return y, own_attribute(x, name)

@@ -390,3 +390,19 @@ def test_what_a_cached_function_changes():
 
     assert gradient(f, 3.0) == (6.0,)
     assert jvp(f, (3.0,), (1.0,)) == (18.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * float.fromhex("0x1p1"),
+        lambda x: x * "ab".maketrans("a", "b")[97],
+        lambda x: x * b"".fromhex("03")[0],
+        lambda x: x * np.ones(2).dtype.itemsize,
+        lambda x: x * np.zeros(3, "f4").dtype.type(2.5),
+        lambda x: x * {}.fromkeys("ab", 3.0)["a"],
+    ],
+)
+def test_compiled_methods_of_classes_and_of_what_has_no_derivative_are_constants(f):
+    assert gradient(f, 1.5) == (f(1.5) / 1.5,)
+    assert jvp(f, (1.5,), (1.0,)) == (f(1.5), f(1.5) / 1.5)
