@@ -30,7 +30,7 @@ class Examples:
         while changed:
             changed = False
             for call in ir.calls():
-                if call.out not in self.given and (found := self.read(call)) is not _NOTHING:
+                if call.out not in self.given and (found := self.read(call)) is not NOTHING:
                     self.given[call.out] = found
                     changed = True
             for p, a in ir.passed():
@@ -45,16 +45,16 @@ class Examples:
         try:
             return sample_value(self.value(x))
         except KeyError:
-            return _NOTHING
+            return NOTHING
 
     def read(self, call: Call) -> Any:
         if call.primitive is primitives.build_list:
             items = call.args or [a for a in [self.appended.get(call.out)] if a is not None]
             found = [self.one(a) for a in items]
-            return _NOTHING if not found or any(x is _NOTHING for x in found) else found
+            return NOTHING if not found or any(x is NOTHING for x in found) else found
         reader = READERS.get(id(call.primitive))
         if reader is None or call.keywords:
-            return _NOTHING
+            return NOTHING
         args = []
         for a in call.args:
             if type(a) is Const:
@@ -62,32 +62,32 @@ class Examples:
             elif a in self.given:
                 args.append(self.given[a])
             else:
-                args.append(_NOTHING)
-        if not args or args[0] is _NOTHING:
-            return _NOTHING
+                args.append(NOTHING)
+        if not args or args[0] is NOTHING:
+            return NOTHING
         try:
             return reader(*args)
         except Exception:  # there is no such item
-            return _NOTHING
+            return NOTHING
 
 
-_NOTHING = object()
+NOTHING = object()
 
 
 def _example_item(items: Any, key: Any) -> Any:
     if type(items) is dict:
-        return items[key] if key is not _NOTHING else next(iter(items.values()))
+        return items[key] if key is not NOTHING else next(iter(items.values()))
     if type(items) not in (list, tuple):
-        return _NOTHING
+        return NOTHING
     return items[key if type(key) in (int, slice) else 0]
 
 
 def _example_get(items: Any, key: Any, default: Any = None) -> Any:
     """An item, if it is of the type of what stands for a missing one."""
     if type(items) is not dict or not items:
-        return _NOTHING
-    found = next(iter(items.values())) if key is _NOTHING else items.get(key, default)
-    return found if default is _NOTHING or type(default) is type(found) else _NOTHING
+        return NOTHING
+    found = next(iter(items.values())) if key is NOTHING else items.get(key, default)
+    return found if default is NOTHING or type(default) is type(found) else NOTHING
 
 
 def _example_attribute(x: Any, name: str) -> Any:
@@ -97,18 +97,18 @@ def _example_attribute(x: Any, name: str) -> Any:
         return fields[name]
     of_class = x.__mro__ if isinstance(x, type) else ()
     classes: tuple[type, ...] = (*of_class, *type(x).__mro__)
-    found = next((c.__dict__[name] for c in classes if name in c.__dict__), _NOTHING)
+    found = next((c.__dict__[name] for c in classes if name in c.__dict__), NOTHING)
     if type(found) is MemberDescriptorType:
         return found.__get__(x)
-    return _NOTHING if hasattr(type(found), "__get__") else found
+    return NOTHING if hasattr(type(found), "__get__") else found
 
 
 def _example_global(namespace: dict[str, Any], name: str) -> Any:
-    return namespace.get(name, _NOTHING)
+    return namespace.get(name, NOTHING)
 
 
 def _example_iterator(x: Any) -> Any:
-    return x if type(x) in (list, tuple, range, dict, _Example) else _NOTHING
+    return x if type(x) in (list, tuple, range, dict, _Example) else NOTHING
 
 
 @dataclass
@@ -123,8 +123,8 @@ def _first_of(x: Any) -> Any:
 
 
 def _example_zip(*xs: Any) -> Any:
-    firsts = [_first_of(x) if type(x) in (list, tuple, range, _Example) else _NOTHING for x in xs]
-    return _NOTHING if any(x is _NOTHING for x in firsts) else _Example(tuple(firsts))
+    firsts = [_first_of(x) if type(x) in (list, tuple, range, _Example) else NOTHING for x in xs]
+    return NOTHING if any(x is NOTHING for x in firsts) else _Example(tuple(firsts))
 
 
 READERS: dict[int, Callable[..., Any]] = {
@@ -134,7 +134,7 @@ READERS: dict[int, Callable[..., Any]] = {
     id(load_global): _example_global,
     id(iter): _example_iterator,
     id(advance): _first_of,
-    id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else _NOTHING,
+    id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else NOTHING,
     id(zip): _example_zip,
     id(enumerate): lambda x: _Example((0, _first_of(x))),
     id(reversed): lambda x: _Example(x[-1]),

@@ -96,16 +96,19 @@ def inline(
     removable: bool,
     results: dict[Var, Operand],
     of: tuple[CodeType, dict[str, Any]] | None = None,
+    renamed: dict[Var, Operand] | None = None,
 ) -> tuple[Block, int]:
     """Replace the call `block.calls[index]` by the body of `callee`.
 
     `args` are its arguments, one per parameter, and `free` its cells. The calls put in stand where
     the call stood in the source, or, if the callee is a function `of` the user's with this code and
     these globals, where they stood themselves. The result of a straight body is noted in `results`,
-    for the caller to substitute. Returns where the calls behind it now are: a block and an index.
+    for the caller to substitute, and in `renamed` what its variables are called here. Returns where the
+    calls behind it now are: a block and an index.
     """
     call = block.calls[index]
-    renamed: dict[Var, Operand] = dict(zip(callee.params, args, strict=True))
+    renamed = {} if renamed is None else renamed
+    renamed.update(zip(callee.params, args, strict=True))
     renamed.update(zip(callee.free, free, strict=True))
     straight = len(callee.blocks) == 1 and callee.blocks[0].returns
     inlined = None if of is None else Inlined(*of, call.position)

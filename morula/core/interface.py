@@ -16,6 +16,7 @@ from morula.core.cotangents import NONE, ZERO, project_to
 from morula.core.general import Back, call
 from morula.core.gradients import for_pickle
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
+from morula.core.nested import MAKERS, Maker
 from morula.core.orders import Along, OfGradient, with_direction
 from morula.core.places import ENTRIES, tell_place
 from morula.core.results import lines_of_result
@@ -395,5 +396,14 @@ def _wraps(f: Any, name: str) -> Callable[[Any], Any]:
 
     return wrap
 
+
+MAKERS.update(
+    {
+        id(gradient): Maker(of_function=False, with_value=False),
+        id(withgradient): Maker(of_function=False, with_value=True),
+        id(grad): Maker(of_function=True, with_value=False),
+        id(value_and_grad): Maker(of_function=True, with_value=True),
+    }
+)
 
 __all__ = ["J", "grad", "gradient", "pullback", "value_and_grad", "withgradient"]

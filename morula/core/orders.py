@@ -76,6 +76,13 @@ class OfGradient(Source):
         self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any], keywords: Any
     ) -> tuple[IR, Guards]:
         """The gradient before it is emitted."""
+        gradient = self.built(fn, knowns, examples, keywords)
+        return gradient.ir, gradient.specialiser.guards
+
+    def built(
+        self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any], keywords: Any
+    ) -> Gradient:
+        """The same, with what is known of its variables."""
         gradient = Gradient(
             fn,
             knowns,
@@ -97,7 +104,7 @@ class OfGradient(Source):
             block.calls = [c for c in block.calls if c.primitive is not alias]
         if not all(map(is_of_values, ir.calls())) or passes_zeros(ir):
             raise NotSpecialised("a gradient with pullbacks that are not inlined")
-        return ir, gradient.specialiser.guards
+        return gradient
 
 
 def is_of_values(call: Call) -> bool:

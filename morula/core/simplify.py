@@ -86,7 +86,7 @@ class Folding:
         self.definitions = {c.out: c for c in ir.calls()}
         self.block: Block | None = None  # that of the call that is folded
         self.block_of = {c.out: block for block in ir.blocks for c in block.calls}
-        self.cells = _single_values(ir, adjoint)
+        self.cells = single_values(ir, adjoint)
         self.differentiated = bool(adjoint)  # has the program its adjoint already?
         self.again = False  # will the adjoint be differentiated in its turn?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
@@ -204,7 +204,7 @@ def _only_readers(ir: IR) -> dict[Var, Block | None]:
     return readers
 
 
-def _single_values(ir: IR, adjoint: Collection[Block]) -> dict[Var, Operand]:
+def single_values(ir: IR, adjoint: Collection[Block]) -> dict[Var, Operand]:
     """Cells that are not passed to anything unknown and hold one value all along.
 
     What an adjoint reads of a cell, the primal has set: in the iteration that the place belongs to.
@@ -318,16 +318,32 @@ def folds(*primitives: Any) -> Callable[[Fold], Fold]:
 
 
 @folds(operator.getitem)
-def _(f: Folding, call: Call) -> Operand | None:
-    """An item of a tuple that was put together here."""
+def _(f: Folding, call: Call) -> Operand | list[Call] | None:
+    """An item, or some of the items, of a tuple that was put together here."""
     items, key = call.args
-    if type(key) is not Const or type(key.value) is not int:
+    if type(key) is not Const:
         return None
     made = f.definition(items, build_tuple)
+    if type(key.value) is slice and made is not None and has_constants(key.value):
+        part = made.args[key.value]
+        return (
+            None
+            if any(f.must_stay(call, x) for x in part)
+            else [f.same_call(call, build_tuple, *part)]
+        )
+    if type(key.value) is not int:
+        return None
     if made is not None and -len(made.args) <= key.value < len(made.args):
         return made.args[key.value]
     values = items.value if type(items) is Const and type(items.value) is tuple else ()
     return Const(values[key.value]) if -len(values) <= key.value < len(values) else None
+
+
+def has_constants(key: slice) -> bool:
+    """Are the bounds of a slice integers or left out?"""
+    return all(x is None or type(x) is int for x in (key.start, key.stop)) and (
+        key.step is None or (type(key.step) is int and key.step != 0)
+    )
 
 
 @folds(build_tuple)

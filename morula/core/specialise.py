@@ -130,6 +130,7 @@ class Specialiser(Inference):
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
+        self.left_general: set[Var] = set()  # derivatives that it takes by the general path
         self.own_objects = own_objects  # are objects that it makes taken for its own?
         self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
         self.has_bodies = False  # does one?
@@ -155,6 +156,8 @@ class Specialiser(Inference):
             self.limit_size()
             checked("specialisation", self.ir)
             if changed or promote_cells(self.ir) or self.inline_calls():
+                continue
+            if any([put_in(self) for put_in in DERIVATIVES]):
                 continue
             if tell_apart(self) or unroll_loops(self) or make_displays(self):
                 continue
@@ -675,6 +678,7 @@ REPEATABLE = {
         primitives.make_cell,
         primitives.make_function,
         primitives.check_bound,
+        primitives.pull,
         primitives.unpack,
         primitives.as_tuple,
         primitives.format_value,
@@ -957,6 +961,9 @@ def bind(
         return None
     return Bound([*operands, *[c.out for c in calls]], calls)
 
+
+# What puts the derivatives that a program takes in the place of their calls (nested.py).
+DERIVATIVES: list[Callable[[Specialiser], bool]] = []
 
 # What the rules rewrite in a program whose types are known: functions of the Specialiser that say
 # whether they changed anything.
