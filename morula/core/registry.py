@@ -91,7 +91,7 @@ class Rule:
     @cached_property
     def trusted(self) -> bool:
         """Is it one of Morula's own, which the test-suite checks against finite differences?"""
-        return self.function.__module__.split(".")[0] == "morula"
+        return (self.function.__module__ or "").split(".")[0] == "morula"
 
     def accepts(self, keywords: Iterable[str]) -> bool:
         """Does the rule honour each of these keyword arguments?"""
@@ -433,21 +433,21 @@ def _require_callable(primal: Any, decorator: str) -> None:
 
 
 _SCALAR_RULE = """
-def make(primal, partials, multiply):
-    def rule({annotated}):
-        y = primal({args})
-        def {name}_pullback(ȳ):
-            {unpack} = partials(y, {args})
+def make({own}primal, {own}partials, {own}multiply):
+    def rule({args}):
+        {own}y = {own}primal({args})
+        def {name}_pullback({own}ȳ):
+            {unpack} = {own}partials({own}y, {args})
             {only}
             return {products},
-        return y, {name}_pullback
-    def push_rule({annotated}):
-        y = primal({args})
+        return {own}y, {name}_pullback
+    def push_rule({args}):
+        {own}y = {own}primal({args})
         def {name}_pushforward({tangents}):
-            {unpack} = partials(y, {args})
+            {unpack} = {own}partials({own}y, {args})
             {only}
             return {sum}
-        return y, {name}_pushforward
+        return {own}y, {name}_pushforward
     return rule, push_rule
 """
 
@@ -465,17 +465,20 @@ def scalar_rule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
         parameters = list(inspect.signature(partials, eval_str=True).parameters.values())[1:]
         names = [p.name for p in parameters]
         name = "".join(c for c in getattr(primal, "__name__", "f") if c.isalnum() or c == "_")
+        own = "_"  # begins every name of the template's, and none of the parameters
+        while any(n.startswith(own) for n in names):
+            own += "_"
         source = _SCALAR_RULE.format(
+            own=own,
             name=name or "scalar",
             args=", ".join(names),
-            annotated=", ".join(names),
-            unpack=", ".join(f"d_{n}" for n in names),
+            unpack=", ".join(f"{own}d_{n}" for n in names),
             only=""
             if len(names) > 1
-            else "if isinstance(d_{0}, tuple): d_{0}, = d_{0}".format(*names),
-            products=", ".join(f"multiply(ȳ, d_{n})" for n in names),
-            tangents=", ".join(f"dot_{n}" for n in names),
-            sum=" + ".join(f"d_{n} * dot_{n}" for n in names),
+            else "if isinstance({0}d_{1}, tuple): {0}d_{1}, = {0}d_{1}".format(own, *names),
+            products=", ".join(f"{own}multiply({own}ȳ, {own}d_{n})" for n in names),
+            tangents=", ".join(f"{own}dot_{n}" for n in names),
+            sum=" + ".join(f"{own}d_{n} * {own}dot_{n}" for n in names),
         )
         scope: dict[str, Any] = {"__name__": partials.__module__}
         exec(compile(source, partials.__code__.co_filename, "exec"), scope)

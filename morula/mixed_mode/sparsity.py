@@ -20,7 +20,7 @@ from morula.core.cotangents import ZERO, is_zero
 from morula.core.interface import pullback
 from morula.mixed_mode.jacobians import all_real, column, library_of, space_of
 from morula.mixed_mode.push import push, split_call, value_by
-from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, set_all
+from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, last, set_all
 
 NOTHING: frozenset[int] = frozenset()
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
@@ -223,8 +223,11 @@ def of_product(args: Any, values: Any, y: Any) -> Any:
         return None
     sets = sets_of(b, values[1]).tolist()
     found = np.empty(np.shape(y), object)
-    for i, row in enumerate(a):
-        found[i] = reduce(operator.or_, [sets[j] for j in np.flatnonzero(row)], NOTHING)
+    columns: list[list[int]] = [[] for _ in range(np.shape(a)[0])]
+    for i, j in np.transpose(a.nonzero()).tolist():
+        columns[i].append(j)
+    for i, row in enumerate(columns):
+        found[i] = reduce(operator.or_, [sets[j] for j in row], NOTHING)
     return Dependence(found)
 
 
@@ -267,9 +270,10 @@ def pattern_of(f: Any, args: tuple[Any, ...], k: int) -> Any:
     sets[:] = [frozenset([i]) for i in range(np.size(x))]
     tangents: list[Any] = [ZERO] * len(args)
     tangents[k] = Dependence(sets.reshape(np.shape(x)))
-    y, ẏ = as_before(push, Tracing(), f, ZERO, args, tuple(tangents))
+    run = Tracing()
+    y, ẏ = as_before(push, run, f, ZERO, args, tuple(tangents))
     space_of(y, "the result")
-    found = sets_of(y, ẏ).ravel().tolist()
+    found = sets_of(y, last(run, y, ẏ)).ravel().tolist()
     rows = np.repeat(np.arange(len(found)), [len(s) for s in found])
     columns = np.array([j for s in found for j in sorted(s)], int)
     shape = (np.size(y), np.size(x))

@@ -393,10 +393,15 @@ def refresh_held(run: Pass, values: tuple[Any, ...]) -> None:
 
 def shown_to_user(run: Pass, y: Any, ẏ: Any) -> Any:
     """The tangent of an output as a user gets it: zeros of its own shape where nothing arrived."""
-    if run.written:
-        refresh_held(run, (y,))
-        ẏ = current(run, y, ẏ)
-    return gradient_for(on_entry(y, {}), ẏ, Held(run))
+    return gradient_for(on_entry(y, {}), last(run, y, ẏ), Held(run))
+
+
+def last(run: Pass, y: Any, ẏ: Any) -> Any:
+    """The tangent of an output, with all that was written to memory."""
+    if not run.written:
+        return ẏ
+    refresh_held(run, (y,))
+    return current(run, y, ẏ)
 
 
 def zeros_like(x: Any) -> Any:

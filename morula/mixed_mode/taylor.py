@@ -46,6 +46,7 @@ from morula.mixed_mode.tangents import (
     absorb,
     by_value,
     holds_mutable,
+    last,
     set_all,
     set_tangents,
     shown_to_user,
@@ -90,7 +91,7 @@ def taylor(f: Callable[[Any], Any], x: Any, order: int, direction: Any = None) -
     ẋ = absorb(run, x, direction_of(x, direction), "argument 0")
     y, s = as_before(push, run, f, ZERO, (x,), (ẋ,))
     refuse_unknown((s,))
-    return coefficients(run, y, s, n)
+    return coefficients(run, y, last(run, y, s), n)
 
 
 def checked_order(order: Any) -> int:

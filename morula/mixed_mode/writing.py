@@ -62,7 +62,9 @@ def put(run: Pass, x: np.ndarray, ẋ: Any, v: Any, v̇: Any, write: Any) -> Non
 def as_layer(run: Pass, v: Any, c: Any, part: np.ndarray) -> Any:
     """Tangents of the values that are written, as they are written."""
     if is_zero(c):
-        return run.empty_layer(np.shape(v), part.dtype)
+        c = run.empty_layer(np.shape(v), part.dtype)
+    if part.dtype == object and np.ndim(c) == 0:
+        return c[()]  # the set itself: an array of it would be stored as an entry
     return np.real(c) if np.iscomplexobj(c) and not np.iscomplexobj(part) else c
 
 

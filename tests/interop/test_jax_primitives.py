@@ -202,6 +202,21 @@ def test_custom_jvp_is_honoured_in_both_modes():
     np.testing.assert_allclose(jvp(lambda x: square(x), (X,), (X,))[1], 5 * X**2)
 
 
+def test_the_rule_of_a_custom_jvp_may_call_its_function():
+    @jax.custom_jvp
+    def sine(x):
+        return jnp.sin(x)
+
+    @jax.custom_jvp
+    def twice(x):
+        return 2 * sine(x)
+
+    sine.defjvp(lambda x, ẋ: (sine(*x), 7.0 * ẋ[0] + 0.0 * twice(*x)))
+    twice.defjvp(lambda x, ẋ: (twice(*x), 3.0 * ẋ[0] + 0.0 * sine(*x)))
+    np.testing.assert_allclose(gradient(lambda x: (sine(x) * x).sum(), X)[0], 7 * X + jnp.sin(X))
+    np.testing.assert_allclose(gradient(lambda x: twice(x).sum(), X)[0], 3.0 * jnp.ones_like(X))
+
+
 def test_what_a_custom_vjp_captures_is_refused_where_it_matters():
     def f(x, w):
         @jax.custom_vjp

@@ -126,6 +126,20 @@ def test_a_rule_of_the_users_comes_before_a_forward_rule_of_morulas_own():
     assert jvp(f, (1.0,), (1.0,))[1] == 3.0  # both are the user's: the forward rule is meant
 
 
+@pytest.mark.parametrize("names", ["x, y", "primal, multiply", "_y, d_x", "partials, dot_x"])
+def test_the_parameters_of_a_scalar_rule_have_any_names(names):
+    def f(a, b):
+        return a * math.exp(b)
+
+    b = names.split(", ")[1]
+    made = {}
+    exec(f"def partials(o, {names}): return exp({b}), o", {"exp": math.exp}, made)
+    scalar_rule(f)(made["partials"])
+    y = 2.0 * math.exp(0.5)
+    assert gradient(f, 2.0, 0.5) == (math.exp(0.5), y)
+    assert jvp(f, (2.0, 0.5), (1.0, 10.0)) == (y, math.exp(0.5) + y * 10.0)
+
+
 def test_a_scalar_rule_serves_both_modes():
     def f(a, b):
         return math.hypot(a, b)

@@ -10,6 +10,7 @@ from morula import jacobian, rrule
 from morula.mixed_mode.sparsity import colours_of, pattern_of
 
 X = np.linspace(0.5, 1.5, 6)
+V6 = np.array([1.0, 2.0, 0.0, 4.0, 5.0, 6.0])
 
 
 def band(x):
@@ -31,7 +32,7 @@ def an_arrow(x):
 
 
 def a_constant_matrix(x):
-    return np.diag([1.0, 2.0, 0.0, 4.0, 5.0, 6.0]) @ x + np.eye(6)[::-1] @ (x * x)
+    return np.diag(V6) @ x + np.eye(6)[::-1] @ (x * x)
 
 
 def a_grid(x):
@@ -53,9 +54,28 @@ def a_norm(x):
     return np.array([np.linalg.norm(x[:3]), np.linalg.norm(x[3:], ord=1)])
 
 
+def a_sparse_matrix(x):
+    return sparse.csr_array(np.diag(V6) + np.eye(6, k=2)) @ np.sin(x)
+
+
+def entries_written(x):
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i] = x[i] * x[i - 1] if x[i] > 1 else x[i] ** 2
+    return y
+
+
+def a_slice_written(x):
+    y = x * 0
+    y[0] = x[3]
+    y[1:3] = x[4:]
+    return y
+
+
 @pytest.mark.parametrize(
     "f",
-    [band, a_loop, an_arrow, a_constant_matrix, a_grid, structures, cumulated, a_norm],
+    [band, a_loop, an_arrow, a_constant_matrix, a_grid, structures, cumulated, a_norm]
+    + [a_sparse_matrix, entries_written, a_slice_written],
 )
 def test_the_numbers_of_the_dense_jacobian(f):
     (found,) = jacobian(f, X, sparsity="auto")

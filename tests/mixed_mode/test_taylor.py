@@ -364,3 +364,21 @@ def test_coefficients_are_derivatives_over_factorials():
         return math.exp(math.sin(x))
 
     assert 2 * taylor(f, 0.4, 2)[2] == pytest.approx(hessian(f, 0.4))
+
+
+def written_last(x):
+    y = np.zeros(2)
+    held = [y]
+    y[0] = x * x
+    y[1:] = np.sin(x)
+    return y, held
+
+
+def test_arrays_that_are_written_last_have_their_series():
+    wanted = [[0.09, math.sin(0.3)], [0.6, math.cos(0.3)], [1.0, -math.sin(0.3) / 2]]
+    np.testing.assert_allclose(taylor(lambda x: written_last(x)[0], 0.3, 2), wanted)
+    for (y, held), coefficient in zip(taylor(written_last, 0.3, 2), wanted, strict=True):
+        np.testing.assert_allclose(y, coefficient)
+        np.testing.assert_allclose(held[0], coefficient)
+    slope = gradient(lambda a: taylor(lambda x: written_last(a * x)[0], 0.3, 2)[1][0], 1.1)
+    np.testing.assert_allclose(slope, [4 * 1.1 * 0.3])

@@ -396,6 +396,7 @@ class Forms:
         self.depth = 0  # of cells and objects that we are in
         self.captured: set[int] = set()  # the leaves in these
         self.integers: set[int] = set()  # the leaves that JAX has no derivative by
+        self.around: frozenset[int] = frozenset()  # the fenced functions that we are in
 
     def form(self, x: Any) -> Any:
         """The form of a value."""
@@ -410,7 +411,7 @@ class Forms:
             self.leaves.append(x)
             self.changes += 1
             return Leaf(len(self.leaves) - 1)
-        if isinstance(x, ATOMS) or is_array(x):
+        if isinstance(x, ATOMS) or is_array(x) or id(x) in self.around:
             return Constant(x)
         node = self.known.get(id(x))
         if node is not None:
@@ -436,6 +437,7 @@ class Forms:
     def fence(self, node: Fenced) -> None:
         """A function with a derivative of its own: leaves apart from all others."""
         inside = Forms()
+        inside.around = self.around | {id(node.x)}
         node.parts = [(key, inside.form(item)) for key, item in parts_of(node)]
         node.count = len(inside.leaves)
         self.changes += bool(inside.leaves)
