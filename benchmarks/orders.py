@@ -13,6 +13,12 @@ from benchmarks.bridges import microseconds
 from morula import grad, hessian, hvp, jacobian
 
 
+def time_of(f):
+    """Microseconds of a call, warm."""
+    (found,) = microseconds(f)
+    return found
+
+
 def rosenbrock(np):
     """Rosenbrock's function by a module of NumPy's functions."""
     return lambda x: np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
@@ -47,9 +53,9 @@ def second_derivatives():
     for name, (of, x) in CASES.items():
         f, v = of(np), np.ones_like(x)
         g = grad(f)
-        times = [microseconds(lambda g=g, x=x: g(x))]
-        times.append(microseconds(lambda f=f, x=x, v=v: hvp(f, x, v)))
-        times.append(microseconds(lambda f=f, x=x: hessian(f, x)))
+        times = [time_of(lambda g=g, x=x: g(x))]
+        times.append(time_of(lambda f=f, x=x, v=v: hvp(f, x, v)))
+        times.append(time_of(lambda f=f, x=x: hessian(f, x)))
         yield name, (*[round(t) for t in times], *by_others(of, x, hessian(f, x)))
 
 
@@ -64,7 +70,59 @@ def by_others(of, x, expected):
     theirs = jax.hessian(of(jnp))
     for H in (jax.jit(theirs), theirs, autograd.hessian(of(anp))):
         np.testing.assert_allclose(np.asarray(H(x)), expected, rtol=1e-8, atol=1e-8)
-        yield round(microseconds(lambda H=H: np.asarray(H(x))))
+        yield round(time_of(lambda H=H: np.asarray(H(x))))
+
+
+def network(np, w, x):
+    """Two hidden layers of sixteen neurons, by 337 weights in one array."""
+    a = np.tanh(x @ np.reshape(w[:16], (1, 16)) + w[16:32])
+    a = np.tanh(a @ np.reshape(w[32:288], (16, 16)) + w[288:304])
+    return a @ np.reshape(w[304:320], (16, 1)) + w[320]
+
+
+def by_slope(np, grad):
+    """How far the slope of the network is from a cosine, at 64 points."""
+    points = np.linspace(0.0, 1.0, 64)[:, None]
+
+    def loss(w):
+        slope = grad(lambda x: np.sum(network(np, w, x)))(points)
+        return np.mean((slope - np.cos(points)) ** 2)
+
+    return loss
+
+
+def by_curvature(np, grad):
+    """The same of its second derivative and a sine."""
+    points = np.linspace(0.0, 1.0, 64)[:, None]
+
+    def loss(w):
+        slope = grad(lambda x: np.sum(network(np, w, x)))
+        curvature = grad(lambda x: np.sum(slope(x)))(points)
+        return np.mean((curvature + np.sin(points)) ** 2)
+
+    return loss
+
+
+def derivatives_in_a_loss():
+    """Microseconds of the gradient of a loss that takes derivatives itself, by each tool."""
+    import autograd
+    import autograd.numpy as anp
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    w = np.random.default_rng(0).normal(size=321)
+    yield "", ("first call, ms", "Morula", "JAX, jit", "JAX, eager", "Autograd")
+    for name, of in {"slope": by_slope, "curvature": by_curvature}.items():
+        g = grad(of(np, grad))
+        begin = time.perf_counter()
+        expected = g(w)
+        times = [1e3 * (time.perf_counter() - begin), time_of(lambda g=g: g(w))]
+        theirs = jax.grad(of(jnp, jax.grad))
+        for h in (jax.jit(theirs), theirs, autograd.grad(of(anp, autograd.grad))):
+            np.testing.assert_allclose(np.asarray(h(w)), expected, rtol=1e-8, atol=1e-8)
+            times.append(time_of(lambda h=h: np.asarray(h(w))))
+        yield f"{name} of a network", [round(t) for t in times]
 
 
 def bump(x):
@@ -81,7 +139,7 @@ def orders(most=6):
         begin = time.perf_counter()
         g(0.6)
         first = 1e3 * (time.perf_counter() - begin)
-        yield str(order), (round(first), round(microseconds(lambda g=g: g(0.6)), 1))
+        yield str(order), (round(first), round(time_of(lambda g=g: g(0.6)), 1))
 
 
 def sparse(n=10_000):
@@ -98,7 +156,7 @@ def sparse(n=10_000):
 
 
 if __name__ == "__main__":
-    for table in (second_derivatives, orders, sparse):
+    for table in (second_derivatives, derivatives_in_a_loss, orders, sparse):
         for name, columns in table():
             print(f"{name:28}" + "".join(f"{x!s:>16}" for x in columns), flush=True)
         print()
