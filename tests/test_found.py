@@ -284,3 +284,59 @@ def test_a_tangent_that_is_not_yet_filled_has_no_fields():
     half = object.__new__(morula.Tangent)
     with pytest.raises(AttributeError, match="_fields"):
         half.anything
+
+
+def counter_and_loss(a):
+    def bump():
+        nonlocal a
+        a += 1
+        return a
+
+    def direct(x):
+        s = a * x
+        bump()
+        return s + a * x * x
+
+    def by_its_value(x):
+        k = bump()
+        return k * x + a * x * x
+
+    def in_a_function(x):
+        g = lambda y: y * a
+        s = g(x)
+        bump()
+        return s + g(x * x)
+
+    def by_a_list(x):
+        s = a * x
+        for step in [bump]:
+            step()
+        return s + a * x * x
+
+    return direct, by_its_value, in_a_function, by_a_list
+
+
+@pytest.mark.parametrize("i", range(4))
+def test_a_captured_variable_that_another_closure_rebinds(i):
+    x = 1.5
+    value, (found,) = morula.withgradient(counter_and_loss(2.0)[i], x)
+    assert value == counter_and_loss(2.0)[i](x)
+    assert found == (3.0 if i == 1 else 2.0) + 2 * 3.0 * x
+
+
+def test_functions_that_capture_what_was_captured():
+    def outer(a, w):
+        def f(x):
+            def g(y):
+                return (lambda z: z * a * (w @ w) * y)(x) + y
+
+            return g(x * a)
+
+        return f
+
+    w = np.array([1.0, 2.0])
+    f = outer(3.0, w)
+    assert morula.withgradient(f, 1.5) == (f(1.5), (2 * 1.5 * 9.0 * 5.0 + 3.0,))
+    assert "specialised" in str(morula.code_adjoint(f, 1.5)).splitlines()[0]
+    f.__closure__[0].cell_contents = 5.0
+    assert morula.grad(f)(1.5) == 2 * 1.5 * 25.0 * 5.0 + 5.0

@@ -224,7 +224,7 @@ def single_values(ir: IR, adjoint: Collection[Block]) -> dict[Var, Operand]:
             escaped.add(call.args[1])
         elif call.primitive is make_function:
             escaped.update(call.args[:5])
-            if type(call.args[1]) is Const and _rebinds(call.args[1].value):
+            if type(call.args[1]) is Const and rebinds(call.args[1].value):
                 escaped.update(call.args[5:])
         elif call.primitive is not get_cell:
             escaped.update(call.operands())
@@ -280,7 +280,7 @@ def _maybe_unbound(ir: IR) -> set[Operand]:
     return found
 
 
-def _rebinds(code: Any) -> bool:
+def rebinds(code: Any) -> bool:
     """Does a function, or one inside it, rebind a variable that it closes over?"""
     import dis
 
@@ -291,7 +291,7 @@ def _rebinds(code: Any) -> bool:
             ins.opname in ("STORE_DEREF", "DELETE_DEREF") and ins.argval in names
             for ins in dis.get_instructions(code)
         )
-        inner = any(_rebinds(c) for c in code.co_consts if hasattr(c, "co_code"))
+        inner = any(rebinds(c) for c in code.co_consts if hasattr(c, "co_code"))
         found = _REBINDS[id(code)] = (stores or inner, code)
     return found[0]
 

@@ -6,9 +6,9 @@ import dis
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from morula.core import errors, primitives
@@ -44,13 +44,21 @@ from morula.core.primitives import (
     build_tuple,
     get_cell,
     load_global,
+    make_cell,
     make_function,
     require,
     set_cell,
 )
 from morula.core.protected import attempt, has_raised
 from morula.core.registry import is_constant, registry, times_conjugate
-from morula.core.simplify import FOLDS, is_trusted, simplify, simplify_once, simplify_rule
+from morula.core.simplify import (
+    FOLDS,
+    is_trusted,
+    rebinds,
+    simplify,
+    simplify_once,
+    simplify_rule,
+)
 from morula.core.spread import spread_arguments
 from morula.core.traits import (
     Known,
@@ -130,6 +138,7 @@ class Specialiser(Inference):
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
+        self.own_cells: set[Var] = set()  # in the place of captured ones, for functions made here
         self.left_general: set[Var] = set()  # derivatives that it takes by the general path
         self.own_objects = own_objects  # are objects that it makes taken for its own?
         self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
@@ -172,6 +181,10 @@ class Specialiser(Inference):
             raise Escapes
         if self.protected and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise ExceptionsMatter
+        if self.captured and self.may_be_rebound():
+            raise NotSpecialised("a captured variable may be rebound by what it calls")
+        if any(self.own_cells.intersection(c.operands()) for c in self.ir.calls()):
+            raise NotSpecialised("a captured variable is shared with a function that stays")
         if self.bail is not None and not all(
             may_run_twice(self, c) for c in self.before(self.bail)
         ):
@@ -442,7 +455,7 @@ class Specialiser(Inference):
         """A captured variable that nobody here rebinds is read once, at the entry."""
         ir = self.ir
         rebound = {c.args[0] for c in ir.calls() if c.primitive is set_cell}
-        shared = {a for c in ir.calls() if c.primitive not in (get_cell, set_cell) for a in c.args}
+        shared = {a for c in ir.calls() if not only_reads_cells(c) for a in c.args}
         reads = []
         for cell, real in zip(ir.free, self.fn.__closure__ or (), strict=True):
             if cell in rebound or cell in shared:
@@ -452,10 +465,17 @@ class Specialiser(Inference):
             except ValueError:
                 raise NotSpecialised("a captured variable is unbound") from None
             uses = [c for c in ir.calls() if c.primitive is get_cell and c.args[0] is cell]
-            if not uses:
+            functions = [c for c in ir.calls() if c.primitive is make_function and cell in c.args]
+            if not uses and not functions:
                 continue
             value = ir.var(cell.name)
             reads.append(Call(value, Const(get_cell), (cell, Const(cell.name))))
+            if functions:
+                own = ir.var(cell.name)
+                self.own_cells.add(own)
+                reads.append(Call(own, Const(make_cell), (value,)))
+                for call in functions:
+                    call.args = tuple([own if a is cell else a for a in call.args])
             for block in ir.blocks:
                 block.calls = [c for c in block.calls if c not in uses]
             substitute(ir, {c.out: value for c in uses})
@@ -471,6 +491,19 @@ class Specialiser(Inference):
         fixed = {v: x for v, x in self.given.items() if type(x) is Const and v in self.captured}
         substitute(ir, fixed)  # type: ignore[arg-type]
         ir.entry.calls[:0] = reads
+
+    def may_be_rebound(self) -> bool:
+        """Is there a function within reach of what it calls that rebinds what it has captured?"""
+        unknown = [c for c in self.ir.calls() if type(c.fn) is Var or self.runs_unknown_code(c)]
+        if not unknown:
+            return False
+        constants = [x.value for c in unknown for x in c.operands() if type(x) is Const]
+        cells = set(map(id, self.fn.__closure__ or ()))
+        roots = [self.fn, *constants, *self.examples.given.values()]
+        return any(
+            rebinds(f.__code__) and not cells.isdisjoint(map(id, f.__closure__ or ()))
+            for f in functions_within(roots)
+        )
 
     # -- resolution
 
@@ -608,6 +641,48 @@ class NamedLeaves(list[Any]):
     def __init__(self, cls: type) -> None:
         super().__init__()
         self.cls = cls
+
+
+def functions_within(roots: list[Any]) -> Iterator[FunctionType]:
+    """The Python functions that can be reached from some values."""
+    waiting, seen = list(roots), set()
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen or isinstance(x, (type, ModuleType, *PLAIN)):
+            continue
+        seen.add(id(x))
+        if type(x) is FunctionType:
+            yield x
+            waiting += [cell.cell_contents for cell in x.__closure__ or () if is_bound(cell)]
+            waiting += x.__defaults__ or ()
+        elif type(x) is MethodType:
+            waiting += [x.__self__, x.__func__]
+        elif type(x) is functools.partial:
+            waiting += [x.func, *x.args, *x.keywords.values()]
+        elif isinstance(x, (list, tuple, set, frozenset)):
+            waiting += x
+        elif isinstance(x, dict):
+            waiting += x.values()
+        waiting += getattr(x, "__dict__", {}).values()
+
+
+PLAIN = (int, float, complex, str, bytes, type(None))
+
+
+def is_bound(cell: CellType) -> bool:
+    """Does a cell hold something?"""
+    try:
+        cell.cell_contents  # noqa: B018, asks
+    except ValueError:
+        return False
+    return True
+
+
+def only_reads_cells(call: Call) -> bool:
+    """Does a call read or set a captured variable, or make a function that only reads it?"""
+    if call.primitive is make_function:
+        return type(call.args[1]) is Const and not rebinds(call.args[1].value)
+    return call.primitive in (get_cell, set_cell)
 
 
 def name_keywords(ir: IR, code: CodeType, keywords: Sequence[str]) -> None:
