@@ -88,12 +88,16 @@ def test_fresh_lambdas_cost_no_memory(use):
         for i in range(n):
             k = float(i)
             use(lambda x, c=k: (lambda y: y * k)(x) * c)
+            if i % 20 == 0:  # tables of functions that it has yet to find grow with their number
+                gc.collect()
 
     run(100)
     gc.collect()
     tracemalloc.start()
     try:
-        run(100)
+        run(
+            1000
+        )  # the table of the functions that the collector has yet to find is as large as it gets
         gc.collect()
         before, _ = tracemalloc.get_traced_memory()
         run(400)

@@ -663,7 +663,8 @@ def functions_within(roots: list[Any]) -> Iterator[FunctionType]:
             waiting += x
         elif isinstance(x, dict):
             waiting += x.values()
-        waiting += getattr(x, "__dict__", {}).values()
+        else:  # asked of functions and partials, it would be made
+            waiting += getattr(x, "__dict__", {}).values()
 
 
 PLAIN = (int, float, complex, str, bytes, type(None))

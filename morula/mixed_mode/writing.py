@@ -63,7 +63,7 @@ def as_layer(run: Pass, v: Any, c: Any, part: np.ndarray) -> Any:
     """Tangents of the values that are written, as they are written."""
     if is_zero(c):
         c = run.empty_layer(np.shape(v), part.dtype)
-    if part.dtype == object and np.ndim(c) == 0:
+    if part.dtype == object and isinstance(c, np.ndarray) and c.ndim == 0:
         return c[()]  # the set itself: an array of it would be stored as an entry
     return np.real(c) if np.iscomplexobj(c) and not np.iscomplexobj(part) else c
 

@@ -711,7 +711,7 @@ def item(x̄: Any, i: int) -> Any:
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     y = partial(*args, **kwargs)  # type: ignore[operator]
     inner = args[0]
-    nested = type(inner) is partial  # flattened by CPython
+    nested = y.func is not inner  # a partial without attributes is flattened by CPython
     m = len(inner.args) if nested else 0
 
     def partial_pullback(ȳ: Any) -> tuple[Any, ...]:
