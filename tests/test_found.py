@@ -1,5 +1,7 @@
 """Programs whose gradients were wrong once, found among random ones."""
 
+import collections
+import functools
 import math
 
 import numpy as np
@@ -322,6 +324,47 @@ def test_a_captured_variable_that_another_closure_rebinds(i):
     value, (found,) = morula.withgradient(counter_and_loss(2.0)[i], x)
     assert value == counter_and_loss(2.0)[i](x)
     assert found == (3.0 if i == 1 else 2.0) + 2 * 3.0 * x
+
+
+class Slotted:
+    __slots__ = ("step",)
+
+    def __init__(self, step):
+        self.step = step
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda bump: [bump].pop,
+        lambda bump: functools.partial(functools.partial(bump)),
+        lambda bump: Slotted(bump).step,
+        lambda bump: lambda step=bump: step(),
+        lambda bump: lambda *, step=bump: step(),
+        lambda bump: lambda held=collections.deque([bump]): held[0](),
+        lambda bump: (lambda held: lambda: held.step())(Slotted(bump)),
+    ],
+)
+def test_a_captured_variable_that_a_hidden_closure_rebinds(hide):
+    def made(a):
+        def bump():
+            nonlocal a
+            a += 1
+
+        step = hide(bump)
+
+        def f(x):
+            s = a * x
+            result = step()
+            if callable(result):
+                result()
+            return s + a * x * x
+
+        return f
+
+    value, found = morula.withgradient(made(2.0), 1.5)
+    assert value == made(2.0)(1.5)
+    assert found == (2.0 + 2 * 3.0 * 1.5,)
 
 
 def test_functions_that_capture_what_was_captured():

@@ -8,7 +8,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from morula.core import errors, primitives
@@ -493,16 +493,19 @@ class Specialiser(Inference):
         ir.entry.calls[:0] = reads
 
     def may_be_rebound(self) -> bool:
-        """Is there a function within reach of what it calls that rebinds what it has captured?"""
-        unknown = [c for c in self.ir.calls() if type(c.fn) is Var or self.runs_unknown_code(c)]
-        if not unknown:
-            return False
+        """May what it calls rebind what it has captured?
+
+        That does a function that has captured the same; of a callee that is not known, it may.
+        """
+        if any(type(c.fn) is Var for c in self.ir.calls()):
+            return True
+        unknown = list(filter(self.runs_unknown_code, self.ir.calls()))
         constants = [x.value for c in unknown for x in c.operands() if type(x) is Const]
+        roots = [*constants, *self.examples.given.values()]
         cells = set(map(id, self.fn.__closure__ or ()))
-        roots = [self.fn, *constants, *self.examples.given.values()]
-        return any(
+        return bool(unknown) and any(
             rebinds(f.__code__) and not cells.isdisjoint(map(id, f.__closure__ or ()))
-            for f in functions_within(roots)
+            for f in functions_within([self.fn, *roots])
         )
 
     # -- resolution
@@ -645,38 +648,16 @@ class NamedLeaves(list[Any]):
 
 def functions_within(roots: list[Any]) -> Iterator[FunctionType]:
     """The Python functions that can be reached from some values."""
-    waiting, seen = list(roots), set()
+    waiting, seen = list(roots), {}
     while waiting:
         x = waiting.pop()
-        if id(x) in seen or isinstance(x, (type, ModuleType, *PLAIN)):
+        if id(x) in seen or type(x) in coarse_detail:
             continue
-        seen.add(id(x))
+        seen[id(x)] = x  # kept: its id must stay its own
         if type(x) is FunctionType:
             yield x
-            waiting += [cell.cell_contents for cell in x.__closure__ or () if is_bound(cell)]
-            waiting += x.__defaults__ or ()
-        elif type(x) is MethodType:
-            waiting += [x.__self__, x.__func__]
-        elif type(x) is functools.partial:
-            waiting += [x.func, *x.args, *x.keywords.values()]
-        elif isinstance(x, (list, tuple, set, frozenset)):
-            waiting += x
-        elif isinstance(x, dict):
-            waiting += x.values()
-        else:  # asked of functions and partials, it would be made
-            waiting += getattr(x, "__dict__", {}).values()
-
-
-PLAIN = (int, float, complex, str, bytes, type(None))
-
-
-def is_bound(cell: CellType) -> bool:
-    """Does a cell hold something?"""
-    try:
-        cell.cell_contents  # noqa: B018, asks
-    except ValueError:
-        return False
-    return True
+            waiting += [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        waiting += (parts_of(x) or {}).values()
 
 
 def only_reads_cells(call: Call) -> bool:

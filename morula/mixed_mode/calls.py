@@ -6,7 +6,6 @@ bound method is that of its object, the tangent of a partial is `Tangent[partial
 Tests: tests/mixed_mode/test_language.py
 """
 
-import functools
 import operator
 from functools import partial
 from inspect import isgeneratorfunction
@@ -362,7 +361,7 @@ def _(run: Pass, p: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) 
     return push(run, p.func, part(ḟ, "func"), values, dots, tuple(named))
 
 
-@pushes_type(type(functools.lru_cache(abs)))
+@pushes_type(caches.CACHED)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     n = len(args) - len(keywords)
     given = args[:n], dict(zip(keywords, args[n:], strict=True)), tangents

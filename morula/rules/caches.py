@@ -36,6 +36,7 @@ from morula.core.extend import (
     adjoint_of,
     call,
     called_in_company,
+    collector,
     general,
     has_tangent,
     is_reached,
@@ -44,6 +45,7 @@ from morula.core.extend import (
     isolated,
     no_rule,
     non_differentiable,
+    projector,
     resolves,
     unthunk,
 )
@@ -230,6 +232,9 @@ def on_miss(fn: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 
 called_in_company(CACHED)
+projector.register(CACHED, lambda x: None)
+adjoint_object.register(CACHED, lambda x: None)
+collector.register(CACHED, lambda y: None)
 
 
 def cached(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: Any = None) -> Any:

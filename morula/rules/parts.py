@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import numbers
 from collections import deque
+from functools import partial
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,6 +25,9 @@ parts_of.register(dict, dict)
 parts_of.register(deque, lambda x: dict(enumerate(x)))
 parts_of.register(set, lambda x: {item: item for item in x})
 parts_of.register(MethodType, lambda x: {"__self__": x.__self__, "__func__": x.__func__})
+parts_of.register(
+    partial, lambda x: {"func": x.func, **dict(enumerate(x.args)), "keywords": x.keywords}
+)
 parts_of.register(CellType, lambda x: {} if x == CellType() else {"value": x.cell_contents})
 for _type in (str, bytes, numbers.Number, np.generic, type, ModuleType):
     parts_of.register(_type, lambda x: None)
