@@ -34,7 +34,7 @@ from morula.core.cotangents import (
 from morula.core.emit import merge_blocks
 from morula.core.general import call as general_call
 from morula.core.general import call_from_program
-from morula.core.infer import Inference
+from morula.core.infer import ANY, Inference
 from morula.core.inline import EFFECTS, inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
@@ -188,6 +188,8 @@ class Adjoint:
                 return None
             if (pair := self.pair_of_item(call)) is not None:
                 return pair
+            if (pair := self.pair_of_attribute(call)) is not None:
+                return pair
             rule = self.specialiser.rule_for(call)
             if rule is not None and not self.makes_object(rule, call):
                 return self.pair_of(rule, call)
@@ -230,6 +232,14 @@ class Adjoint:
         self.rules[id(function)] = Rule(operator.getitem, function)
         self.pure_codes.update(c for c in function.__code__.co_consts if is_code(c))
         return Pair(Const(function), call.args, (), ((0, call.args[0]),), False)
+
+    def pair_of_attribute(self, call: Call) -> Pair | None:
+        """An attribute of a number or an array that has a rule of its own."""
+        function = self.specialiser.attribute_rule(call)
+        if function is ANY:
+            return None
+        read = Call(call.out, call.fn, call.args[:1], (), call.position)
+        return self.pair_of(Rule(getattr, function), read)
 
     def pair_of_callee(self, call: Call) -> Pair | None:
         """A function that is not inlined has a reverse pass of its own."""
@@ -833,9 +843,10 @@ def adds_plainly(t: type) -> bool:
 
 
 def uses_adjoints(function: Callable[..., Any]) -> bool:
-    """Does the pullback of a rule call a helper that works on adjoint objects?"""
+    """Does a rule differentiate code, or its pullback call a helper that works on adjoint objects?"""
     namespace = function.__globals__
-    return any(
+    names = function.__code__.co_names
+    return any(namespace.get(name) is general_call for name in names) or any(
         has_effect(namespace.get(name))
         for code in filter(is_code, function.__code__.co_consts)
         for name in code.co_names

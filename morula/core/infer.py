@@ -54,6 +54,7 @@ from morula.core.registry import (
 from morula.core.simplify import PURE, is_simple
 from morula.core.traits import (
     Known,
+    attribute_rules,
     constant_attribute,
     contents,
     describe,
@@ -63,6 +64,7 @@ from morula.core.traits import (
     leaves_types,
     only_reads,
     part_of,
+    with_fixed_attributes,
 )
 from morula.core.values import (
     MOST_MEMBERS,
@@ -118,6 +120,7 @@ class Inference:
         self.given = given
         self.results = results or {}  # of functions, by id
         self.types: dict[Var, Value] = {}
+        self.expected: dict[Var, Callable[[], Value]] = {}  # of calls of which nothing is known yet
         self.guards = Guards()
 
     def infer(self) -> None:
@@ -234,11 +237,20 @@ class Inference:
         unknown = not entry.is_faithful() or any(self.value(a) is None for a in call.args)
         return unknown or self.rule_for(call) is not None
 
+    def attribute_rule(self, call: Call) -> Any:
+        """The rule of an attribute that a call reads: None if it is constant, `ANY` if not known."""
+        value = self.value(call.args[0]) if call.primitive is getattr else None
+        name = call.args[1] if len(call.args) == 2 else None
+        if value is None or type(name) is not Const or type(name.value) is not str:
+            return ANY
+        found = [attribute_rules.get((k.type, name.value), ANY) for k in possibilities(value)]
+        return found[0] if all(rule is found[0] for rule in found) else ANY
+
     def is_constant(self, call: Call) -> bool:
         """Has a call no derivative, by what is known of the types of its arguments?"""
         if type(call.fn) is not Const:
             return False
-        if is_constant_call(call):
+        if is_constant_call(call) or self.attribute_rule(call) is None:
             return True
         types: list[Any] = []
         for x in call.args:
@@ -255,6 +267,8 @@ class Inference:
         fn = self.value(call.fn)
         args = [self.value(a) for a in call.args]
         value = self.result_for(call, fn, args)
+        if value is None and call.out in self.expected:
+            value = self.expected[call.out]()
         if value is None and type(fn) is Const and fn.value in ARITHMETIC and Known(Plain) in args:
             return Known(Plain)
         if value is None or type(fn) is not Const or not leaves_types(fn.value):
@@ -327,7 +341,7 @@ class Inference:
             for call in block.calls:
                 value = self.types.get(call.out)
                 resolvable = (
-                    call.primitive in (load_global, getattr, isinstance, type, len)
+                    call.primitive in (load_global, getattr, isinstance, type, len, operator.is_)
                     or id(call.primitive) in ANSWERS
                 )
                 captured = call.primitive is get_cell and type(call.args[0]) is Const
@@ -506,6 +520,9 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return None if found is None else Const(found[2])
 
 
+ANY = object()
+
+
 @transfers(getattr)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     owner, name = args[0], args[1]
@@ -519,6 +536,9 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
         entry = registry.get(owner.type)
         stable = entry is not None and entry.stable
         return result_on_samples(getattr, args) if stable else None
+    if type(owner) is Const and isinstance(owner.value, tuple(with_fixed_attributes)):
+        now = getattr(owner.value, name.value, s)
+        return Const(now) if is_fixed(now) or is_simple(now) else None
     if type(owner) is not Const or not isinstance(owner.value, ModuleType):
         return None
     now = getattr(owner.value, name.value, s)
@@ -670,7 +690,16 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 @transfers(operator.is_)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    if any(is_other_object(a, b) for a, b in (args, args[::-1])):
+        return Const(False)
     return Const(True) if all(map(is_zero_value, args)) else Known(bool)
+
+
+def is_other_object(a: Value, b: Value) -> bool:
+    """Is one a mark, an `object()`, and the other known to be of another type?"""
+    if type(a) is not Const or type(a.value) is not object or b is None:
+        return False
+    return all(k.type not in (None, Plain, object) for k in possibilities(b))
 
 
 @transfers(zip, enumerate, reversed)

@@ -10,6 +10,7 @@ Tests: tests/core/test_nested.py
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -27,11 +28,17 @@ from morula.core.primitives import (
     make_function,
     set_cell,
 )
-from morula.core.program import Gradient
+from morula.core.program import Gradient, in_space_of
 from morula.core.simplify import single_values
-from morula.core.specialise import DERIVATIVES, NotSpecialised, Specialiser
-from morula.core.traits import Known
-from morula.core.values import OneOf, known
+from morula.core.specialise import (
+    DERIVATIVES,
+    NotAsExpected,
+    NotSpecialised,
+    Specialiser,
+    rewrites,
+)
+from morula.core.traits import Known, expected_results
+from morula.core.values import OneOf, Value, known
 
 
 class Maker(NamedTuple):
@@ -57,6 +64,7 @@ class Wish(NamedTuple):
     single: bool
     with_value: bool
     has_aux: bool
+    keywords: tuple[str, ...] = ()  # of the last arguments
 
 
 def inline_derivatives(s: Specialiser) -> bool:
@@ -74,11 +82,46 @@ def inline_derivatives(s: Specialiser) -> bool:
             except NotKnownYet:
                 continue
             except (NotSpecialised, UnsupportedError):
+                if call.out in s.expected:
+                    raise NotAsExpected from None
                 s.left_general.add(call.out)
                 continue
             put_in_place(s, block, i, gradient, operands)
             return True
     return False
+
+
+def expect_derivatives(s: Specialiser) -> bool:
+    """Take derivatives in loops to be like the arguments, on which they depend in their turn."""
+    made = {c.out: c for c in s.ir.calls()}
+    n = len(s.expected)
+    for call in made.values() if s.may_expect else ():
+        if call.out in s.expected or call.out in s.left_general:
+            continue
+        wish = wish_of(call, made)
+        if wish is not None:
+            s.expected[call.out] = partial(expected, s, wish, call)
+        elif id(call.primitive) in expected_results:
+            result = expected_results[id(call.primitive)]
+            s.expected[call.out] = partial(expected_of_function, s, result, call.args)
+    return len(s.expected) > n
+
+
+def expected_of_function(
+    s: Specialiser, result: Callable[[list[Value]], Value], args: tuple[Operand, ...]
+) -> Value:
+    """What is known of a second derivative, from what is known of the arguments."""
+    return result([s.value(x) for x in args])
+
+
+def expected(s: Specialiser, wish: Wish, call: Call) -> Value:
+    """What is known of a derivative, from what is known of the arguments."""
+    values = [s.value(wish.args[i]) for i in wish.wanted]
+    found = [s.result_for(call, Const(in_space_of), [value]) for value in values]
+    slope = found[0] if wish.single else Known(tuple, tuple(found))
+    if wish.with_value or wish.has_aux:
+        return Known(tuple, (None, slope) if wish.with_value else (slope, None))
+    return slope
 
 
 def makes_function(call: Call) -> bool:
@@ -101,12 +144,14 @@ def put_in_place(
         x = renamed.get(v)
         if value is not None and type(x) is Var and v not in gradient.ir.params:
             s.given[x] = value
+        if v in inner.counted and type(x) is Var:
+            s.counted.add(x)
     substitute(s.ir, results)
 
 
 def wish_of(call: Call, made: dict[Var, Call]) -> Wish | None:
     """What derivative a call takes, if it takes one."""
-    if call.keywords:
+    if type(call.fn) is Const and call.keywords:
         return None
     maker = MAKERS.get(id(call.primitive))
     if maker is not None and not maker.of_function and len(call.args) > 1:
@@ -126,9 +171,12 @@ def wish_of(call: Call, made: dict[Var, Call]) -> Wish | None:
     wanted = (argnums,) if single else argnums
     if type(wanted) is not tuple or not all(type(i) is int for i in wanted):
         return None
-    if not all(0 <= i < len(call.args) for i in wanted):
+    n = len(call.args) - len(call.keywords)
+    if not all(-n <= i < n for i in wanted):
         return None
-    return Wish(inner.args[0], tuple(call.args), wanted, single, maker.with_value, has_aux)
+    wanted = tuple([i % n for i in wanted])
+    how = (wanted, single, maker.with_value, has_aux, tuple(call.keywords))
+    return Wish(inner.args[0], tuple(call.args), *how)
 
 
 def wish_of_function(g: Any, args: tuple[Operand, ...]) -> Wish | None:
@@ -220,6 +268,7 @@ class Closed:
         """Make a function of the arguments of a derivative, and of what is captured."""
         params = [self.param(x) for x in wish.args]
         out = self.append(self.lift(wish.f), *params)
+        self.entry.calls[-1].keywords = wish.keywords
         self.entry.branches = [Branch(None, [out])]
 
     def param(self, x: Operand) -> Operand:
@@ -299,3 +348,4 @@ def function_of(n: int, like: FunctionType) -> FunctionType:
 
 
 DERIVATIVES.append(inline_derivatives)
+rewrites(expect_derivatives)

@@ -34,6 +34,7 @@ from morula.core.simplify import remove_unused
 from morula.core.specialise import (
     AssumptionsUnsafe,
     ExceptionsMatter,
+    NotAsExpected,
     NotSpecialised,
     Specialiser,
     bail_out,
@@ -120,21 +121,24 @@ class Gradient(Adjoint):
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
         examples, own_objects, no_exceptions = self.examples, True, self.no_exceptions
+        may_expect = True
         while True:
             try:
-                s = self.specialised_by(examples, own_objects, no_exceptions)
+                s = self.specialised_by(examples, own_objects, no_exceptions, may_expect)
             except AssumptionsUnsafe:
                 examples = ()
             except ExceptionsMatter:
                 no_exceptions = False
             except Escapes:
                 own_objects = False
+            except NotAsExpected:
+                may_expect = False
             else:
                 s.callees.add_guards(s.guards)
                 return s
 
     def specialised_by(
-        self, examples: Sequence[Any], own_objects: bool, no_exceptions: bool
+        self, examples: Sequence[Any], own_objects: bool, no_exceptions: bool, may_expect: bool
     ) -> Specialiser:
         """The same, with what these examples show and with what is taken for granted."""
         ir = guards = None
@@ -152,7 +156,7 @@ class Gradient(Adjoint):
         )
         if guards is not None:
             s.guards.take_over(guards)
-        s.by_bodies, s.effort = self.by_bodies, self.effort
+        s.by_bodies, s.effort, s.may_expect = self.by_bodies, self.effort, may_expect
         try:
             s.run()
         finally:

@@ -39,8 +39,10 @@ from morula.core.primitives import (
     UNDEFINED,
     alias,
     as_tuple,
+    build_map,
     build_tuple,
     check_bound,
+    dict_merge,
     get_cell,
     load_global,
     make_cell,
@@ -461,7 +463,22 @@ def _(f: Folding, call: Call) -> Operand | None:
     x = call.args[0]
     if type(x) is Const and type(x.value) in (bool, int, type(None)):
         return Const(call.primitive(x.value))
+    made = f.definition(x, build_map)
+    if made is not None and not made.args and stays_empty(f.ir, made.out):
+        return Const(call.primitive({}))
     return None
+
+
+def stays_empty(ir: IR, made: Var) -> bool:
+    """Do all who read an empty dict leave it as it is? So do calls with the keywords of a function."""
+    return all(
+        type(reader) is Call
+        and (
+            reader.primitive in (operator.not_, operator.truth, len)
+            or (reader.primitive is dict_merge and reader.args[0] is not made)
+        )
+        for reader in find_readers(ir)[made]
+    )
 
 
 @folds(accumulate)

@@ -70,6 +70,7 @@ from morula.core.traits import (
     detail_tests,
     has_effect,
     has_tangent,
+    is_inlined,
     is_repeatable,
     is_written,
     only_reads,
@@ -140,6 +141,7 @@ class Specialiser(Inference):
         self.captured: dict[Var, Var] = {}
         self.own_cells: set[Var] = set()  # in the place of captured ones, for functions made here
         self.left_general: set[Var] = set()  # derivatives that it takes by the general path
+        self.may_expect = True  # may the types of derivatives be guessed before they are built?
         self.own_objects = own_objects  # are objects that it makes taken for its own?
         self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
         self.has_bodies = False  # does one?
@@ -175,6 +177,8 @@ class Specialiser(Inference):
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
         self.infer()
+        if any(c.out in self.expected for c in self.ir.calls()):
+            raise NotAsExpected
         if self.own_objects and any(
             c.primitive is new_instance or c.out in self.hoped for c in self.ir.calls()
         ):
@@ -557,7 +561,7 @@ class Specialiser(Inference):
                 return None
             if "__morula__" in fn.value.__dict__:  # its code is a stub, or holds for other types
                 return None
-            if str(namespace.get("__package__")).startswith(OTHER_MODES):
+            if is_of_other_mode(namespace) and not is_inlined(fn.value):
                 return None
             if fn.value.__closure__ and not self.captures_functions(fn.value):
                 return None
@@ -679,6 +683,10 @@ def name_keywords(ir: IR, code: CodeType, keywords: Sequence[str]) -> None:
 
 class ExceptionsMatter(Exception):
     """The program handles exceptions, and does what must not happen twice."""
+
+
+class NotAsExpected(Exception):
+    """A derivative whose type was guessed could not be built."""
 
 
 class AssumptionsUnsafe(Exception):
@@ -819,6 +827,11 @@ def function_of_class(t: type, name: str) -> FunctionType | None:
 
 # Their functions run programs of their own kind: they are called, not inlined.
 OTHER_MODES = ("morula.mixed_mode", "morula.interop")
+
+
+def is_of_other_mode(namespace: dict[str, Any]) -> bool:
+    """Is it the namespace of such a module?"""
+    return str(namespace.get("__package__")).startswith(OTHER_MODES)
 
 
 def is_ours(fn: FunctionType) -> bool:

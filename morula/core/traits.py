@@ -370,6 +370,27 @@ def is_repeatable(fn: Any) -> bool:
     return id(fn) in _repeatable
 
 
+_inlined: set[int] = set()
+
+
+def inlined(*fns: Any) -> None:
+    """Declare functions of other modes, which programs call otherwise, that become part of them."""
+    _inlined.update(map(id, fns))
+
+
+def is_inlined(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _inlined
+
+
+# What is known of the results of functions that take derivatives, from what is known of their
+# arguments, before they have become part of a program.
+expected_results: dict[int, Callable[[list[Any]], Any]] = {}
+
+# The functions that programs put in the place of calls of these, by what is known of the arguments.
+typed_bodies: dict[int, Callable[[list[Any]], Any]] = {}
+
+
 _in_company: set[type] = set()
 
 
@@ -425,6 +446,12 @@ def detail_matches(x: Any, detail: Any) -> bool:
 # fine detail coarse; `constant_attribute[T]` gives an attribute that the detail decides, or None.
 coarse_detail: dict[type, Callable[[Any], Any]] = {}
 constant_attribute: dict[type, Callable[[Any, str], Any]] = {}
+
+# Types of values whose attributes never change.
+with_fixed_attributes: list[type] = []
+
+# The rules of reading attributes of numbers and arrays; None of those that have no derivative.
+attribute_rules: dict[tuple[type, str], Callable[..., Any] | None] = {}
 
 _reading_at_once: set[int] = set()
 

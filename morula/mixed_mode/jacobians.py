@@ -22,7 +22,15 @@ from morula.core.gradients import Transformed
 from morula.core.interface import grad, gradient_product, pullback
 from morula.core.registry import called_whole, non_differentiable
 from morula.core.shipped import meet
-from morula.core.traits import adjoint_object, from_memory
+from morula.core.traits import (
+    Known,
+    adjoint_object,
+    expected_results,
+    from_memory,
+    inlined,
+    typed_bodies,
+)
+from morula.core.values import known
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
@@ -311,9 +319,12 @@ def by_general_path(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def product_for(f: Any, x: Any) -> Any:
     """`(x, v, *args)` -> the Hessian times v, compiled; None where only the general path will do."""
-    if type(x) is not float and not (type(x) is np.ndarray and x.dtype.kind == "f"):
-        return None
-    return gradient_product(f, inner, by_general_path)
+    return gradient_product(f, inner, by_general_path) if is_real(x) else None
+
+
+def is_real(x: Any) -> bool:
+    """Is it a float, or an array of floats?"""
+    return type(x) is float or (type(x) is np.ndarray and x.dtype.kind == "f")
 
 
 def like(x: Any, v: Any) -> Any:
@@ -324,7 +335,15 @@ def like(x: Any, v: Any) -> Any:
     return zeros_like(x) if is_zero(ẋ) else ẋ
 
 
-instead_of(hvp)(general_hvp)
+def real_hvp(f: Any, x: Any, v: Any, *args: Any) -> Any:
+    """`hvp` of a float, or an array of floats, by gradients of gradients."""
+    return grad(lambda x: inner(grad(f)(x, *args), v))(x)
+
+
+@serves(hvp)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    _, x, v, *_ = args
+    return call(real_hvp if is_real(x) and type(v) is type(x) else general_hvp, *args, **kwargs)
 
 
 def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any) -> Any:
@@ -349,15 +368,45 @@ def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any) -> Any:
     return rows[0] if type(x) is float else np.reshape(np.stack(rows), x.shape + x.shape)
 
 
-def general_hessian(f: Any, x: Any = _MISSING, *args: Any) -> Any:
+def hessian_of_float(f: Any, x: Any, *args: Any) -> Any:
+    """`hessian` of a float by gradients."""
+    return grad(grad(f))(x, *args)
+
+
+def hessian_of_array(f: Any, x: Any, *args: Any) -> Any:
+    """`hessian` of an array of floats by gradients of gradients, row by row."""
+    units = np.eye(x.size, dtype=x.dtype)
+    rows = [real_hvp(f, x, np.reshape(e, x.shape), *args) for e in units]
+    table = np.reshape(np.stack(rows), (x.size, x.size))
+    return table if x.ndim == 1 else np.reshape(table, x.shape + x.shape)
+
+
+def hessian_function(f: Any) -> Any:
+    """`hessian(f)` as differentiated code sees it."""
+    return general_transformed(hessian, f, {}, hessian)
+
+
+@serves(hessian)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(
+        body_for_point(args, hessian_of_float, hessian_of_array, general_hessian), *args, **kwargs
+    )
+
+
+def body_for_point(args: Any, of_float: Any, of_array: Any, otherwise: Any) -> Any:
+    """Which of these takes the second derivative at the point."""
+    if len(args) < 2:
+        return hessian_function
+    x = args[1]
+    if type(x) is float:
+        return of_float
+    return of_array if is_real(x) and x.size else otherwise
+
+
+def general_hessian(f: Any, x: Any, *args: Any) -> Any:
     """`hessian` by forward over reverse mode."""
-    if x is _MISSING:
-        return transformed(hessian, f, {}, general_hessian)
     slope = grad(f)
     return by_columns(lambda x: slope(x, *args), (x,), [space_of(x, "argument 0")])[0]
-
-
-instead_of(hessian)(general_hessian)
 
 
 def diaghessian(f: Callable[..., Any], x: Any) -> Any:
@@ -366,6 +415,11 @@ def diaghessian(f: Callable[..., Any], x: Any) -> Any:
     >>> diaghessian(lambda x: (x**3).sum(), np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
+    return general_diaghessian(f, x)
+
+
+def general_diaghessian(f: Any, x: Any) -> Any:
+    """The same by products with each unit vector."""
     space = space_of(x, "argument 0")
     xp = functions_for(x)
     if not space.shape and not isinstance(x, np.ndarray):
@@ -374,6 +428,76 @@ def diaghessian(f: Callable[..., Any], x: Any) -> Any:
         return xp.zeros(space.shape, dtype=space.dtype)
     columns = [xp.reshape(hvp(f, x, basis(x, space, i)), (-1,)) for i in range(space.size)]
     return xp.reshape(xp.stack([column[i] for i, column in enumerate(columns)]), space.shape)
+
+
+def entry_along(f: Any, x: Any, e: Any) -> Any:
+    """The entry of the diagonal of the Hessian that belongs to a unit vector."""
+    return inner(e, real_hvp(f, x, e))
+
+
+def diagonal_at_array(f: Any, x: Any) -> Any:
+    """`diaghessian` of an array of floats by gradients of gradients."""
+    units = np.eye(x.size, dtype=x.dtype)
+    entries = [entry_along(f, x, np.reshape(e, x.shape)) for e in units]
+    return np.reshape(np.array(entries), x.shape)
+
+
+@serves(diaghessian)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    bodies = (hessian_of_float, diagonal_at_array, general_diaghessian)
+    return call(body_for_point(args, *bodies), *args, **kwargs)
+
+
+# -- the same in programs --------------------------------------------------------------------------
+
+
+def real_point(args: list[Any]) -> Any:
+    """What is known of the point, if it is a float or an array of floats."""
+    x = args[1] if len(args) > 1 else None
+    if type(x) is not Known or x.type not in (float, np.ndarray):
+        return None
+    return x if x.type is float or (x.detail is not None and x.detail[0][1] == "f") else None
+
+
+def table_at_point(args: list[Any]) -> Any:
+    """What is known of the Hessian."""
+    x = real_point(args)
+    if x is None or x.type is float:
+        return x
+    dtype, ndim, shape = x.detail
+    return Known(np.ndarray, (dtype, 2 * ndim, None if shape is None else shape + shape))
+
+
+def body_of_hvp(args: list[Any]) -> Any:
+    """The function for a point and a direction of one type."""
+    x, v = real_point(args), known(args[2])
+    return real_hvp if x is not None and v is not None and v.type is x.type else None
+
+
+def body_by_point(of_float: Any, of_array: Any) -> Any:
+    """Which of these takes the second derivative, by what is known of the point."""
+
+    def body(args: list[Any]) -> Any:
+        if len(args) == 1:
+            return hessian_function
+        x = real_point(args)
+        if x is None or x.type is float:
+            return None if x is None else of_float
+        return of_array if x.detail[2] and 0 not in x.detail[2] else None
+
+    return body
+
+
+expected_results.update(
+    {id(hvp): real_point, id(diaghessian): real_point, id(hessian): table_at_point}
+)
+typed_bodies[id(hvp)] = body_of_hvp
+typed_bodies[id(hessian)] = body_by_point(hessian_of_float, hessian_of_array)
+typed_bodies[id(diaghessian)] = body_by_point(hessian_of_float, diagonal_at_array)
+inlined(
+    real_hvp, hessian_of_float, hessian_of_array, hessian_function, diagonal_at_array, entry_along,
+    general_transformed,
+)  # fmt: skip
 
 
 # -- forward mode inside reverse mode --------------------------------------------------------------

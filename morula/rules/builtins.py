@@ -23,6 +23,7 @@ from morula.core.extend import (
     NoTangent,
     Tangent,
     ZeroTangent,
+    attribute_rules,
     find_rrule,
     frule,
     non_differentiable,
@@ -303,6 +304,8 @@ _type: Any
 for _type in (int, float, Fraction, Decimal):
     ATTRIBUTES[_type, "real"] = _itself
     ATTRIBUTES[_type, "imag"] = _constant("imag")
+attribute_rules.update(ATTRIBUTES)
+attribute_rules.update({(_type, "imag"): None for _type in (int, float)})
 for _type in (int, Fraction):
     ATTRIBUTES[_type, "numerator"] = _constant("numerator")
     ATTRIBUTES[_type, "denominator"] = _constant("denominator")

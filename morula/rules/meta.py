@@ -46,6 +46,7 @@ from morula.core.extend import (
     projector,
     protected,
     registry,
+    repeatable,
     rrule,
     traits,
     transfers,
@@ -118,6 +119,9 @@ def _(x: Any, x̄: Any):
         return NONE, ȳ
 
     return in_space_of(x, x̄), in_space_of_pullback
+
+
+repeatable(in_space_of)
 
 
 @transfers(in_space_of)

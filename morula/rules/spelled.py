@@ -179,15 +179,21 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
 
 def has_body(s: Any, call: Call) -> bool:
     """May a function be put in the place of what is called, as no rule serves the call?"""
-    found = body_of(call.primitive) or derivative_body_of(call.primitive)
+    found = typed_body(s, call) or body_of(call.primitive) or derivative_body_of(call.primitive)
     if found is None or not s.by_bodies or s.changes_value(call):
         return False
     return not s.may_have_rule(call)
 
 
+def typed_body(s: Any, call: Call) -> Any:
+    """The function that stands in the place of a call by the types of its arguments, or None."""
+    body = traits.typed_bodies.get(id(call.primitive))
+    return None if body is None else body([s.value(a) for a in call.args])
+
+
 def put_body(s: Any, block: Any, call: Call) -> None:
     """A function that runs in the place of another, or that tells the derivative of its values."""
-    body = body_of(call.primitive)
+    body = typed_body(s, call) or body_of(call.primitive)
     if body is not None:
         call.fn = Const(body)
         return

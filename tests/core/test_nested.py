@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 import morula
-from morula import grad, gradient, hook, nestlevel, value_and_grad, withgradient
+from morula import (
+    diaghessian,
+    grad,
+    gradient,
+    hessian,
+    hook,
+    hvp,
+    nestlevel,
+    value_and_grad,
+    withgradient,
+)
 from morula.core.extend import by_the_general_path
 
 OUTSIDE = 2.5
@@ -38,6 +48,42 @@ def steps(x):
     for _ in range(4):
         z = z - 0.1 * grad(lambda y: (y * y - x) ** 2)(z)
     return z
+
+
+def newton(x):
+    def f(y):
+        return y**3 - x
+
+    slope, y = grad(f), 1.0
+    for _ in range(6):
+        y = y - f(y) / slope(y)
+    return y
+
+
+def newton_until_exact(x):
+    y = 1.0
+    while abs(y * y - x) > 1e-9:
+        y = y - (y * y - x) / grad(lambda z: z * z - x)(y)
+    return y
+
+
+def momentum(x):
+    y, speed, value = 0.5, 0.0, 0.0
+    for _ in range(4):
+        value, slope = value_and_grad(lambda z: (z * z - x) ** 2)(y)
+        speed = 0.9 * speed + slope
+        y = y - 0.05 * speed
+    return y * value
+
+
+def loops_in_each_other(x):
+    total = 0.0
+    for task in (0.5, 1.0, 1.5):
+        y = x
+        for _ in range(3):
+            y = y - 0.1 * grad(lambda z, task: math.tanh(z * task) ** 2)(y, task)
+        total = total + y * y * task
+    return total
 
 
 def captured_and_rebound(x):
@@ -126,19 +172,31 @@ INLINED = {
     "a function made later": made_later,
     "a function of math": lambda x: grad(lambda y: math.sin(y) * y)(x) * x,
     "a tuple": lambda x: pair_of(grad(lambda t: t[0] ** 2 * t[1] ** 3)((x, 2 * x))),
+    "a keyword": lambda x: grad(cube)(x, k=x),
+    "argnums from the end": lambda x: grad(lambda a, b: a**2 * b**3, -1)(x, 2 * x),
+    "in a loop": steps,
+    "Newton's method": newton,
+    "Newton's method until it is exact": newton_until_exact,
+    "momentum": momentum,
+    "loops in each other": loops_in_each_other,
+    "hvp": lambda x: hvp(lambda y: y**4 * x, x, x * 2),
+    "hvp with an argument": lambda x: hvp(lambda y, k: y**4 * k, x, 2.0, x),
+    "hessian": lambda x: hessian(lambda y: y**4 * x, x),
+    "a function that gives the hessian": lambda x: hessian(lambda y: y**4 * x)(x),
+    "diaghessian": lambda x: diaghessian(lambda y: y**4 * x, x),
 }  # fmt: skip
-THIRD_ORDER = ("made before, twice", "gradient of a gradient")  # slow on the general path
+THIRD_ORDER = (  # slow on the general path
+    "made before, twice", "gradient of a gradient", "hvp", "hvp with an argument", "hessian",
+    "a function that gives the hessian", "diaghessian",
+)  # fmt: skip
 OTHERS = {
     "levels": lambda x: grad(lambda y: y**3 * nestlevel() / 2)(x),
     "a hook": lambda x: grad(lambda y: hook(lambda c: c, y) ** 3)(x),
     "withgradient": lambda x: (lambda r: r[0] * r[1][0])(withgradient(lambda a: a**3, x)),
     "a default value that is captured": lambda x: grad(lambda y, k=x: k * y**3)(x),
-    "a keyword": lambda x: grad(cube)(x, k=x),
     "two arguments": lambda x: sum(grad(lambda a, b: a**2 * b**3, (0, 1))(x, 2 * x)),
-    "argnums from the end": lambda x: grad(lambda a, b: a**2 * b**3, -1)(x, 2 * x),
     "a method": lambda x: Model(x).slope(x),
     "in a generator": lambda x: sum(grad(lambda y: y**3 * k)(x) for k in range(3)),
-    "in a loop": steps,
     "rebound": captured_and_rebound,
     "changed inside": captured_and_changed_inside,
     "an exception": with_an_exception,
@@ -241,12 +299,135 @@ def test_the_curvature_of_a_network_in_its_loss():
         assert found[0][1][i] == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-9)
 
 
+WEIGHTS = np.array([[0.5, -1.0, 0.25], [1.5, 0.75, -0.5], [0.1, 0.2, 1.0]])
+ALONG = np.array([1.0, -2.0, 0.5])
+
+
+def energy(x):
+    return np.sum(np.tanh(WEIGHTS @ x) ** 2)
+
+
+def energy_of_table(x):
+    return np.sum(np.tanh(WEIGHTS @ x) ** 2 * x)
+
+
+def scaled(x, k):
+    return np.sum(np.tanh(WEIGHTS @ x * k) ** 2)
+
+
+def steepest_descent(x):
+    for _ in range(3):
+        slope = grad(energy)(x)
+        x = x - slope * (slope @ slope) / (slope @ hvp(energy, x, slope) + 5.0)
+    return np.sum(x**2)
+
+
+def newton_with_the_hessian(x):
+    for _ in range(3):
+        table = hessian(energy, x) + 4 * np.eye(3)
+        x = x - np.linalg.solve(table, grad(energy)(x))
+    return np.sum(x**2)
+
+
+def leapfrog(q):
+    def hamiltonian(q, p):
+        return p @ p / 2 + energy(q)
+
+    force, speed = grad(hamiltonian, 0), grad(hamiltonian, 1)
+    p = ALONG
+    for _ in range(4):
+        p = p - 0.05 * force(q, p)
+        q = q + 0.1 * speed(q, p)
+        p = p - 0.05 * force(q, p)
+    return q @ p
+
+
+def recorded(x):
+    table = np.zeros((4, 3))
+    for i in range(4):
+        value, slope = value_and_grad(scaled)(x, k=1.5)
+        x = x - 0.1 * slope
+        table[i] = x * value
+    return np.sum(table**2)
+
+
+OF_ARRAYS = {
+    "steepest descent": steepest_descent,
+    "Newton's method": newton_with_the_hessian,
+    "leapfrog": leapfrog,
+    "recorded": recorded,
+    "hvp": lambda x: np.sum(hvp(energy, x, ALONG) ** 2),
+    "hvp by its direction": lambda x: np.sum(hvp(energy, ALONG, x) ** 3),
+    "hvp by a further argument": lambda x: np.sum(hvp(scaled, ALONG, ALONG, x) ** 2),
+    "hvp in a loop": lambda x: sum(np.sum(hvp(energy, x, w) ** 2) for w in WEIGHTS),
+    "hvp of a gradient": lambda x: np.sum(grad(lambda y: np.sum(grad(energy)(y) * ALONG))(x) ** 2),
+    "hessian": lambda x: np.sum(hessian(energy, x) ** 2),
+    "a function that gives the hessian": lambda x: np.sum(hessian(energy)(x) ** 2),
+    "the determinant": lambda x: np.linalg.slogdet(hessian(energy, x) + 3 * np.eye(3))[1],
+    "the trace": lambda x: np.trace(hessian(energy, x)) ** 2,
+    "diaghessian": lambda x: np.sum(diaghessian(energy, x) ** 2),
+    "of a table": lambda x: np.sum(hessian(energy_of_table, np.stack([x, x * x], 1)) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_second_derivatives_in_a_loss(name):
+    f, x, h = OF_ARRAYS[name], np.array([0.3, -0.2, 0.4]), 1e-5
+    assert "call_from_program" not in str(morula.code_adjoint(f, x))
+    value, (found,) = withgradient(f, x)
+    assert value == f(x)
+    differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(found, differences, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("take", [hvp, hessian, diaghessian])
+def test_second_derivatives_elsewhere(take):
+    """In the spaces that programs do not take into themselves: complex numbers, structures."""
+
+    def loss(k, z):
+        def f(z):
+            return abs(z) ** 4 * k
+
+        return abs(take(f, z, 1.0 + 0.5j) if take is hvp else take(f, z))
+
+    z, h = 0.5 + 0.25j, 1e-6
+    (found, _) = gradient(loss, 1.5, z)
+    assert found == pytest.approx((loss(1.5 + h, z) - loss(1.5 - h, z)) / (2 * h), rel=1e-6)
+
+
 def test_four_levels():
     def f(x):
         return grad(lambda y: grad(lambda z: grad(lambda t: t**5 * y)(z) * x)(y))(x)
 
     differences = (f(1.3 + 1e-6) - f(1.3 - 1e-6)) / 2e-6
     assert gradient(f, 1.3)[0] == pytest.approx(differences, rel=1e-6)
+
+
+def test_derivatives_in_loops_that_are_not_what_was_expected():
+    """They are taken to be like the argument first; here none of them can be built."""
+
+    def listed(x):
+        z = x
+        for _ in range(3):
+            items = []
+
+            def f(y, items=items):
+                items.append(y * x)
+                return items[-1] ** 2 * y
+
+            z = z - 0.1 * grad(f)(z)
+        return z
+
+    def of_an_integer(x):
+        z = 1
+        for _ in range(4):
+            z = z - (z**3 - x) / grad(lambda y: y**3 - x)(z)
+        return z
+
+    for f in (listed, of_an_integer):
+        value, (found,) = withgradient(f, 1.3)
+        assert value == f(1.3)
+        assert found == pytest.approx((f(1.3 + 1e-6) - f(1.3 - 1e-6)) / 2e-6, rel=1e-6)
 
 
 def test_effects_happen_once():

@@ -23,6 +23,8 @@ signals          convolve, interp, gradient, trapezoid, cross, …
 bodies           how Python code tells the derivative of a function
 indexing         x[i], take, sort, …
 shapes           reshape, transpose, concatenate, …
+result_types     what is known of results, where samples do not show it
+splits           split, array_split in compiled programs
 construction     array, full, linspace, astype, float, …
 attributes       T, real, imag
 ufunc_methods    np.add.reduce and the like; ufuncs with keywords
@@ -60,9 +62,11 @@ from morula.rules.arrays import (
     pushforwards,
     quantiles,
     reductions,
+    result_types,
     sequences,
     shapes,
     signals,
+    splits,
     statistics,
     structural,
     traits,
@@ -95,9 +99,11 @@ __all__ = [
     "pushforwards",
     "quantiles",
     "reductions",
+    "result_types",
     "sequences",
     "shapes",
     "signals",
+    "splits",
     "statistics",
     "structural",
     "traits",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from morula.core.extend import ZeroTangent
+from morula.core.extend import ZeroTangent, attribute_rules
 from morula.rules.arrays.flat import flat
+from morula.rules.arrays.traits import COMPLEX, FLOATING
 
 
 def _t(x: np.ndarray):
@@ -54,3 +55,12 @@ def _generic_t(x: np.generic):
 
 
 SCALAR_ATTRIBUTES = {"T": _generic_t, "real": _real, "imag": _imag}
+
+for _name in CONSTANTS:
+    for _type in (np.ndarray, *FLOATING, *COMPLEX):
+        attribute_rules[_type, _name] = None
+for _name in ("T", "mT", "real", "imag"):
+    attribute_rules[np.ndarray, _name] = ATTRIBUTES[_name]
+for _type in (*FLOATING, *COMPLEX):
+    for _name, _rule in SCALAR_ATTRIBUTES.items():
+        attribute_rules[_type, _name] = _rule

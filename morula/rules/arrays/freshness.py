@@ -192,9 +192,9 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 @transfers(np.repeat, np.ndarray.repeat)
 def _(s: Any, call: Any, args: Any) -> Any:
-    if call.keywords or len(args) < 2 or type(getattr(args[1], "value", None)) is not int:
+    if len(args) < 2 or type(getattr(args[1], "value", None)) is not int:
         return None
-    return result_on_samples(call.primitive, args)
+    return result_on_samples(call.primitive, args, call.keywords)
 
 
 # -- functions whose results are of a type that those of the arguments decide ----------------------

@@ -485,9 +485,14 @@ def _splitting(primal):
     def _(ary: np.ndarray, indices_or_sections: Anything, axis=0):
         y = primal(ary, indices_or_sections, axis)
         shapes = [p.shape for p in y]
+        length = ary.shape[axis]
 
         def split_pullback(ȳ):
-            return joined(ȳ, shapes, axis), NoTangent(), NoTangent()
+            ā = joined(ȳ, shapes, axis)
+            if ā.shape[axis] != length:  # parts overlap, or leave entries out
+                numbers = np.concatenate(primal(np.arange(length), indices_or_sections))
+                ā = summed_at(ā, numbers, length, axis)
+            return ā, NoTangent(), NoTangent()
 
         return y, split_pullback
 
@@ -502,6 +507,13 @@ def _splitting_along(primal, axis_of):
             return joined(ȳ, shapes, axis_of(ary.ndim)), NoTangent()
 
         return y, split_pullback
+
+
+def summed_at(x, numbers, length, axis):
+    """The sums of the layers of x along an axis that have the same number."""
+    sums = np.zeros((*x.shape[:axis], length, *x.shape[axis:][1:]), x.dtype)
+    np.add.at(np.moveaxis(sums, axis, 0), numbers, np.moveaxis(x, axis, 0))
+    return sums
 
 
 def joined(parts, shapes, axis):

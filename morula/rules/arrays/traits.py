@@ -36,6 +36,7 @@ from morula.core.extend import (
     stands_apart,
     unit,
     unthunk,
+    with_fixed_attributes,
     zero_of,
 )
 from morula.rules.arrays.memory import give, is_followed, take
@@ -109,6 +110,7 @@ def _attribute(detail, name):
 
 
 constant_attribute[np.ndarray] = _attribute
+with_fixed_attributes.append(np.dtype)
 
 
 def _tests(detail):
