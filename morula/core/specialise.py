@@ -145,6 +145,7 @@ class Specialiser(Inference):
         self.own_objects = own_objects  # are objects that it makes taken for its own?
         self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
         self.has_bodies = False  # does one?
+        self.in_several_runs = False  # one that calls a function several times?
         self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
         self.effort = 0  # calls that were looked at, in all rounds
@@ -179,6 +180,8 @@ class Specialiser(Inference):
         self.infer()
         if any(c.out in self.expected for c in self.ir.calls()):
             raise NotAsExpected
+        if self.in_several_runs and not all(may_run_twice(self, c) for c in self.ir.calls()):
+            raise NotSpecialised("a function with effects runs several times")
         if self.own_objects and any(
             c.primitive is new_instance or c.out in self.hoped for c in self.ir.calls()
         ):

@@ -389,6 +389,7 @@ expected_results: dict[int, Callable[[list[Any]], Any]] = {}
 
 # The functions that programs put in the place of calls of these, by what is known of the arguments.
 typed_bodies: dict[int, Callable[[list[Any]], Any]] = {}
+in_several_runs: set[int] = set()  # those whose bodies call a function several times
 
 
 _in_company: set[type] = set()

@@ -27,6 +27,7 @@ from morula.core.traits import (
     adjoint_object,
     expected_results,
     from_memory,
+    in_several_runs,
     inlined,
     typed_bodies,
 )
@@ -494,6 +495,7 @@ expected_results.update(
 typed_bodies[id(hvp)] = body_of_hvp
 typed_bodies[id(hessian)] = body_by_point(hessian_of_float, hessian_of_array)
 typed_bodies[id(diaghessian)] = body_by_point(hessian_of_float, diagonal_at_array)
+in_several_runs.update([id(hessian), id(diaghessian)])
 inlined(
     real_hvp, hessian_of_float, hessian_of_array, hessian_function, diagonal_at_array, entry_along,
     general_transformed,

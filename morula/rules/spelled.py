@@ -195,6 +195,7 @@ def put_body(s: Any, block: Any, call: Call) -> None:
     """A function that runs in the place of another, or that tells the derivative of its values."""
     body = typed_body(s, call) or body_of(call.primitive)
     if body is not None:
+        s.in_several_runs |= id(call.primitive) in traits.in_several_runs
         call.fn = Const(body)
         return
     told = call.copy()
