@@ -274,6 +274,7 @@ class Adjoint:
         if rule.trusted and not rule.by_identity:
             self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
         self.needs_context |= rule.by_identity or uses_adjoints(rule.function)
+        self.needs_context |= differentiates(rule.function)
         by_keyword = any(x in self.varied for x in call.args[n:])  # for these it may return nothing
         direct = rule.trusted and not by_keyword and not self.needs_projection(rule, call, active)
         if not direct:
@@ -842,11 +843,16 @@ def adds_plainly(t: type) -> bool:
     return add.dispatch(t) is add.dispatch(object)
 
 
+def differentiates(function: Callable[..., Any]) -> bool:
+    """Does a rule call others, whose pullbacks may work on adjoint objects?"""
+    namespace, names = function.__globals__, function.__code__.co_names
+    return any(namespace.get(name) is general_call for name in names)
+
+
 def uses_adjoints(function: Callable[..., Any]) -> bool:
-    """Does a rule differentiate code, or its pullback call a helper that works on adjoint objects?"""
+    """Does the pullback of a rule call a helper that works on adjoint objects?"""
     namespace = function.__globals__
-    names = function.__code__.co_names
-    return any(namespace.get(name) is general_call for name in names) or any(
+    return any(
         has_effect(namespace.get(name))
         for code in filter(is_code, function.__code__.co_consts)
         for name in code.co_names

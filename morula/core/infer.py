@@ -341,8 +341,9 @@ class Inference:
             for call in block.calls:
                 value = self.types.get(call.out)
                 resolvable = (
-                    call.primitive in (load_global, getattr, isinstance, type, len, operator.is_)
+                    call.primitive in (load_global, getattr, isinstance, type, len)
                     or id(call.primitive) in ANSWERS
+                    or (call.primitive is operator.is_ and not getattr(value, "value", True))
                 )
                 captured = call.primitive is get_cell and type(call.args[0]) is Const
                 if type(value) is Const and (resolvable or captured):

@@ -144,8 +144,6 @@ def put_in_place(
         x = renamed.get(v)
         if value is not None and type(x) is Var and v not in gradient.ir.params:
             s.given[x] = value
-        if v in inner.counted and type(x) is Var:
-            s.counted.add(x)
     substitute(s.ir, results)
 
 

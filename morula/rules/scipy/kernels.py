@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from morula.core.extend import changes_in_place
 from morula.rules.arrays.bodies import derivative_of, instead_of
+
+_writing: set[int] = set()
+changes_in_place.append(lambda fn, types, n, keywords: id(fn) in _writing)
+
+
+def written_to(*kernels: Any) -> None:
+    """Declare compiled functions that write to arguments."""
+    _writing.update(map(id, kernels))
 
 
 def writes(kernel: Any, place: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -24,6 +33,7 @@ def writes(kernel: Any, place: int) -> Callable[[Callable[..., Any]], Callable[.
             kernel(*args[:place], new, *args[place + 1 :])
             return new
 
+        written_to(kernel)
         derivative_of(written)(body)
 
         @instead_of(kernel)

@@ -15,6 +15,7 @@ from scipy.signal import _signaltools, _sigtools, _sosfilt, _upfirdn, fftconvolv
 
 from morula.core.extend import UnsupportedError, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
+from morula.rules.scipy.kernels import written_to
 
 non_differentiable(np.ndarray.setflags)
 
@@ -91,6 +92,9 @@ def sosfilt(sos: Any, x: Any, zi: Any) -> None:
     y, state = by_sections(sos, x, zi)
     x[...] = y
     zi[...] = state
+
+
+written_to(_sosfilt._sosfilt)
 
 
 # -- convolutions ----------------------------------------------------------------------------------
