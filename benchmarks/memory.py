@@ -1,4 +1,4 @@
-"""Peak memory of the gradient of a Lorenz system against its steps: an ordinary loop, and `checkpointed`.
+"""Peak memory of the gradient of a Lorenz system by its steps: ordinary loops and `checkpointed`.
 
 python -m benchmarks.memory [figure.svg]
 

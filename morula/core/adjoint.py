@@ -115,6 +115,7 @@ class Adjoint:
 
     def __init__(self, with_value: bool = True, optimistic: bool = False) -> None:
         self.with_value = with_value  # is the value asked for, bit for bit as the plain call's?
+        self.leaves_nothing = False  # but its result: may a run begin anew?
         self.optimistic = optimistic  # begin anew where a doubtful cotangent is a structural zero?
         self.rules: dict[int, Rule] = {}
         self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
@@ -137,7 +138,7 @@ class Adjoint:
         self.types = s.types
         self.arrays_change = s.writes_in_place or any(map(self.may_change_arrays, s.ir.calls()))
         share(s.ir, lambda block, call: None, self.gives_the_same)
-        may_begin_anew = all(may_run_twice(s, c) for c in s.ir.calls())
+        self.leaves_nothing = all(may_run_twice(s, c) for c in s.ir.calls())
         for prepare in PREPARATIONS:
             found = prepare(self)
             self.prepared = self.prepared if found is None else found
@@ -158,7 +159,7 @@ class Adjoint:
             raise NotSpecialised("it always ends in an exception")
         self.ir = r.ir
         self.ir.kept = [r.exit, r.start, r.end]
-        self.optimistic &= may_begin_anew and not self.needs_context
+        self.optimistic &= self.leaves_nothing and not self.needs_context
 
     def may_change_leaves(self, planned: Collection[Operand] = ()) -> bool:
         """May the program, but for what is planned, change an object whose gradient is asked for?"""

@@ -173,6 +173,7 @@ class Family:
             program.reason = str(reason)
             program.is_too_dear = type(reason) is TooMuchEffort
             return program
+        program.leaves_nothing = gradient.leaves_nothing
         if self.first is None:
             self.first = program.code
         return program
@@ -248,16 +249,24 @@ class Program:
     """One compiled gradient; without code the general path is taken."""
 
     most_tries = 8
-    __slots__ = ("code", "is_too_dear", "reason", "tries")
+    __slots__ = ("code", "is_too_dear", "leaves_nothing", "reason", "tries")
 
     def __init__(self, tries: int) -> None:
         self.code: CodeType | None = None
         self.tries = tries
         self.reason = ""  # why there is no code
         self.is_too_dear = False  # to try it once more with other rules
+        self.leaves_nothing = False  # behind but its result
 
     def __repr__(self) -> str:
         return "program"
+
+
+def leaves_nothing(g: Callable[..., Any]) -> bool:
+    """Is a gradient function known to leave nothing behind for arguments like those before?"""
+    family = g.__dict__.get("__morula__")
+    programs = family.programs.values() if type(family) is Family else ()
+    return any(p.leaves_nothing and p.code is g.__code__ for p in programs)
 
 
 def given(_g: FunctionType, _program: None, *args: Any) -> tuple[Any, ...]:

@@ -185,6 +185,7 @@ from morula.core.values import (
     possibilities,
     sample_value,
 )
+from morula.core.writers import writes_to_given
 
 __all__ = [
     "IMMUTABLE_TYPE",
@@ -372,6 +373,7 @@ __all__ = [
     "watch",
     "with_fixed_attributes",
     "without_marks",
+    "writes_to_given",
     "written_results",
     "zero_of",
 ]

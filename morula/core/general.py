@@ -37,7 +37,7 @@ from morula.core.cotangents import (
 from morula.core.emit import emit
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.memory import AT_END, Written, begin_log, end_log, follow, in_memory
-from morula.core.outline import outlined
+from morula.core.outline import names_head, outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
 from morula.core.protected import Raised, caught, passed_by
 from morula.core.registry import (
@@ -526,7 +526,10 @@ def python_function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, A
     forward, reason = try_forward_of(fn, guarded)
     if forward is None:
         return opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
-    y, back = forward(*args, **kwargs)
+    if guarded and id(forward.__code__) in _unguarded:
+        y, back = run_unguarded(fn, forward, args, kwargs)
+    else:
+        y, back = forward(*args, **kwargs)
     code = fn.__code__
     if (
         not kwargs
@@ -634,7 +637,7 @@ _emitted: dict[int, CodeType] = {}
 @with_own_settings
 def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> CodeType:
     """Code -> code that returns the value and the pullback."""
-    ir = outlined(checked("lower", lower(code, namespace, guarded, keep=False)), code, namespace)
+    ir, is_guarded = lowered(code, namespace, guarded)
     plan = plan_of_rules if asks_nothing(namespace) else general_plan
     reversal = Reversal(checked("outline", ir), plan)
     reversal.build()
@@ -642,7 +645,36 @@ def transform(code: CodeType, namespace: dict[str, Any], guarded: bool = False) 
     checked("resolve", reversal.ir)
     emitted = split(reversal, code, namespace)
     _emitted[id(emitted)] = emitted
+    if guarded and not is_guarded:
+        _unguarded[id(emitted)] = emitted
     return emitted
+
+
+# Functions with loops that are run by others have no guarded form: exceptions leave them as they are.
+_unguarded: dict[int, CodeType] = {}
+
+
+def lowered(code: CodeType, namespace: dict[str, Any], guarded: bool) -> tuple[IR, bool]:
+    """The SSA form of a function, its loops over registered heads outlined; is it guarded?"""
+    if guarded and names_head(code, namespace):
+        plain = checked("lower", lower(code, namespace, False, keep=False))
+        ir = outlined(plain, code, namespace)
+        if ir is not plain:
+            return ir, False
+    ir = checked("lower", lower(code, namespace, guarded, keep=False))
+    return outlined(ir, code, namespace), guarded
+
+
+def run_unguarded(
+    fn: FunctionType, forward: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Back]:
+    """The value and the pullback; of what an exception breaks off, nothing can be pulled back."""
+    try:
+        found: tuple[Any, Back] = forward(*args, **kwargs)
+        return found
+    except BaseException:
+        strays_here().append((fn, lambda ȳ: (1.0,)))
+        raise
 
 
 def asks_nothing(namespace: dict[str, Any]) -> bool:

@@ -1,7 +1,9 @@
 """Loops that are run by a function: `for x in head(items): body` becomes `run(body, ..., items)`.
 
 A callable that is registered as the head of loops, as `for i in checkpointed(range(n))` has one,
-says which function runs the loop. The body becomes a function of its own,
+says which function runs the loop. Captured variables and attributes whose values are not known yet
+count by their name: the function that runs the loop is told what they are. The body becomes a
+function of its own,
 
     body(*carried, *fixed, item) -> (0, *carried) to go on, (k, *live) to leave by the way k,
 
@@ -12,9 +14,11 @@ there were no more items) and the live variables. That is done to the SSA form, 
 
 from __future__ import annotations
 
+import builtins
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -24,6 +28,7 @@ from morula.core.emit import emit
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     build_tuple,
+    get_cell,
     import_from,
     import_name,
     load_global,
@@ -37,7 +42,7 @@ def runs_loops(head: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     `run(body, carried, fixed, final, head, *args, **kwargs)` gets, besides the body, the initial values
     of the carried variables, those that are only read, for each live variable its place among the
-    carried ones or None, and the head with its arguments.
+    carried ones or None, and the head, which may be another callable of that name, with its arguments.
     """
 
     def register(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,32 +52,121 @@ def runs_loops(head: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
+def names_head(code: CodeType, namespace: dict[str, Any]) -> bool:
+    """May there be a loop over a registered head in a function with this code?"""
+    names = {head.__name__ for head, _ in _runners.values()}
+    return not names.isdisjoint((*code.co_names, *code.co_freevars)) or any(
+        id(namespace.get(name)) in _runners for name in code.co_names
+    )
+
+
 def outlined(ir: IR, code: CodeType, namespace: dict[str, Any]) -> IR:
     """The function with its loops over registered heads outlined; itself if there are none."""
-    if not _runners or not any(loop_over_head(ir, block) for block in ir.blocks):
+    made = made_by(ir)
+    if not any(runner_of(call, made) for call in made.values()):
         return ir
-    ir = ir.copy()
+    ir = turned(ir.copy())
+    left: set[Block] = set()
     while True:
         ir.blocks = reachable(ir)
-        found = next((loop for block in ir.blocks if (loop := loop_over_head(ir, block))), None)
+        found = next((loop for loop in loops_over_heads(ir) if loop[0] not in left), None)
         if found is None:
             return ir
-        Outlining(ir, code, namespace, *found).run()
+        outlining = Outlining(ir, code, namespace, *found)
+        why_not = outlining.why_not()
+        if not why_not:
+            outlining.run()
+        elif outlining.runner.is_known:
+            raise outlining.refusal(why_not)
+        else:
+            left.add(outlining.header)
 
 
-def loop_over_head(ir: IR, header: Block) -> tuple[Block, Call, Call] | None:
-    """If a block is the header of a loop over a registered head: itself, `iter` and the head's call."""
-    item = loop_step(header)
-    if item is None or len(header.calls) != 2:
+@dataclass(frozen=True)
+class Runner:
+    """What runs the loops over a head; is it known to be the head, and not by its name alone?"""
+
+    head: Any
+    run: Callable[..., Any]
+    is_known: bool
+
+
+def runner_of(call: Call, made: dict[Var, Call]) -> Runner | None:
+    """What runs loops over what a call gives."""
+    fn = resolved(call.fn, made)
+    if fn is not None:
+        return Runner(*_runners[id(fn)], is_known=True) if id(fn) in _runners else None
+    source = made.get(call.fn)  # type: ignore[arg-type]
+    if source is None or source.primitive not in (get_cell, getattr):
         return None
-    made = {call.out: call for call in ir.calls()}
-    iterator = made.get(item.args[0])  # type: ignore[arg-type]
-    if iterator is None or iterator.primitive is not iter:
-        return None
-    call = made.get(iterator.args[0])  # type: ignore[arg-type]
-    if call is None or id(resolved(call.fn, made)) not in _runners:
-        return None
-    return header, iterator, call
+    name = source.args[1].value
+    found = next((pair for pair in _runners.values() if pair[0].__name__ == name), None)
+    return Runner(*found, is_known=False) if found else None
+
+
+def loops_over_heads(ir: IR) -> Iterator[tuple[Block, Call, Call, Runner]]:
+    """The loops over registered heads: header, `iter`, the head's call and what runs them."""
+    made = made_by(ir)
+    for header in ir.blocks:
+        item = loop_step(header)
+        if item is None or len(header.calls) != 2:
+            continue
+        iterator = made.get(item.args[0])  # type: ignore[arg-type]
+        if iterator is None or iterator.primitive is not iter:
+            continue
+        call = made.get(iterator.args[0])  # type: ignore[arg-type]
+        runner = runner_of(call, made) if call else None
+        if call and runner:
+            yield header, iterator, call, runner
+
+
+def turned(ir: IR) -> IR:
+    """`enumerate(head(items))` is `head(enumerate(items))`; so are zip and reversed."""
+    while True:
+        made, used = made_by(ir), operands_in(ir)
+        for outer in made.values():
+            if resolved(outer.fn, made) in (enumerate, zip, reversed):
+                inner = [made[x] for x in outer.operands() if x in made and is_head(made[x], made)]
+                if len(inner) == 1 and inner[0].args and used.count(inner[0].out) == 1:
+                    turn(ir, outer, inner[0])
+                    break
+        else:
+            return ir
+
+
+def is_head(call: Call, made: dict[Var, Call]) -> bool:
+    """Is it the call of what is known to be the head of loops?"""
+    runner = runner_of(call, made)
+    return runner is not None and runner.is_known
+
+
+def turn(ir: IR, outer: Call, head: Call) -> None:
+    """Let `head` be called with what `outer` gives, not the other way round."""
+    args = [head.args[0] if x is head.out else x for x in outer.args]
+    inner = Call(ir.var(), outer.fn, args, outer.keywords, outer.position)
+    whole = Call(outer.out, head.fn, [inner.out, *head.args[1:]], head.keywords, head.position)
+    for block in ir.blocks:
+        block.calls = [c for c in block.calls if c is not head]
+        if outer in block.calls:
+            at = block.calls.index(outer)
+            block.calls[at : at + 1] = [inner, whole]
+
+
+def made_by(ir: IR) -> dict[Var, Call]:
+    """The call of each variable that is made by one."""
+    return {call.out: call for call in ir.calls()}
+
+
+def operands_in(ir: IR) -> list[Operand | None]:
+    """All that calls and branches use, once for each use."""
+    return [
+        x
+        for block in ir.blocks
+        for x in (
+            *(a for call in block.calls for a in call.operands()),
+            *(a for branch in block.branches for a in (*branch.args, branch.cond)),
+        )
+    ]
 
 
 def resolved(x: Operand, made: dict[Var, Call]) -> Any:
@@ -84,7 +178,7 @@ def resolved(x: Operand, made: dict[Var, Call]) -> Any:
         return None
     if call.primitive is load_global:
         namespace, name = [a.value for a in call.args]
-        return namespace.get(name)
+        return namespace.get(name, vars(builtins).get(name))
     if call.primitive in (getattr, import_from):
         owner, name = resolved(call.args[0], made), call.args[1].value
         return vars(owner).get(name) if isinstance(owner, type(sys)) else None
@@ -104,6 +198,7 @@ class Outlining:
         header: Block,
         iterator: Call,
         head: Call,
+        runner: Runner,
     ) -> None:
         self.ir = ir
         self.code = code
@@ -111,6 +206,7 @@ class Outlining:
         self.header = header
         self.iterator = iterator
         self.head = head
+        self.runner = runner
         self.item = header.calls[0].out
         self.parent = dominators(ir)
         self.loop = self.find_loop()
@@ -136,38 +232,28 @@ class Outlining:
 
     def run(self) -> None:
         """Rewrite the function."""
-        self.check()
         live, fixed = self.live(), self.fixed()
         ways = [self.header.branches[0], *[branch for _, branch in self.exits]]
         targets = [(branch.block, list(branch.args)) for branch in ways]
         self.put_run(self.body(live, fixed), fixed, live, targets)
 
-    def check(self) -> None:
-        """Can it be outlined?"""
-        uses = [
-            x
-            for block in self.ir.blocks
-            for x in (
-                *(a for call in block.calls for a in call.operands()),
-                *(a for branch in block.branches for a in (*branch.args, branch.cond)),
-            )
-        ]
+    def why_not(self) -> str:
+        """Why it cannot be outlined, if so."""
+        uses = operands_in(self.ir)
         once = [self.head.out, self.iterator.out]
         if any(uses.count(v) != 1 for v in once) or self.iterator.out in self.home:
-            raise self.refusal("whose iterator is used elsewhere too")
+            return "whose iterator is used elsewhere too"
         inside = [call for block in self.loop for call in block.calls]
         if any(getattr(c.primitive, "__module__", "") == protected.__name__ for c in inside):
-            raise self.refusal("with try or with inside")
+            return "with try or with inside"
+        return ""
 
     def refusal(self, what: str) -> errors.UnsupportedError:
         """The error for a loop that cannot be outlined."""
-        name = errors.qualified_name(_runners[id(resolved(self.head.fn, self.made()))][0])
+        name = errors.qualified_name(self.runner.head)
         where = f"{self.ir.filename}:{self.head.position.line}, in {self.ir.name}"
-        return errors.unsupported(f"a loop over {name} {what}", where)
-
-    def made(self) -> dict[Var, Call]:
-        """The call of each variable that is made by one."""
-        return {call.out: call for call in self.ir.calls()}
+        hint = "Way out: put that part of the body into a function of its own"
+        return errors.unsupported(f"a loop over {name} {what}", where, hint)
 
     def live(self) -> list[Var]:
         """The variables of the loop that are read behind it, or passed on the way out."""
@@ -251,7 +337,6 @@ class Outlining:
         """A call of what runs the loop in the place of it, then on by the way that it gives."""
         ir, header, head = self.ir, self.header, self.head
         final = tuple([self.place_of(v) for v in live])
-        run = _runners[id(resolved(head.fn, self.made()))][1]
         for block in ir.blocks:
             block.calls = [c for c in block.calls if c is not head and c is not self.iterator]
         ends = [self.way_out(target, args) for target, args in ways]
@@ -266,7 +351,7 @@ class Outlining:
 
         carried, read = append(build_tuple, *header.params), append(build_tuple, *fixed)
         given = (Const(body), carried, read, Const(final), head.fn, *head.args)
-        out = append(run, *given, keywords=head.keywords)
+        out = append(self.runner.run, *given, keywords=head.keywords)
         way, values = (
             append(operator.getitem, out, Const(0)),
             append(operator.getitem, out, Const(1)),

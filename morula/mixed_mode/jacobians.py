@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morula.core import errors, memory
-from morula.core.context import adjoint_of, isolated
+from morula.core.compiled import leaves_nothing
+from morula.core.context import adjoint_of, is_reached_at, isolated
 from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
 from morula.core.general import call, changes, held_by
 from morula.core.gradients import Transformed
@@ -34,9 +35,11 @@ from morula.core.traits import (
 from morula.core.values import known
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
+from morula.mixed_mode.repetition import Repetition, begin, end, repetition
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.calls import serves
+from morula.rules.checkpoints import is_nested
 from morula.rules.containers import give_at
 from morula.rules.objects import give
 from morula.rules.vectors import inner
@@ -194,8 +197,9 @@ def general_transformed(_transform: Any, f: Any, _options: dict[str, Any], made:
 def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any, ...]:
     """The Jacobians by all arguments."""
     spaces = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
+    again = None if mode == "reverse" else repetition((f, args), is_nested())
     if mode is None:
-        y, back = pullback(f, *args)
+        y, back = once(again, pullback, f, *args)
         of_result = space_of(y, "the result")
         fewer_rows = of_result.size <= sum([space.size for space in spaces])
         real = all_real([of_result, *spaces])
@@ -205,7 +209,18 @@ def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any
         y, back = pullback(f, *args)
         of_result = space_of(y, "the result")
         return by_rows(args, spaces, y, of_result, back)
-    return by_columns(f, args, spaces)
+    return by_columns(f, args, spaces, again)
+
+
+def once(again: Any, run: Any, /, *args: Any) -> Any:
+    """A run that finds what the first has found, and leaves what that has left; None: they all do."""
+    if again is None:
+        return run(*args)
+    begin(again)
+    try:
+        return run(*args)
+    finally:
+        end(again)
 
 
 def all_real(spaces: Any) -> bool:
@@ -216,7 +231,7 @@ def all_real(spaces: Any) -> bool:
 non_differentiable(all_real)
 
 
-def by_columns(f: Any, args: tuple[Any, ...], spaces: Any) -> tuple[Any, ...]:
+def by_columns(f: Any, args: tuple[Any, ...], spaces: Any, again: Any) -> tuple[Any, ...]:
     """A run of `f` for each entry of each argument."""
     found = []
     for k, x in enumerate(args):
@@ -224,9 +239,9 @@ def by_columns(f: Any, args: tuple[Any, ...], spaces: Any) -> tuple[Any, ...]:
         xp = functions_for(x)
         columns = []
         for i in range(space.size):
-            columns.append(column(f, args, k, basis(x, space, i)))
+            columns.append(column(f, args, k, basis(x, space, i), again))
         if not columns:
-            y = f(*args)
+            y = once(again, f, *args)
             of_result = space_of(y, "the result")
             shape = of_result.shape + space.shape
             table = functions_for(y).zeros(shape, dtype=of_result.dtype)
@@ -241,11 +256,11 @@ def by_columns(f: Any, args: tuple[Any, ...], spaces: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def column(f: Any, args: tuple[Any, ...], k: int, e: Any) -> Any:
+def column(f: Any, args: tuple[Any, ...], k: int, e: Any, again: Any) -> Any:
     """The derivative along a direction of argument k; of a real result by a complex one, two."""
-    ẏ = along(f, args, k, e)
+    ẏ = once(again, along, f, args, k, e)
     both = space_of(e, "a direction").is_complex and not space_of(ẏ, "the result").is_complex
-    return ẏ - 1j * along(f, args, k, 1j * e) if both else ẏ
+    return ẏ - 1j * once(again, along, f, args, k, 1j * e) if both else ẏ
 
 
 def along(f: Any, args: tuple[Any, ...], k: int, e: Any) -> Any:
@@ -363,9 +378,11 @@ def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any) -> Any:
         return transformed(hessian, f, {}, hessian)
     space = space_of(x, "argument 0")
     product = product_for(f, x)
+    known = product is not None and leaves_nothing(product)
+    again = None if known else repetition((f, x, args), False)
     if product is None or space.size == 0:
-        return by_columns(lambda x: grad(f)(x, *args), (x,), [space])[0]
-    rows = [product(x, basis(x, space, i), *args) for i in range(space.size)]
+        return by_columns(lambda x: grad(f)(x, *args), (x,), [space], again)[0]
+    rows = [once(again, product, x, basis(x, space, i), *args) for i in range(space.size)]
     return rows[0] if type(x) is float else np.reshape(np.stack(rows), x.shape + x.shape)
 
 
@@ -375,11 +392,22 @@ def hessian_of_float(f: Any, x: Any, *args: Any) -> Any:
 
 
 def hessian_of_array(f: Any, x: Any, *args: Any) -> Any:
-    """`hessian` of an array of floats by gradients of gradients, row by row."""
+    """`hessian` of an array of floats by gradients of gradients."""
+    return row_by_row(real_hvp, f, x, *args)
+
+
+def row_by_row(product: Any, f: Any, x: Any, *args: Any) -> Any:
+    """The Hessian at an array by its products with unit vectors."""
     units = np.eye(x.size, dtype=x.dtype)
-    rows = [real_hvp(f, x, np.reshape(e, x.shape), *args) for e in units]
+    rows = [product(f, x, np.reshape(e, x.shape), *args) for e in units]
     table = np.reshape(np.stack(rows), (x.size, x.size))
     return table if x.ndim == 1 else np.reshape(table, x.shape + x.shape)
+
+
+def hessian_in_runs(f: Any, x: Any, *args: Any) -> Any:
+    """The same of a function whose runs may have effects."""
+    again = repetition((f, x, args), is_nested())
+    return row_by_row(functools.partial(once, again, real_hvp), f, x, *args)
 
 
 def hessian_function(f: Any) -> Any:
@@ -390,7 +418,7 @@ def hessian_function(f: Any) -> Any:
 @serves(hessian)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(
-        body_for_point(args, hessian_of_float, hessian_of_array, general_hessian), *args, **kwargs
+        body_for_point(args, hessian_of_float, hessian_in_runs, general_hessian), *args, **kwargs
     )
 
 
@@ -407,7 +435,8 @@ def body_for_point(args: Any, of_float: Any, of_array: Any, otherwise: Any) -> A
 def general_hessian(f: Any, x: Any, *args: Any) -> Any:
     """`hessian` by forward over reverse mode."""
     slope = grad(f)
-    return by_columns(lambda x: slope(x, *args), (x,), [space_of(x, "argument 0")])[0]
+    again = repetition((f, x, args), is_nested())
+    return by_columns(lambda x: slope(x, *args), (x,), [space_of(x, "argument 0")], again)[0]
 
 
 def diaghessian(f: Callable[..., Any], x: Any) -> Any:
@@ -427,7 +456,9 @@ def general_diaghessian(f: Any, x: Any) -> Any:
         return hvp(f, x, basis(x, space, 0))
     if not space.size:
         return xp.zeros(space.shape, dtype=space.dtype)
-    columns = [xp.reshape(hvp(f, x, basis(x, space, i)), (-1,)) for i in range(space.size)]
+    again = repetition((f, x), is_nested())
+    products = [once(again, hvp, f, x, basis(x, space, i)) for i in range(space.size)]
+    columns = [xp.reshape(product, (-1,)) for product in products]
     return xp.reshape(xp.stack([column[i] for i, column in enumerate(columns)]), space.shape)
 
 
@@ -438,14 +469,25 @@ def entry_along(f: Any, x: Any, e: Any) -> Any:
 
 def diagonal_at_array(f: Any, x: Any) -> Any:
     """`diaghessian` of an array of floats by gradients of gradients."""
+    return entry_by_entry(entry_along, f, x)
+
+
+def entry_by_entry(entry: Any, f: Any, x: Any) -> Any:
+    """The diagonal of the Hessian at an array."""
     units = np.eye(x.size, dtype=x.dtype)
-    entries = [entry_along(f, x, np.reshape(e, x.shape)) for e in units]
+    entries = [entry(f, x, np.reshape(e, x.shape)) for e in units]
     return np.reshape(np.array(entries), x.shape)
+
+
+def diagonal_in_runs(f: Any, x: Any) -> Any:
+    """The same of a function whose runs may have effects."""
+    again = repetition((f, x), is_nested())
+    return entry_by_entry(functools.partial(once, again, entry_along), f, x)
 
 
 @serves(diaghessian)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    bodies = (hessian_of_float, diagonal_at_array, general_diaghessian)
+    bodies = (hessian_of_float, diagonal_in_runs, general_diaghessian)
     return call(body_for_point(args, *bodies), *args, **kwargs)
 
 
@@ -497,8 +539,8 @@ typed_bodies[id(hessian)] = body_by_point(hessian_of_float, hessian_of_array)
 typed_bodies[id(diaghessian)] = body_by_point(hessian_of_float, diagonal_at_array)
 in_several_runs.update([id(hessian), id(diaghessian)])
 inlined(
-    real_hvp, hessian_of_float, hessian_of_array, hessian_function, diagonal_at_array, entry_along,
-    general_transformed,
+    real_hvp, hessian_of_float, hessian_of_array, row_by_row, hessian_function, diagonal_at_array,
+    entry_by_entry, entry_along, general_transformed,
 )  # fmt: skip
 
 
@@ -525,10 +567,13 @@ called_whole(forwarddiff)
 @serves(forwarddiff)
 def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     f, x = args
-    y, columns = with_columns(f, x)
+    again = repetition((f, x), is_nested())
+    y, columns = with_columns(f, x, again)
     captured = held_by((f,))
+    changed = changed_by(again)
 
     def forwarddiff_pullback(ȳ: Any) -> tuple[Any, ...]:
+        check_not_reached(changed)
         ȳ = unthunk(accumulate(ȳ, from_memory(y, (x,))))
         if is_zero(ȳ):
             return ZERO, ZERO, ZERO
@@ -543,14 +588,37 @@ def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any
     return push(run, args[0], tangents[0], args[1:], tangents[1:])
 
 
-def with_columns(f: Any, x: Any) -> tuple[Any, list[Any]]:
+def changed_by(again: Repetition) -> list[tuple[Any, list[Any]]]:
+    """The parts of mutable values that the runs have changed; an error if those are arrays'."""
+    for owner in again.written_arrays():
+        raise errors.UnsupportedError(
+            f"a function given to forwarddiff writes to an array of shape {owner.shape} that it has "
+            "not made: let it work on a copy"
+        )
+    return again.changed_parts()
+
+
+def check_not_reached(changed: list[tuple[Any, list[Any]]]) -> None:
+    """An error if the runs have changed what a cotangent has reached: they told of the result only."""
+    for x, keys in changed:
+        if is_reached_at(x, keys):
+            raise errors.UnsupportedError(
+                f"a function given to forwarddiff changes a {type(x).__name__} that the output depends "
+                "on: let it return what it has found"
+            )
+
+
+non_differentiable(changed_by, check_not_reached)
+
+
+def with_columns(f: Any, x: Any, again: Any) -> tuple[Any, list[Any]]:
     """The value of `f` and its derivatives along the entries of `x`, the imaginary ones last."""
     space = space_of(x, "the argument of forwarddiff")
     directions = [basis(x, space, i) for i in range(space.size)]
     if space.is_complex:
         directions = directions + [1j * e for e in directions]
-    pairs = [jvp(f, (x,), (e,)) for e in directions]
-    y = pairs[0][0] if pairs else f(x)
+    pairs = [once(again, jvp, f, (x,), (e,)) for e in directions]
+    y = pairs[0][0] if pairs else once(again, f, x)
     space_of(y, "the result of forwarddiff")
     return y, [ẏ for _, ẏ in pairs]
 

@@ -18,9 +18,11 @@ from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.interface import pullback
-from morula.mixed_mode.jacobians import all_real, column, library_of, space_of
+from morula.mixed_mode.jacobians import all_real, column, library_of, once, space_of
 from morula.mixed_mode.push import push, split_call, value_by
+from morula.mixed_mode.repetition import repetition
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, last, set_all
+from morula.rules.checkpoints import is_nested
 
 NOTHING: frozenset[int] = frozenset()
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
@@ -300,6 +302,7 @@ def colours_of(pattern: Any) -> Any:
 def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
     """The Jacobians by all arguments as sparse matrices, of shape (y.size, x.size)."""
     spaces = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
+    again = repetition((f, args), is_nested())
     for i, x in enumerate(args):
         if library_of(x) is not None:
             raise errors.ArgumentError(
@@ -309,17 +312,17 @@ def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
     if isinstance(sparsity, str):
         if sparsity != "auto":
             raise ValueError(f"sparsity is 'auto' or a matrix, not {sparsity!r}")
-        patterns = [pattern_of(f, args, k) for k in range(len(args))]
+        patterns = [once(again, pattern_of, f, args, k) for k in range(len(args))]
     else:
         if len(args) != 1:
             raise errors.ArgumentError("a pattern may be given for one argument, not for more")
         from scipy import sparse
 
         patterns = [sparse.csr_array(sparsity)]
-    return tuple([compressed(f, args, k, spaces[k], patterns[k]) for k in range(len(args))])
+    return tuple([compressed(f, args, k, spaces[k], patterns[k], again) for k in range(len(args))])
 
 
-def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any) -> Any:
+def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any, again: Any) -> Any:
     """The entries of a pattern, by one run for each colour of its columns, or of its rows."""
     from scipy import sparse
 
@@ -331,10 +334,10 @@ def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any) 
         runs = []
         for c in range(n):
             e = np.reshape((by_column == c).astype(space.dtype), space.shape)
-            runs.append(np.ravel(column(f, args, k, e)))
+            runs.append(np.ravel(column(f, args, k, e, again)))
         found = [runs[by_column[j]][i] for i, j in zip(entries.row, entries.col, strict=True)]
     else:
-        y, back = pullback(f, *args)
+        y, back = once(again, pullback, f, *args)
         of_result = space_of(y, "the result")
         seeds = [
             np.reshape((by_row == c).astype(of_result.dtype), of_result.shape) for c in range(m)

@@ -19,6 +19,7 @@ from morula.rules import classes, objects, steering
 from morula.rules.boxes import missing_arguments, remember
 from morula.rules.checkpoints import checkpoint
 from morula.rules.iterators import type_seen
+from morula.rules.loops import checkpointed
 from morula.rules.source_texts import refuse_names, run_text
 
 instead(builtins.__build_class__, classes.build_class)
@@ -131,3 +132,9 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(checkpoint, context.call_plainly)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return push(run, args[0], tangents[0], args[1:], tangents[1:], keywords)
+
+
+@pushes(checkpointed)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    at = 0 if len(args) > len(keywords) else keywords.index("iterable")
+    return args[at], tangents[at]

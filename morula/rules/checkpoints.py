@@ -15,10 +15,10 @@ import numbers
 import random
 import sys
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,19 +26,23 @@ from morula.core.extend import (
     NONE,
     ZERO,
     DifferentiationError,
+    NotSpecialised,
     UnsupportedError,
     adjoint_if_any,
     adjoint_object,
     call,
     called_whole,
     context,
+    is_protected,
     is_reached,
     is_zero,
     memory,
     non_differentiable,
     parts_of,
     project_to,
+    rewrites,
     rrule,
+    writes_to_given,
 )
 from morula.rules.arrays.inplace import note, undo
 from morula.rules.arrays.memory import give, is_followed, owner_of, take
@@ -52,8 +56,8 @@ def checkpoint(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
     So memory is needed for the arguments and the result only. For the second run, lists, dicts,
     objects and captured variables are as they were, and random numbers come anew as they came:
-    those of `random`, of NumPy's global state, and of generators that are captured, global
-    variables of the function, or among the arguments. After it all of them are as they were before it.
+    those of `random`, of NumPy's and PyTorch's global states, and of generators that are captured,
+    global variables of the function, or among the arguments. After it all of them are as before it.
     Other effects happen twice: what is printed, and what is done to global variables. In derivatives
     of derivatives it is an ordinary call, of which all is kept.
 
@@ -78,7 +82,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         y, back = call(f, *rest, **kwargs)
         return y, lambda ȳ: (NONE, *back(ȳ))
     before = state_of((f, rest, kwargs))
-    y = context.call_plainly(f, *rest, **kwargs)
+    try:
+        y = context.call_plainly(f, *rest, **kwargs)
+    except Exception:
+        if not (is_protected() and has_changed(before)):
+            raise
+        put_back(before)
+        call(f, *rest, **kwargs)  # what it changes before it raises the exception again counts
+        raise
     after = outcome_of(before, y)
 
     def checkpoint_pullback(ȳ: Any) -> tuple[Any, ...]:
@@ -98,6 +109,17 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 memory.follow(None)
 
     return y, checkpoint_pullback
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """Functions that write to arrays they are given go by the general path, which follows memory."""
+    for c in s.ir.calls():
+        if c.primitive is not checkpoint or not c.args:
+            continue
+        if any(map(s.may_reach_arrays, c.operands())) and writes_to_given(s, c.args[0]):
+            raise NotSpecialised("a checkpointed function writes to what it is given")
+    return False
 
 
 def is_nested() -> bool:
@@ -157,7 +179,8 @@ class State:
             if id(x) in seen or id(x) in self.parts:
                 continue
             seen.add(id(x))
-            parts = None if isinstance(x, (np.ndarray, *SOURCES)) else contents_of(x)
+            is_source = source_of(x) is not None
+            parts = None if is_source or isinstance(x, np.ndarray) else contents_of(x)
             if parts is not None:
                 self.parts[id(x)] = x, parts
                 waiting += parts.values()
@@ -167,7 +190,7 @@ class State:
                 self.add_memory(owner_of(x))
             if self.containers_only:
                 continue
-            if isinstance(x, SOURCES):
+            if is_source:
                 self.sources[id(x)] = x, random_state(x)
             elif isinstance(x, FunctionType):
                 waiting += globals_of_interest(x)
@@ -187,33 +210,62 @@ def is_written(owner: Any, copy: Any) -> bool:
     return owner.shape != copy.shape or owner.tobytes() != copy.tobytes()
 
 
-SOURCES = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
-GLOBAL_SOURCES: tuple[Any, ...] = (random._inst, np.random.mtrand._rand)
+class Source(NamedTuple):
+    """A kind of random numbers: how its state is told and set, and which all functions share."""
+
+    type: type
+    state: Callable[[Any], Any]
+    set_state: Callable[[Any, Any], None]
+    shared: Callable[[], Sequence[Any]] = tuple
 
 
-def random_state(source: Any) -> Any:
+def set_state_of_bits(bits: Any, state: Any) -> None:
+    """Bring a bit generator of NumPy's back to a state."""
+    bits.state = state
+
+
+sources = [
+    Source(
+        np.random.Generator,
+        lambda x: x.bit_generator.state,
+        lambda x, state: set_state_of_bits(x.bit_generator, state),
+    ),
+    Source(np.random.BitGenerator, lambda x: x.state, set_state_of_bits),
+    Source(
+        np.random.RandomState,
+        np.random.RandomState.get_state,
+        np.random.RandomState.set_state,
+        lambda: (np.random.mtrand._rand,),
+    ),
+    Source(random.SystemRandom, lambda x: None, lambda x, state: None),
+    Source(random.Random, random.Random.getstate, random.Random.setstate, lambda: (random._inst,)),
+]  # libraries that are met later add theirs
+
+
+def source_of(x: Any) -> Source | None:
+    """What kind of random numbers it gives, if it does."""
+    for source in sources:
+        if isinstance(x, source.type):
+            return source
+    return None
+
+
+def shared_sources() -> list[Any]:
+    """The random numbers that functions draw from without naming them."""
+    return [x for source in sources for x in source.shared()]
+
+
+def random_state(x: Any) -> Any:
     """The state of a source of random numbers; None: it has none that can be brought back."""
-    if isinstance(source, np.random.Generator):
-        return source.bit_generator.state
-    if isinstance(source, np.random.BitGenerator):
-        return source.state
-    if isinstance(source, np.random.RandomState):
-        return source.get_state()
-    return None if isinstance(source, random.SystemRandom) else source.getstate()
+    source = source_of(x)
+    return None if source is None else source.state(x)
 
 
-def set_random_state(source: Any, state: Any) -> None:
+def set_random_state(x: Any, state: Any) -> None:
     """Bring a source of random numbers back to a state."""
-    if state is None:
-        return
-    if isinstance(source, np.random.Generator):
-        source.bit_generator.state = state
-    elif isinstance(source, np.random.BitGenerator):
-        source.state = state
-    elif isinstance(source, np.random.RandomState):
-        source.set_state(state)
-    else:
-        source.setstate(state)
+    source = source_of(x)
+    if source is not None:
+        source.set_state(x, state)
 
 
 def globals_of_interest(fn: FunctionType) -> list[Any]:
@@ -221,7 +273,7 @@ def globals_of_interest(fn: FunctionType) -> list[Any]:
     if str(fn.__module__).split(".")[0] in {*sys.stdlib_module_names, "numpy", "scipy", "morula"}:
         return []
     found = [fn.__globals__.get(name) for name in names_in(fn.__code__)]
-    return [x for x in found if isinstance(x, (FunctionType, *SOURCES))]
+    return [x for x in found if isinstance(x, FunctionType) or source_of(x) is not None]
 
 
 def names_in(code: CodeType) -> set[str]:
@@ -232,7 +284,7 @@ def names_in(code: CodeType) -> set[str]:
 
 def state_of(values: tuple[Any, ...]) -> State:
     """The present state of what can be reached from these values, and of all random numbers."""
-    state = State((*values, *GLOBAL_SOURCES))
+    state = State((*values, *shared_sources()))
     if state.iterators:
         raise runs_once(state.iterators[0], "takes items from")
     return state
@@ -302,13 +354,15 @@ def follow_written(states: list[State]) -> bool:
 
 def same_state(a: Any, b: Any) -> bool:
     """Are two states of random numbers the same?"""
+    try:
+        return bool(a == b)
+    except ValueError:  # there are arrays in them
+        pass
     if isinstance(a, dict):
         return all(same_state(a[k], b[k]) for k in a)
     if isinstance(a, (tuple, list)):
         return len(a) == len(b) and all(map(same_state, a, b))
-    if isinstance(a, np.ndarray):
-        return bool((a == b).all())
-    return bool(a == b)
+    return bool(np.all(a == b))
 
 
 def is_needed(after: Outcome) -> bool:
@@ -342,6 +396,25 @@ def bring_back(state: State) -> None:
     for owner, copy in state.arrays.values():
         if is_written(owner, copy):
             undo(owner, ..., copy)
+    for source, of_source in state.sources.values():
+        set_random_state(source, of_source)
+
+
+def has_changed(state: State) -> bool:
+    """Does a value hold something else than in this state, or an array, after a run?"""
+    return any(is_changed(x, parts) for x, parts in state.parts.values()) or any(
+        is_written(owner, copy) for owner, copy in state.arrays.values()
+    )
+
+
+def put_back(state: State) -> None:
+    """`bring_back` where no reverse pass goes on: what was written to stays as it is put back."""
+    for x, parts in state.parts.values():
+        if is_changed(x, parts):
+            refill(x, parts)
+    for owner, copy in state.arrays.values():
+        if is_written(owner, copy):
+            owner[...] = copy
     for source, of_source in state.sources.values():
         set_random_state(source, of_source)
 

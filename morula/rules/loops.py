@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from inspect import signature
 from types import FunctionType
 from typing import Any
 
@@ -31,6 +32,7 @@ from morula.core.extend import (
     call,
     called_whole,
     context,
+    is_protected,
     is_zero,
     non_differentiable,
     project_to,
@@ -45,9 +47,11 @@ from morula.rules.checkpoints import (
     bring_back,
     contents_of,
     follow_written,
+    has_changed,
     is_needed,
     is_nested,
     outcome_of,
+    put_back,
     random_state,
     stand_in,
     state_of,
@@ -66,7 +70,8 @@ def checkpointed(iterable: Iterable[Any], slots: int | None = None) -> Iterable[
     more than once. In derivatives of derivatives it is an ordinary loop, of which all is kept.
 
     Args:
-        iterable: a range, a list, a tuple, an array, or a zip, enumerate or reversed of these.
+        iterable: a range, a list, a tuple, an array, or a zip, enumerate or reversed of these;
+            `enumerate(checkpointed(x))` is the same as `checkpointed(enumerate(x))`.
         slots: how many states are kept at once, at least 1.
     Raises:
         ValueError: `slots` is less than 1.
@@ -99,7 +104,9 @@ called_whole(checkpointed)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     raise UnsupportedError(
         "checkpointed is understood as the head of a loop: for x in checkpointed(...), by its own "
-        "name, in a function that is not within try or with, and not as an iterator that is passed on"
+        "name, also within enumerate, zip and reversed, in a function that is no generator, outside "
+        "of try and with, and not as an iterator that is passed on. Way out: put such a loop into a "
+        "function of its own, or leave checkpointed away"
     )
 
 
@@ -121,14 +128,27 @@ def run_loop(
     fixed: tuple[Any, ...],
     final: tuple[int | None, ...],
     head: Any,
-    iterable: Any,
-    slots: int | None = None,
+    *args: Any,
+    **kwargs: Any,
 ) -> tuple[int, tuple[Any, ...]]:
     """The way by which the loop is left, and the values of the variables that are read behind it."""
-    return run_plainly(body, carried, fixed, final, head(iterable, slots))
+    return run_plainly(body, carried, fixed, final, head(*args, **kwargs))
 
 
 called_whole(run_loop)
+
+
+def run_ordinary(
+    body: FunctionType,
+    carried: tuple[Any, ...],
+    fixed: tuple[Any, ...],
+    final: tuple[int | None, ...],
+    head: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> tuple[int, tuple[Any, ...]]:
+    """The same of what turns out to be no head of loops."""
+    return run_plainly(body, carried, fixed, final, head(*args, **kwargs))
 
 
 def run_plainly(
@@ -175,19 +195,22 @@ class Kept:
 
 @serves(run_loop)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    body, carried, fixed, final, head, iterable = args[:6]
+    body, carried, fixed, final, head, *rest = args
     if head is not checkpointed:
-        raise UnsupportedError("a global variable that was checkpointed has another value now")
-    n_rest = len(args) - 6 + len(kwargs)
+        return call(run_ordinary, *args, **kwargs)
+    signature(head).bind(*rest, **kwargs)
+    names = (*("iterable", "slots")[: len(rest)], *kwargs)
+    given = dict(zip(names, (*rest, *kwargs.values()), strict=True))
+    iterable, slots = given["iterable"], given.get("slots")
     if is_nested():
         y, back = call(run_plainly, body, carried, fixed, final, iterable)
 
         def nested_pullback(ȳ: Any) -> tuple[Any, ...]:
             _, _, carried_bar, fixed_bar, _, of_items = back(ȳ)
-            return (NONE, NONE, carried_bar, fixed_bar, NONE, NONE, of_items, *[NONE] * n_rest)
+            of_given = [of_items if name == "iterable" else NONE for name in names]
+            return (NONE, NONE, carried_bar, fixed_bar, NONE, NONE, *of_given)
 
         return y, nested_pullback
-    slots = kwargs.get("slots", args[6] if len(args) > 6 else None)
     check_slots(slots)
     sequences = sequences_in(iterable)
     items, items_back = items_of(iterable)
@@ -198,7 +221,14 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if step == due:
             keep(plan, step, state)
             due = next_due(plan, plan.kept, len(items))
-        way, *values = context.call_plainly(body, *state, *fixed, items[step])
+        try:
+            way, *values = context.call_plainly(body, *state, *fixed, items[step])
+        except Exception:
+            if not (is_protected() and has_changed(plan.kept[0].state)):
+                raise
+            put_back(plan.kept[0].state)
+            call(run_plainly, body, carried, fixed, final, items)  # raises it again
+            raise
         step += 1
         if way:
             break
@@ -220,7 +250,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         finally:
             bring_back(now)
         of_items = NONE if items_back is None else items_back(together(item_bars))[1]
-        return (NONE, NONE, carried_bar, fixed_bar, NONE, NONE, of_items, *[NONE] * n_rest)
+        of_given = [of_items if name == "iterable" else NONE for name in names]
+        return (NONE, NONE, carried_bar, fixed_bar, NONE, NONE, *of_given)
 
     return y, run_loop_pullback
 

@@ -30,7 +30,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.numbers import Items, Numeric, Real
-from morula.rules.operators import conjugate, exponent_slope, rule_for
+from morula.rules.operators import conjugate, exponent_slope, infinite, rule_for
 
 
 def real_function(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -67,7 +67,7 @@ def filled(x: Any, x̄: Any) -> Any:
 
 def reciprocal(x: Any) -> Any:
     """1 / x, infinite at 0."""
-    return 1 / x if x != 0 else math.inf
+    return 1 / x if x != 0 else infinite(x)
 
 
 # -- math: one argument ----------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _(y, x: Real):
 
 @real_function(math.sqrt)
 def _(y, x: Real):
-    return 0.5 / y if y else math.inf
+    return 0.5 / y if y else infinite(y)
 
 
 @real_function(math.cbrt)
@@ -293,7 +293,7 @@ def pow_by_base(a: Any, b: Any) -> Any:
     """∂ math.pow(a, b) / ∂a, infinite at a = 0 where b < 1."""
     if b == 0:
         return 0.0
-    return b * math.pow(a, b - 1.0) if a != 0 or b >= 1 else math.inf
+    return b * math.pow(a, b - 1.0) if a != 0 or b >= 1 else infinite(a)
 
 
 @real_function(math.atan2)

@@ -33,6 +33,7 @@ from morula.core.extend import (
     non_differentiable,
     project_to,
     rrule,
+    scalar_rule,
     type_stable,
 )
 from morula.rules.numbers import Anything, Native, Numeric, Real, Scalar, Text
@@ -408,6 +409,16 @@ def _(a: Native, b: Native):
 # -- powers ----------------------------------------------------------------------------------------
 
 
+def infinite(x: Any) -> float:
+    """A slope that falls from infinity at 0, where x is; so its own slope there is -inf."""
+    return math.inf
+
+
+@scalar_rule(infinite)
+def _(y, x):
+    return -infinite(x)
+
+
 def base_slope(a: Any, b: Any) -> Any:
     """∂(a ** b)/∂a = b a ** (b - 1) for any numbers, also where a ** (b - 1) is none."""
     a, b = unwrapped(a), unwrapped(b)
@@ -415,7 +426,7 @@ def base_slope(a: Any, b: Any) -> Any:
         return 0
     n = b - 1
     if a == 0 and (n.real < 0 or n.imag != 0):  # Python has no 0 ** n
-        return math.inf
+        return infinite(a)
     return a**n * b
 
 

@@ -22,10 +22,11 @@ def ravel(params: Any) -> tuple[Any, Any]:
     """The numbers in a structure as one vector, and the function that makes such a structure of one.
 
     Takes numbers, arrays, tuples, named tuples, lists, dicts, objects and `Tangent`, nested in any
-    way; what else is in there (texts, truth values, functions) is kept as it is. The vector has the
-    dtype that holds all of the numbers. `unravel` gives each number its own type and dtype back;
-    integers count as points of the real line and come back as floats. A list, a dict or an object
-    that stands in two places is taken once, as it has one gradient. Both may be differentiated.
+    way, and the stored entries of sparse arrays; what else is in there (texts, truth values,
+    functions) is kept as it is. The vector has the dtype that holds all of the numbers. `unravel`
+    gives each number its own type and dtype back; integers count as points of the real line and come
+    back as floats. A list, a dict or an object that stands in two places is taken once, as it has
+    one gradient. Both may be differentiated.
 
     Args:
         params: the structure.
@@ -149,9 +150,10 @@ class Leaf:
     def __init__(self, x: Any, start: int) -> None:
         self.shape = tuple(np.shape(x))
         self.start = start
-        self.stop = start + math.prod(self.shape)
         self.dtype = tangent_dtype(x)
         self.library = foreign_of(x)
+        size = math.prod(self.shape) if self.library is None else np.size(as_array(x))
+        self.stop = start + size
         self.own = None if self.library is None else self.library.kind(x)
         self.kind = type(x) if not isinstance(x, (int, np.integer)) else float
 

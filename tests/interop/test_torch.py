@@ -17,6 +17,7 @@ from morula import (  # noqa: E402
     J,
     NoRuleError,
     Tangent,
+    checkpoint,
     diaghessian,
     forwarddiff,
     gradient,
@@ -387,3 +388,25 @@ for first in (
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each is the first call of a process")
 def test_any_function_may_be_the_first_that_meets_a_tensor():
     subprocess.run([sys.executable, "-c", FIRST_CALLS], check=True)
+
+
+def test_random_numbers_come_again():
+    def dropped(t):
+        return torch.nn.functional.dropout(t, 0.5) * t
+
+    t = torch.ones(12, dtype=torch.float64)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        mask = dropped(t)
+        after = torch.rand(1)
+
+        def same(f, mask=mask, after=after, seed=seed):
+            torch.manual_seed(seed)
+            found = f()
+            assert torch.equal(found, 2 * mask)
+            assert torch.equal(torch.rand(1), after)
+
+        same(lambda: gradient(lambda t: checkpoint(dropped, t).sum(), t)[0])
+        same(lambda: torch.diag(jacobian(dropped, t, mode="forward")[0]))
+        same(lambda: torch.diag(hessian(lambda t: dropped(t).sum(), t)))
+        same(lambda: gradient(lambda t: forwarddiff(dropped, t).sum(), t)[0])

@@ -297,6 +297,74 @@ def test_exceptions_pass_and_leave_all_as_it_is():
     assert gradient(f, 2.0) == (3.0,)
 
 
+def test_it_writes_to_an_array_of_its_caller():
+    def through_a_part(a):
+        b = a[:]
+        b *= 2
+        a[0] += a[1] ** 2
+        return (a**2).sum()
+
+    def by_out(a):
+        np.multiply(a, a, out=a)
+        return a[0]
+
+    def loss(run):
+        def f(x):
+            a = x * 1.0
+            y = run(through_a_part, a) + run(by_out, a[1:])
+            return y + a.sum()
+
+        return f
+
+    def own(x):
+        a = x * 1.0
+
+        def captured():
+            a.fill(3.0)
+
+        checkpoint(captured)
+        return (a * x).sum()
+
+    x = np.array([1.0, 2.0])
+    plain = loss(lambda f, *args: f(*args))
+    np.testing.assert_allclose(gradient(loss(checkpoint), x)[0], gradient(plain, x)[0])
+    np.testing.assert_allclose(grad(loss(checkpoint))(x), [74, 640])
+    np.testing.assert_allclose(gradient(own, x)[0], [3, 3])
+
+
+def test_what_it_changed_before_an_exception_that_is_caught_is_no_silent_zero():
+    def f(x):
+        seen = [x]
+
+        def broken_off(y):
+            seen.append(y * 2)
+            raise KeyError
+
+        try:
+            checkpoint(broken_off, x)
+        except KeyError:
+            pass
+        return sum(seen) * x
+
+    with pytest.raises(UnsupportedError, match="raised an exception that was caught outside of it"):
+        gradient(f, 1.5)
+
+    def only_draws(x):
+        def broken_off(y):
+            y * np.random.rand()
+            raise KeyError
+
+        try:
+            return checkpoint(broken_off, x)
+        except KeyError:
+            return x * x * np.random.rand()
+
+    np.random.seed(0)
+    _, factor = np.random.rand(2)
+    np.random.seed(0)
+    assert gradient(only_draws, 1.5) == (pytest.approx(3 * factor),)
+
+
 def test_memory_is_that_of_the_arguments():
     def layer(x):
         for _ in range(20):

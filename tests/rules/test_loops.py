@@ -17,6 +17,7 @@ from morula import (
     grad,
     gradient,
     isderiving,
+    jvp,
     pullback,
     withgradient,
 )
@@ -27,7 +28,7 @@ rng = np.random.default_rng(3)
 
 def plainly(f):
     """The same function with ordinary loops."""
-    namespace = dict(f.__globals__, checkpointed=lambda items, slots=None: items)
+    namespace = dict(f.__globals__, checkpointed=lambda iterable, slots=None: iterable)
     source = inspect.getsource(f)
     exec(compile(source, f.__code__.co_filename, "exec"), namespace)
     return namespace[f.__name__]
@@ -179,8 +180,27 @@ def over_objects(x, n):
     return total * particles[0].v
 
 
+def within_enumerate_and_zip(x, n):
+    y = 0.0
+    for k, i in enumerate(checkpointed(range(n), slots=2), start=1):
+        x = x + 0.1 * math.sin(x * k) * i
+    for k, (v, w) in enumerate(zip(checkpointed([x, 2.0, y]), [1.0, x, 3.0], strict=True)):
+        y = y * v + w * k
+    for v in reversed(checkpointed([x, y])):
+        y = y * v
+    return x * y
+
+
+def by_keywords(x, n):
+    for v in checkpointed(slots=2, iterable=[x] * n):
+        x = x + 0.1 * math.sin(x * v)
+    return x
+
+
 PROGRAMS = [
     over_objects,
+    within_enumerate_and_zip,
+    by_keywords,
     carried,
     with_break_continue_else,
     with_return,
@@ -240,6 +260,76 @@ def test_the_names_by_which_it_is_known():
     assert gradient(by_module, 2.0) == gradient(by_import, 2.0) == (8 * 2.0**7,)
 
 
+def test_captured_names():
+    from morula import checkpointed
+
+    kept = morula
+
+    def f(x):
+        for v in checkpointed([x, 2.0, x], slots=2):
+            x = x * v
+        for _ in kept.checkpointed(range(2)):
+            x = x * x
+        return x
+
+    assert gradient(f, 1.5)[0] == pytest.approx(12 * 16 * 1.5**11)
+
+
+def test_in_a_function_that_is_called_within_with_or_try():
+    def powers(x, n):
+        for i in checkpointed(range(3)):
+            x = x * x
+            if i == n:
+                raise KeyError
+        return x
+
+    def f(x):
+        with np.errstate(all="ignore"):
+            x = powers(x, 5)
+        try:
+            return powers(x, 5)
+        except KeyError:
+            return 0.0
+
+    assert gradient(f, 1.01)[0] == pytest.approx(64 * 1.01**63)
+
+    def broken_off(x):
+        try:
+            return powers(x, 1)
+        except KeyError:
+            return x * x
+
+    with pytest.raises(UnsupportedError, match="powers was called by compiled code and raised"):
+        gradient(broken_off, 1.01)
+
+
+def test_something_else_of_that_name():
+    def checkpointed(items, weight):
+        return [weight * v for v in items]
+
+    class Trainer:
+        rate = 2.0
+
+        def checkpointed(self, n):
+            return [self.rate] * n
+
+    trainer = Trainer()
+
+    def f(x):
+        for v in checkpointed([x, 2.0], x):
+            x = x * v
+        trainer.rate = x
+        for v in trainer.checkpointed(2):
+            try:
+                x = x * v
+            finally:
+                pass
+        return x
+
+    assert f(1.5) == pytest.approx(8 * 1.5**12)
+    assert gradient(f, 1.5)[0] == pytest.approx(96 * 1.5**11)
+
+
 @pytest.mark.parametrize("slots", [1, 2, 3, 5, 50])
 def test_any_number_of_slots(slots):
     def f(x):
@@ -269,10 +359,17 @@ def test_iterations_run_as_often_as_the_binomial_schedule_says(n, slots, most):
             x = x * 1.01
         return x
 
+    def counted(x):
+        for k, i in enumerate(checkpointed(range(n), slots=slots)):
+            Runs.n += 1
+            x = x * 1.01
+        return x
+
     assert math.comb(slots + most, slots) >= n
-    Runs.n = 0
-    gradient(f, 1.0)
-    assert Runs.n <= n * (most + 1) + n
+    for loop in (f, counted):
+        Runs.n = 0
+        gradient(loop, 1.0)
+        assert n < Runs.n <= n * (most + 1) + n
 
 
 def test_random_numbers_come_again():
@@ -330,6 +427,21 @@ def test_second_derivatives():
     assert grad(grad(f))(1.1) == pytest.approx(56 * 1.1**6)
 
 
+def test_derivatives_of_all_modes_over_items():
+    def f(x):
+        y = 1.0
+        for v in checkpointed([x, x * x]):
+            y = y * v
+        return y
+
+    def slope(x):
+        return jvp(f, (x,), (1.0,))[1]
+
+    assert slope(2.0) == 12.0
+    assert grad(grad(f))(2.0) == grad(slope)(2.0) == jvp(slope, (2.0,), (1.0,))[1] == 12.0
+    assert jvp(grad(f), (2.0,), (1.0,))[1] == 12.0
+
+
 def test_second_derivatives_of_a_loop_with_a_list():
     def f(x):
         xs = [x]
@@ -373,6 +485,17 @@ def test_what_is_refused():
 
     with pytest.raises(UnsupportedError, match="understood as the head of a loop"):
         gradient(passed_on, 1.0)
+
+    def with_try(x):
+        for _ in checkpointed(range(3)):
+            try:
+                x = x * x
+            finally:
+                pass
+        return x
+
+    with pytest.raises(NoRuleError, match="put that part of the body into a function of its own"):
+        gradient(with_try, 1.0)
 
     def over_a_generator(x):
         for v in checkpointed(x * i for i in range(3)):

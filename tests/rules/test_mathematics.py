@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from morula import grad, hessian, jvp
 from morula.core.registry import apply_rule, find_rrule, registry
 from morula.rules import mathematics
 from morula.rules.mathematics import IN_PYTHON, digamma, polygamma
@@ -331,3 +332,22 @@ OF_ARRAYS = {
 @pytest.mark.parametrize("name", OF_ARRAYS)
 def test_products_of_arrays(name):
     check_gradient(lambda x: np.sum(OF_ARRAYS[name](x) ** 2), 1.3)
+
+
+@pytest.mark.parametrize(
+    ("f", "first", "second"),
+    [
+        (math.sqrt, math.inf, -math.inf),
+        (lambda x: x**0.5, math.inf, -math.inf),
+        (lambda x: math.pow(x, 0.25), math.inf, -math.inf),
+        (lambda x: x**1.5, 0.0, math.inf),
+        (lambda x: 2.0 * math.sqrt(x) + x * x, math.inf, -math.inf),
+    ],
+)
+def test_a_slope_that_is_infinite_at_zero_falls_from_there(f, first, second):
+    def slope(x):
+        return grad(f)(x)
+
+    assert slope(0.0) == first
+    assert grad(slope)(0.0) == grad(grad(f))(0.0) == hessian(f, 0.0) == second
+    assert jvp(slope, (0.0,), (1.0,))[1] == second

@@ -798,3 +798,16 @@ def test_copies_of_what_is_given_by_name():
     assert gradient(lambda s: copy.deepcopy(x=[[s]])[0][0] * s, 3.0) == (6.0,)
     assert gradient(lambda s: copy.deepcopy(memo={}, x=[[s]])[0][0] * s, 3.0) == (6.0,)
     assert jvp(lambda s: copy.deepcopy(memo={}, x=[[s]])[0][0] * s, (3.0,), (1.0,)) == (9.0, 6.0)
+
+
+def test_tangents_with_arrays_are_compared_entry_by_entry():
+    def of(*entries, n=1.0):
+        return Tangent[Plain](x=np.array(entries), y=[n, {"a": np.ones(2)}])
+
+    assert of(1.0, 2.0) == of(1.0, 2.0)
+    assert of(1.0, 2.0) != of(1.0, 3.0)
+    assert of(1.0, 2.0) != of(1.0)
+    assert of(1.0, 1.0) != Tangent[Plain](x=1.0, y=[1.0, {"a": np.ones(2)}])
+    assert of(1.0) != of(1.0, n=2.0)
+    assert of(1.0) != Tangent[Plain](x=np.array([1.0]))
+    assert of() == of()

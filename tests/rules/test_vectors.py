@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 
 from morula import Tangent, grad, gradient, ravel, value_and_grad
@@ -181,3 +182,26 @@ def test_a_fit_with_scipy():
     model = unravel(found.x)
     np.testing.assert_allclose(model.w, [3, 2], rtol=1e-5)
     assert model.b == pytest.approx(0.5, rel=1e-5)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
+def test_the_entries_of_sparse_arrays(form):
+    dense = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]], np.float32)
+    for kind in ("array", "matrix"):
+        A = getattr(sparse, f"{form}_{kind}")(dense)
+        vector, unravel = ravel({"A": A, "b": 1.0})
+        assert sorted(vector) == [1.0, 1.0, 2.0, 3.0]
+        again = unravel(2 * vector)["A"]
+        assert type(again) is type(A)
+        assert again.dtype == np.float32
+        np.testing.assert_array_equal(again.toarray(), 2 * dense)
+
+        def loss(v, unravel=unravel):
+            p = unravel(v)
+            return ((p["A"] @ np.ones(3)) ** 2).sum() * p["b"]
+
+        sums = {1.0: 3.0, 2.0: 3.0, 3.0: 3.0}
+        expected = [2 * sums[x] for x in vector[:-1]] + [18.0]
+        np.testing.assert_allclose(gradient(loss, vector)[0], expected)
+        slope = gradient(lambda A: (ravel(A)[0] ** 3).sum(), A)[0]
+        np.testing.assert_allclose(slope.toarray(), 3 * dense**2)

@@ -12,12 +12,12 @@ import torch
 
 from morula.core.errors import ArgumentError
 from morula.core.extend import general, registry, stays_general
-from morula.interop.torch import tensors
+from morula.interop.torch import draws, tensors
 from morula.interop.torch.claims import belongs, claims
 from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.vectors import Foreign, foreign
 
-__all__ = ["tensors"]
+__all__ = ["draws", "tensors"]
 
 
 def zeros(shape: Any, dtype: Any) -> Any:

@@ -12,16 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from morula.core.extend import changes_in_place
+from morula.core.extend import NotSpecialised, rewrites
 from morula.rules.arrays.bodies import derivative_of, instead_of
 
 _writing: set[int] = set()
-changes_in_place.append(lambda fn, types, n, keywords: id(fn) in _writing)
 
 
 def written_to(*kernels: Any) -> None:
-    """Declare compiled functions that write to arguments."""
+    """Declare compiled functions that write to arguments: the general path follows that."""
     _writing.update(map(id, kernels))
+
+
+@rewrites
+def _(s: Any) -> bool:
+    for c in s.ir.calls():
+        if id(c.primitive) in _writing:
+            raise NotSpecialised("compiled code writes to an argument")
+    return False
 
 
 def writes(kernel: Any, place: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -260,3 +260,17 @@ def test_a_function_of_two_points_may_be_named_as_metric(name):
 
     check_gradient(f, OPERANDS["P"])
     check_gradient(weighted, OPERANDS["P"])
+
+
+SOS = np.array([[1.0, 0.5, 0.2, 1.0, -0.3, 0.2]])
+IN_ONE_LINE = {
+    "correlate1d": lambda x: np.sum(ndimage.correlate1d(x, [0.2, 0.5, 0.1]) ** 2),
+    "gaussian_filter": lambda x: np.sum(ndimage.gaussian_filter(x, 1.0) ** 2),
+    "sosfilt": lambda x: np.sum(signal.sosfilt(SOS, x) ** 2),
+    "lfilter": lambda x: np.sum(signal.lfilter([1.0, 0.5], [1.0, 0.2], x) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", IN_ONE_LINE)
+def test_kernels_that_write_to_arguments_in_small_functions(name):
+    check_gradient(IN_ONE_LINE[name], np.sin(np.arange(12.0)), order=1)

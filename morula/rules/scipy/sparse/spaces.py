@@ -39,6 +39,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.types import Anything
+from morula.rules.vectors import Foreign, foreign
 
 if TYPE_CHECKING:  # the type is there for dispatch
     Sparse = Any
@@ -245,3 +246,26 @@ for _base in (sparse.sparray, sparse.spmatrix, sparse.dok_array, sparse.dok_matr
         if is_zero(x̄):
             x̄ = like(A, np.zeros(len(values(A))))
         return into_space(A, x̄).copy()
+
+
+# -- in vectors ------------------------------------------------------------------------------------
+
+
+def goes_into_vector(A: Any) -> bool:
+    """Does `ravel` take its data?"""
+    return A.dtype.kind in "fciu"
+
+
+def from_vector(part: Any, A: Any, shape: Any) -> Any:
+    """An array of the pattern and kind of A with a part of a vector as its data."""
+    return like(A, part.astype(A.dtype if A.dtype.kind in "fc" else np.dtype(float)))
+
+
+def itself(A: Any) -> Any:
+    """What `from_vector` needs to know."""
+    return A
+
+
+foreign.append(
+    Foreign((sparse.sparray, sparse.spmatrix), goes_into_vector, values, from_vector, itself)
+)
