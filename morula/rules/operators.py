@@ -33,7 +33,6 @@ from morula.core.extend import (
     non_differentiable,
     project_to,
     rrule,
-    scalar_rule,
     type_stable,
 )
 from morula.rules.numbers import Anything, Native, Numeric, Real, Scalar, Text
@@ -409,14 +408,9 @@ def _(a: Native, b: Native):
 # -- powers ----------------------------------------------------------------------------------------
 
 
-def infinite(x: Any) -> float:
+def infinite(x: Any) -> Any:
     """A slope that falls from infinity at 0, where x is; so its own slope there is -inf."""
-    return math.inf
-
-
-@scalar_rule(infinite)
-def _(y, x):
-    return -infinite(x)
+    return math.inf / (1 + x.real)
 
 
 def base_slope(a: Any, b: Any) -> Any:
