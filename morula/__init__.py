@@ -30,6 +30,7 @@ from morula.mixed_mode import (
     hvp,
     jacobian,
     jvp,
+    prefer_forward,
     pushforward,
     taylor,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "nestlevel",
     "non_differentiable",
     "numeric_rule",
+    "prefer_forward",
     "project_to",
     "pullback",
     "pushforward",

@@ -15,6 +15,7 @@ from morula.mixed_mode import (
     writing,
 )
 from morula.mixed_mode.jacobians import diaghessian, forwarddiff, hessian, hvp, jacobian
+from morula.mixed_mode.preferred import prefer_forward
 from morula.mixed_mode.pushforward import jvp, pushforward
 from morula.mixed_mode.taylor import taylor
 
@@ -35,6 +36,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "meta",
+    "prefer_forward",
     "pushforward",
     "steering",
     "structures",

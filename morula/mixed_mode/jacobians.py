@@ -40,8 +40,7 @@ from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.calls import serves
 from morula.rules.checkpoints import is_nested
-from morula.rules.containers import give_at
-from morula.rules.objects import give
+from morula.rules.containers import lengthen
 from morula.rules.vectors import inner
 
 _MISSING = object()
@@ -577,8 +576,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         ȳ = unthunk(accumulate(ȳ, from_memory(y, (x,))))
         if is_zero(ȳ):
             return ZERO, ZERO, ZERO
-        give_to_captured(captured, f, x, y, ȳ)
-        return ZERO, ZERO, contracted(x, columns, ȳ)
+        f̄ = give_to_captured(captured, f, x, y, ȳ)
+        return ZERO, f̄, contracted(x, columns, ȳ)
 
     return y, forwarddiff_pullback
 
@@ -638,29 +637,28 @@ def contracted(x: Any, columns: list[Any], ȳ: Any) -> Any:
     return xp.reshape(xp.array(slopes), shape)
 
 
-def give_to_captured(captured: Any, f: Any, x: Any, y: Any, ȳ: Any) -> None:
-    """Cotangents of what `f` has captured, found in reverse mode by whoever needs the first of them."""
+def give_to_captured(captured: Any, f: Any, x: Any, y: Any, ȳ: Any) -> Any:
+    """The cotangents of `f` and of what it captured, in reverse mode when the first is needed."""
     owners = holders(captured)
     if owners and memory.in_memory():  # cotangents of arrays go by place, where they are to be now
-        again_in_reverse(captured, f, x, y)(ȳ)
-        return
+        return again_in_reverse(captured, f, x, y)(ȳ)[0]
     found: list[Any] = []
 
-    def adjoint_in_second_run(owner: Any) -> Any:
+    def in_second_run() -> Any:
         if not found:
             back = again_in_reverse(captured, f, x, y)
             with isolated():
-                back(ȳ)
-                found.append({id(held): adjoint_of(held) for held, _ in owners})
-        return found[0][id(owner)]
+                f̄ = back(ȳ)[0]
+                found.extend([f̄, {id(held): adjoint_of(held) for held, _ in owners}])
+        return found
+
+    def given(owner: Any, key: Any) -> Any:
+        return part_of(in_second_run()[1][id(owner)], key)
 
     for owner, keys in owners:
         for key in keys:
-            give_part(
-                owner,
-                key,
-                Thunk(lambda owner=owner, key=key: part_of(adjoint_in_second_run(owner), key)),
-            )
+            give_part(owner, key, Thunk(functools.partial(given, owner, key)))
+    return Thunk(lambda: in_second_run()[0]) if holds_numbers(f) else ZERO
 
 
 def again_in_reverse(captured: Any, f: Any, x: Any, y: Any) -> Any:
@@ -683,23 +681,38 @@ def holders(captured: Any) -> list[tuple[Any, list[Any]]]:
     """The mutable values among these, and where numbers and arrays are in them."""
     found = []
     for x, parts in captured:
-        keys = [k for k, v in parts.items() if isinstance(v, NUMERIC) and not isinstance(v, bool)]
+        keys = [k for k, v in parts.items() if holds_numbers(v)]
         if keys and adjoint_object(x) is not None:
             found.append((x, keys))
     return found
 
 
+def holds_numbers(x: Any) -> bool:
+    """Is it a number, an array, or a value with such in it that has no adjoint object?"""
+    if is_number(x):
+        return True
+    return adjoint_object(x) is None and any(
+        is_number(v) for _, parts in held_by((x,)) for v in parts.values()
+    )
+
+
+def is_number(x: Any) -> bool:
+    """Is it a number or an array?"""
+    return isinstance(x, NUMERIC) and not isinstance(x, bool)
+
+
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
-non_differentiable(holders, check_unchanged)
+non_differentiable(holders, holds_numbers, is_number, check_unchanged)
 
 
 def give_part(owner: Any, key: Any, c: Any) -> None:
-    """Add to the cotangent of a part of a mutable value."""
+    """Add to the cotangent of a part of a mutable value, which is not computed for that."""
     bars = adjoint_of(owner)
     if isinstance(bars, list):
-        give_at(bars, key, c)
+        lengthen(bars, key + 1)
+        bars[key] = accumulate(bars[key], c)
     elif isinstance(bars, dict):
-        give(bars, key, c)
+        bars[key] = accumulate(bars.get(key, ZERO), c)
     else:
         bars.cotangent = accumulate(bars.cotangent, c)
 

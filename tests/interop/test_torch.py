@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -227,6 +228,34 @@ def test_other_refusals():
         gradient(lambda x: x * 2, x3())
     with pytest.raises(Exception, match="numpy"):
         gradient(lambda x: torch.sum(torch.as_tensor(np.sin(x))), x3())
+
+
+def in_a_tuple(a):
+    held = (a, 1.0)
+    return lambda t: held[0] * t
+
+
+def as_a_default(a):
+    def scaled(t, by=(a,)):
+        return by[0] * t
+
+    return scaled
+
+
+@pytest.mark.parametrize(
+    "made", [in_a_tuple, as_a_default, lambda a: partial(lambda by, t: by * t, a)]
+)
+def test_what_functions_hold_that_pytorch_is_given(made):
+    def f(a):
+        return torch.vmap(made(a))(x3()).sum()
+
+    a = torch.tensor(2.0, dtype=torch.float64)
+    with pytest.raises(NotImplementedError, match="no reverse rule"):
+        gradient(f, a)
+    with pytest.raises(NotImplementedError, match="no reverse rule"):
+        jvp(f, (a,), (a,))
+    (found,) = gradient(lambda x: torch.vmap(made(2.0))(x).sum(), x3())
+    torch.testing.assert_close(found, 2 * torch.ones(3).double())
 
 
 def test_memory_that_is_shared_with_numpy():

@@ -1,12 +1,19 @@
 """jacobian, hessian, hvp, diaghessian, forwarddiff: shapes, modes, dtypes, what is refused."""
 
 import math
+import operator
+import pickle
+import tracemalloc
 from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from morula import (
+    ArgumentError,
     UnsupportedError,
     diaghessian,
     forwarddiff,
@@ -15,6 +22,8 @@ from morula import (
     hvp,
     jacobian,
     jvp,
+    prefer_forward,
+    pullback,
 )
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
@@ -205,6 +214,53 @@ def test_what_forwarddiff_captures_has_its_gradient(captured):
     np.testing.assert_allclose(found[1], expected[1])
 
 
+class Held(NamedTuple):
+    number: float
+    name: str
+
+
+@dataclass(frozen=True)
+class Frozen:
+    pair: tuple
+
+
+class Mutable:
+    def __init__(self, a):
+        self.pair = (a, 1.0)
+
+    def times(self, y):
+        return self.pair[0] * y
+
+
+def by_a_default(a):
+    def times(y, pair=(a, 1.0)):
+        return pair[0] * y
+
+    return times
+
+
+HOLDING = {
+    "tuple": lambda a: (lambda pair: lambda y: pair[0] * y)((a, "name")),
+    "nested tuple": lambda a: (lambda pair: lambda y: pair[0][1] * y)(((1.0, a), 1.0)),
+    "named tuple": lambda a: (lambda held: lambda y: held.number * y)(Held(a, "name")),
+    "tuple in a dict": lambda a: (lambda d: lambda y: d["pair"][0] * y)({"pair": (a, 1.0)}),
+    "frozen object": lambda a: (lambda held: lambda y: held.pair[0] * y)(Frozen((a, 1.0))),
+    "method": lambda a: Mutable(a).times,
+    "default": by_a_default,
+    "partial by position": lambda a: partial(lambda k, y: k * y, a),
+    "partial by name": lambda a: partial(lambda y, k: k[0] * y, k=(a,)),
+    "partial within": lambda a: (lambda inner: lambda y: inner(y))(partial(operator.mul, a)),
+}
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_what_forwarddiff_holds_by_value_has_its_gradient(name):
+    def f(a, x):
+        return forwarddiff(HOLDING[name](a), x) * a
+
+    check_gradient(f, 3.0, 5.0)
+
+
 def test_forwarddiff_keeps_nothing_and_nests():
     def long(x):
         for _ in range(1000):
@@ -245,3 +301,93 @@ def test_real_results_of_complex_arguments_change_by_both_parts(how):
     if not how.get("sparsity"):
         (slope,) = jacobian(lambda z: abs(z) ** 2, 1 + 2j, **how)
         assert slope == gradient(lambda z: abs(z) ** 2, 1 + 2j)[0].conjugate()
+
+
+# -- prefer_forward --------------------------------------------------------------------------------
+
+
+@prefer_forward
+def cooled(temperature, rate, n, *, surroundings=20.0):
+    """A long loop of few numbers."""
+    for _ in range(n):
+        temperature = temperature - 0.01 * rate * (temperature - surroundings)
+    return temperature
+
+
+def plainly_cooled(temperature, rate, n, *, surroundings=20.0):
+    return cooled.__wrapped__(temperature, rate, n, surroundings=surroundings)
+
+
+def test_a_function_that_prefers_forward_mode_is_the_same_function():
+    assert cooled(90.0, 1.5, 100) == plainly_cooled(90.0, 1.5, 100)
+    assert cooled.__name__ == "cooled"
+    assert cooled.__doc__ == "A long loop of few numbers."
+    assert pickle.loads(pickle.dumps(cooled)) is cooled
+    y, back = pullback(cooled, 90.0, 1.5, 100)
+    assert y == plainly_cooled(90.0, 1.5, 100)
+    assert back(1.0) == back(1.0)
+
+
+@pytest.mark.parametrize("general", [False, True])
+def test_its_derivatives_are_those_of_the_function(general):
+    def through(f):
+        return lambda a, k, s: f(a * 2.0, k, 50, surroundings=s) ** 2
+
+    with by_the_general_path() if general else nullcontext():
+        at = (40.0, 1.5, 25.0)
+        found, expected = gradient(through(cooled), *at), gradient(through(plainly_cooled), *at)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        check_gradient(through(cooled), *at)
+        assert gradient(cooled, 90.0, 1.5, 30) == pytest.approx(
+            gradient(plainly_cooled, 90.0, 1.5, 30)
+        )
+
+
+def test_arrays_structures_methods_and_what_is_captured():
+    @prefer_forward
+    def scaled(x, factors, offset=0.0):
+        return np.sin(x * factors["by"][0]) + offset
+
+    class Model:
+        def __init__(self, a):
+            self.a = a
+
+        @prefer_forward
+        def __call__(self, x):
+            return self.a * x**2
+
+    def f(x, a):
+        return np.sum(scaled(x * a, {"by": (a, 1.0)}, a) * Model(a)(x))
+
+    check_gradient(f, np.array([0.3, 0.5]), 1.2)
+
+    def with_a_captured_number(a, x):
+        return prefer_forward(lambda y: a * y**3)(x) * a
+
+    check_gradient(with_a_captured_number, 1.5, 0.7)
+    check_gradient(lambda z: abs(prefer_forward(lambda y: y * y)(z)), 1 + 2j)
+
+
+def test_nothing_is_kept_of_the_loop():
+    (slope, *_) = gradient(cooled, 90.0, 1.5, 20)
+    tracemalloc.start()
+    gradient(cooled, 90.0, 1.5, 2000)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.0 < slope < 1.0
+    assert most < 300_000
+
+
+def test_results_are_numbers_or_arrays():
+    @prefer_forward
+    def both(x):
+        return x * x, [x, 3.0]
+
+    assert both(2.0) == (4.0, [2.0, 3.0])
+    with pytest.raises(ArgumentError, match="the result of forwarddiff is a tuple"):
+        gradient(lambda x: both(x)[0], 2.0)
+
+
+def test_it_is_a_decorator_of_functions():
+    with pytest.raises(TypeError, match="prefer_forward"):
+        prefer_forward(3.0)

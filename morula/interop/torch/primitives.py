@@ -10,6 +10,7 @@ Tests: tests/interop/test_torch.py
 
 from __future__ import annotations
 
+from functools import partial
 from types import CellType
 from typing import Any
 
@@ -24,6 +25,7 @@ from morula.core.extend import (
     adjoint_object,
     collector,
     general,
+    is_reached,
     is_zero,
     materialise,
     no_rule,
@@ -96,6 +98,20 @@ def is_input(x: Any) -> bool:
     return is_floating(x) or isinstance(x, NUMBERS)
 
 
+def is_made(x: Any) -> bool:
+    """Is it a callable of the user's, that is no module?"""
+    return hasattr(x, "__closure__") or isinstance(x, partial)
+
+
+def holds_input(x: Any) -> bool:
+    """The same, or a value with such in it that has no adjoint object?"""
+    if is_input(x):
+        return True
+    return adjoint_object(x) is None and any(
+        is_input(v) for _, parts in general.held_by((x,)) for v in parts.values()
+    )
+
+
 # -- a call ----------------------------------------------------------------------------------------
 
 
@@ -115,6 +131,7 @@ class Run:
         self.n_args = len(self.leaves)
         self.tables: list[tuple[Any, str]] = []
         self.held: list[tuple[Any, Any]] = []
+        self.partials = [i for i, x in enumerate(args) if isinstance(x, partial) and holds_input(x)]
         self.y: Any = None
         self.traced: list[int] = []
         self.begin: list[Any] = []
@@ -140,9 +157,14 @@ class Run:
     def find_held(self) -> None:
         """What the functions hold that PyTorch is given, or made the callable of."""
         args, kwargs = self.inputs
-        given = [x for x in (self.fn, *args, *kwargs.values()) if hasattr(x, "__closure__")]
+        given = [x for x in (self.fn, *args, *kwargs.values()) if is_made(x)]
         for owner, parts in general.held_by(tuple(given)):
-            self.held += [(owner, key) for key, x in parts.items() if is_input(x)]
+            if adjoint_object(owner) is not None:
+                self.held += [(owner, key) for key, x in parts.items() if holds_input(x)]
+
+    def made_what_is_reached(self) -> bool:
+        """Is the value a function, as `torch.vmap` gives one, in which cotangents have arrived?"""
+        return any(is_reached(owner) for owner, _ in general.held_by((self.y,)))
 
     def run(self) -> None:
         """Run the call: by all that it takes as tensors."""
@@ -246,7 +268,7 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
     def take_apart_pullback(ȳ: Any) -> Any:
         found = entry(ȳ, 1)
-        bars = [ZERO] * len(run.leaves)
+        bars: list[Any] = [ZERO] * len(run.leaves)
         for k, i in enumerate(run.traced):
             bars[i] = in_kind(run.leaves[i], entry(found, k))
         if not is_zero(entry(ȳ, 2)):
@@ -257,7 +279,12 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
         for (table, name), c in zip(run.tables, bars[run.n_args :], strict=True):
             Reverse().put_value(table, name, c)
         of_inputs = scatter(run.form, run.inputs, bars, Reverse())
-        return NONE, NONE, entry(of_inputs, 0), entry(of_inputs, 1)
+        of_args = entry(of_inputs, 0)
+        if run.partials and run.made_what_is_reached():
+            of_args = [entry(of_args, i) for i in range(len(run.inputs[0]))]
+            for i in run.partials:
+                of_args[i] = NotKnown(run.unknown)
+        return NONE, NONE, together(of_args) if of_args else ZERO, entry(of_inputs, 1)
 
     return (run, leaves, token), take_apart_pullback
 
@@ -288,6 +315,7 @@ def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
     for i, (table, name) in enumerate(run.tables):
         dots[run.n_args + i] = unthunk(store.get_value(table, name))
     held = [get(store, owner, key) for owner, key in run.held]
+    held += [entry(tangents[1], i) for i in run.partials]
     if not all(map(is_zero, [*held, *[dots[i] for i in run.untraced()]])):
         raise run.unknown()
     takes_only_tangents(pass_, run.fn, args[1], dots)
