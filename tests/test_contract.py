@@ -1,7 +1,9 @@
 """What the other files do not say of names, results, errors and pickles, one test for each promise."""
 
+import copy
 import functools
 import inspect
+import itertools
 import math
 import pickle
 import subprocess
@@ -28,6 +30,7 @@ from morula import (
     value_and_grad,
     withgradient,
 )
+from morula.core import extend
 
 # -- names, and what is called by keyword ----------------------------------------------------------
 
@@ -464,3 +467,188 @@ def test_what_is_made_whole_before_it_is_added_up_has_no_derivative(whole):
     np.testing.assert_array_equal(
         gradient(lambda n: whole(n) * 1.0, np.array([3, 1]))[0] != 0, True
     )
+
+
+# -- section 6: side effects, the state of the arguments, pullbacks that are called again ------------
+
+seen = []
+
+
+def note(x):
+    seen.append(np.asarray(x).tolist())
+
+
+class Vector:
+    """Its attributes go through `__setattr__`, its operators write in place."""
+
+    def __init__(self, v):
+        object.__setattr__(self, "v", v)
+
+    def __setattr__(self, name, value):
+        note(value)
+        super().__setattr__(name, value * 2 if name == "w" else value)
+
+    def __getattr__(self, name):
+        if name == "norm":
+            return self.v @ self.v
+        raise AttributeError(name)
+
+    def __imatmul__(self, m):
+        self.v[:] = m @ self.v
+        return self
+
+    def __lt__(self, other):
+        return self.norm < other.norm
+
+
+def objects_that_write(x):
+    a, b = Vector(x[:2]), Vector(x[2:].copy())
+    a @= np.array([[1.0, x[2]], [x[3], 2.0]])
+    a.w = b.norm
+    b.w = min(a, b).norm * x[0]
+    return b.w * a.w + max([b, a]).v[1] + hasattr(a, "none")
+
+
+@functools.total_ordering
+class Rounded:
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        note(other.v)
+        return round(float(self.v)) == round(float(other.v))
+
+    def __lt__(self, other):
+        return round(float(self.v)) < round(float(other.v))
+
+
+def ties_of_a_total_ordering(x):
+    items = [Rounded(e) for e in (x[0], x[3] + 0.4, x[1], x[2])]
+    if items[0] >= items[1]:
+        x[0] *= items[0].v
+    ranks = sum(i * o.v**2 for i, o in enumerate(sorted(items)))
+    return ranks * sorted(items, reverse=True)[0].v + max(items).v * min(items).v + x[0]
+
+
+def guards_that_write(x):
+    s = 0.0
+    for key, group in itertools.groupby(x, key=lambda e: bool(e > 0)):
+        match (key, list(group)):
+            case (True, [a, *_]) if (s := s + a) > 100:
+                s = 0.0
+            case (True, [a]) if x.__setitem__(0, x[0] + a) is None:
+                s *= a
+            case (False, [b, *_]):
+                s -= b**2
+                x[1:2] = s
+            case (_, [*rest]):
+                s += sum(rest) * x[0]
+                note(len(rest))
+    return s + x @ x
+
+
+def generators_that_write(x):
+    def squares():
+        for e in x:
+            note(e)
+            x[0] += e
+            yield e * x[0]
+
+    first, *middle, last = squares()
+    (p, q), *rest = zip([first, last], middle, strict=True)
+    x[1] = first * sum([*middle, *(e for e in middle)])
+    return p * q + len(rest) * last + x[1] + max(*middle, first, key=abs)
+
+
+class Scaled:
+    """Scales an entry within; swallows one kind of exception."""
+
+    def __init__(self, x, i):
+        self.x, self.i, self.old = x, i, x[i].copy()
+
+    def __enter__(self):
+        self.x[self.i] *= 3
+        return self.x
+
+    def __exit__(self, kind, error, trace):
+        note(kind is None)
+        self.x[self.i] = self.old * (1 if kind is None else 2)
+        return kind is ZeroDivisionError
+
+
+def exits_that_swallow(x):
+    s = 0.0
+    with Scaled(x, 0) as z, Scaled(x, 1):
+        s += z[0] * z[1] + x.sum()
+        1 / 0
+    try:
+        with Scaled(x, 3):
+            s += x[3] ** 2
+            raise KeyError(x[3])
+    except KeyError as e:
+        s += e.args[0] * x[3]
+    for e in x:
+        try:
+            if e < 0:
+                continue
+            s += e**2
+        finally:
+            x[0] *= 1.1
+    else:
+        s *= x[0]
+    return s
+
+
+def strided_views_in_a_dict(x):
+    w = np.zeros((6, 4), order="F")
+    v = w[::-2, ::3]
+    np.add.at(v, (np.array([0, 0, 2, 0]), np.array([1, 1, 0, 1])), x**2)
+    views = {"v": v, "t": v.T}
+    np.add.at(views["t"], (slice(None), [0, 0, 1]), x[1:3, None] * x[1:])
+    views["t"] *= x[0]
+    np.add.at(x[1:], [0, 0, 2], views["v"][0, 1])
+    np.multiply(v[0], 2, out=views["t"][:, 1])
+    np.add(x[:3], x[1:], out=x[1:])
+    np.square.at(x, [1, 1])
+    note(w)
+    return (w**3).sum() + x @ np.arange(1.0, 5)
+
+
+PROGRAMS = [
+    objects_that_write,
+    ties_of_a_total_ordering,
+    guards_that_write,
+    generators_that_write,
+    exits_that_swallow,
+    strided_views_in_a_dict,
+]
+
+
+def observed(run, x):
+    """What a run gives, what it noted and what it left in its argument."""
+    x = copy.deepcopy(x)
+    seen.clear()
+    y = run(x)
+    return y, [*seen], x.tolist()
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_programs_run_as_they_are_and_their_pullbacks_again(f):
+    x, v, h = np.array([0.7, -1.2, 1.9, 0.4]), np.array([0.3, -0.8, 0.5, 1.1]), 1e-6
+    y, noted, left = observed(f, x)
+    slope = (f(x + h * v) - f(x - h * v)) / (2 * h)
+    (y1, back), *others = observed(lambda x: pullback(f, x), x)
+    assert (y1, others) == (y, [noted, left])
+    (x̄,) = back(1.0)
+    assert x̄ @ v == pytest.approx(slope, rel=1e-5)
+    _, other = pullback(f, x + 0.01 * v)
+    other(1.0)
+    for _ in range(2):
+        np.testing.assert_array_equal(back(1.0)[0], x̄)
+    (y2, ẏ), *others = observed(lambda x: jvp(f, (x,), (v,)), x)
+    assert (y2, others) == (y, [noted, left])
+    assert ẏ == pytest.approx(x̄ @ v, rel=1e-9)
+    with extend.by_the_general_path():
+        (y3, back), *others = observed(lambda x: pullback(f, x), x)
+    assert (y3, others) == (y, [noted, left])
+    np.testing.assert_allclose(back(1.0)[0], x̄, rtol=1e-12)

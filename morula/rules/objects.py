@@ -31,7 +31,7 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy as np
@@ -143,7 +143,8 @@ def _(x: Any) -> Any:
 
 
 _type: Any
-for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum):
+FORM = type(ClassVar)  # and of Union, Optional, …, which `typing` compares and keeps in sets
+for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum, FORM):
     adjoint_object.register(_type, lambda x: None)
 for _type in (ModuleType, FunctionType):
     adjoint_object.register(_type, lambda x: {})

@@ -9,6 +9,7 @@ import itertools
 import math
 import pickle
 import statistics
+import typing
 from collections import deque
 
 import numpy as np
@@ -551,3 +552,22 @@ def test_heaps_and_sorted_lists_of_objects_keep_their_tangents():
         for a, b in zip(gradient(f, along(h))[0], gradient(f, along(-h))[0], strict=True)
     ]
     assert hvp(f, xs, v) == pytest.approx(slopes)
+
+
+def test_annotations_are_looked_at_in_forward_mode():
+    def f(x):
+        class Shape:
+            @functools.singledispatchmethod
+            def area(self, a):
+                return a
+
+            @area.register
+            def _(self, a: float):
+                return a**2
+
+        def g(a: float | None, b: typing.Optional[int] = None) -> float: ...
+
+        return Shape().area(x) * len(typing.get_type_hints(g))
+
+    assert jvp(f, (3.0,), (1.0,)) == (27.0, 18.0)
+    assert hvp(f, 3.0, 1.0) == 6.0
