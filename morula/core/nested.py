@@ -39,6 +39,7 @@ from morula.core.specialise import (
 )
 from morula.core.traits import Known, expected_results
 from morula.core.values import OneOf, Value, known
+from morula.core.writers import writes_to_given
 
 
 class Maker(NamedTuple):
@@ -84,6 +85,10 @@ def inline_derivatives(s: Specialiser) -> bool:
             except (NotSpecialised, UnsupportedError):
                 if call.out in s.expected:
                     raise NotAsExpected from None
+                if s.deals_with_arrays and writes_to_given(s, wish.f):
+                    raise NotSpecialised(
+                        "what it takes a derivative of writes to what it is given"
+                    ) from None
                 s.left_general.add(call.out)
                 continue
             put_in_place(s, block, i, gradient, operands)

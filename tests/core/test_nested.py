@@ -452,3 +452,18 @@ def test_a_gradient_function_that_is_changed():
     assert gradient(f, 3.0) == (12.0,)
     square.__code__ = (lambda y: y**3).__code__
     assert gradient(f, 3.0) == pytest.approx((81.0,))
+
+
+def writes(z):
+    z[0] = z[1] * z[0]
+    z *= 2.0
+    return np.sum(z**3)
+
+
+@pytest.mark.parametrize(
+    "at", [lambda z: z.copy(), lambda z: z * 1.0, lambda z: np.array([z[0], z[1]])]
+)
+def test_a_function_that_writes_to_its_argument(at):
+    v, x = np.array([1.0, 2.0]), np.array([0.3, 0.5])
+    (found,) = gradient(lambda z: np.vdot(gradient(writes, at(z))[0], v), x)
+    np.testing.assert_allclose(found, [12 * 0.84 * 0.5, 50.916], rtol=1e-9)
