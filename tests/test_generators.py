@@ -1,6 +1,7 @@
 """Generators: lazy and infinite, with send, throw, close and yield from."""
 
 import asyncio
+import contextlib
 import gc
 import inspect
 import math
@@ -459,3 +460,161 @@ def test_a_generator_that_is_made_of_constants_is_followed_by_programs(path):
         return sum(x * i * j + x**3 * j for i, j in threes(4))
 
     assert gradient(f, 2.0) == (pytest.approx(18.0 + 12 * 12.0),)
+
+
+# -- loops that leave a generator before its end ---------------------------------------------------
+
+
+def numbered(log, x):
+    try:
+        k = 0
+        while True:
+            k += 1
+            yield x * k
+    finally:
+        log.append("closed")
+
+
+@contextlib.contextmanager
+def noted(log):
+    log.append("opened")
+    yield
+    log.append("closed")
+
+
+def within(log, x):
+    with noted(log):
+        yield x
+        yield x * x
+
+
+class Source:
+    def __init__(self, log, x):
+        self.log, self.x = log, x
+        self.shared = numbered(log, x)
+
+    def items(self):
+        return self.shared
+
+    def own(self):
+        yield from numbered(self.log, self.x)
+
+
+def left_by_break(log, x):
+    s = 0.0
+    for v in numbered(log, x):
+        s += v * v
+        if v > 3.0:
+            break
+    log.append("after")
+    return s
+
+
+def left_at_once(log, x):
+    for v in within(log, x):
+        log.append("in it")
+        break
+    log.append("after")
+    return v * v
+
+
+def left_by_return(log, x):
+    def first(limit):
+        for v in numbered(log, x):
+            if v > limit:
+                return v
+
+    y = first(2.0)
+    log.append("between")
+    return y * first(3.0)
+
+
+def left_from_within(log, x):
+    s = 0.0
+    for k in range(2):
+        for v in numbered(log, x):
+            for w in Source(log, v).own():
+                s += v * w
+                if w > 2.0:
+                    break
+            if v > 2.0:
+                break
+        log.append(k)
+    return s
+
+
+def left_in_protected_code(log, x):
+    try:
+        for v in numbered(log, x):
+            if v > 3.0:
+                raise ValueError
+    except ValueError:
+        log.append("handled")
+    try:
+        for w in numbered(log, v):
+            if w > 9.0:
+                break
+    finally:
+        log.append("after")
+    return v * w
+
+
+def that_have_names(log, x):
+    it = numbered(log, x)
+    for v in it:
+        if v > 3.0:
+            break
+    log.append("still open")
+    w = next(it)
+    it.close()
+    return v * w
+
+
+def that_others_hold(log, x):
+    source = Source(log, x)
+    for v in source.items():
+        break
+    for w in source.items():
+        break
+    log.append("still open")
+    source.shared.close()
+    return v * w
+
+
+def whose_end_changes_numbers(log, x):
+    state = [x]
+
+    def states():
+        try:
+            while True:
+                yield state[0]
+        finally:
+            state[0] = state[0] * 3.0
+
+    for v in states():
+        break
+    return state[0] * v
+
+
+LEFT = [
+    left_by_break, left_at_once, left_by_return, left_from_within, left_in_protected_code,
+    that_have_names, that_others_hold, whose_end_changes_numbers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", LEFT)
+def test_generators_that_loops_leave_end_when_they_do_in_plain_code(f):
+    expected = []
+    y = f(expected, 1.3)
+    slope = (f([], 1.3 + 1e-6) - f([], 1.3 - 1e-6)) / 2e-6
+    log = []
+    found, (x̄,) = withgradient(lambda x: f(log, x), 1.3)
+    assert (found, log) == (y, expected)
+    assert x̄ == pytest.approx(slope, rel=1e-6)
+    log.clear()
+    assert jvp(lambda x: f(log, x), (1.3,), (1.0,)) == pytest.approx((y, slope), rel=1e-6)
+    assert log == expected
+    log.clear()
+    found, back = pullback(lambda x: f(log, x), 1.3)
+    assert (found, log) == (y, expected)
+    assert back(1.0) == back(1.0) == (x̄,)

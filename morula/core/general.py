@@ -24,7 +24,8 @@ from types import (
 from typing import Any, NamedTuple, TypeVar
 
 from morula.core import errors, watch
-from morula.core.bytecode.lower import as_written, lower
+from morula.core.abandon import with_ends
+from morula.core.bytecode.lower import as_written, lower, with_notes
 from morula.core.context import is_reached, is_reached_at, replace_at
 from morula.core.cotangents import (
     NONE,
@@ -661,7 +662,7 @@ def lowered(code: CodeType, namespace: dict[str, Any], guarded: bool) -> tuple[I
         ir = outlined(plain, code, namespace)
         if ir is not plain:
             return ir, False
-    ir = checked("lower", lower(code, namespace, guarded, keep=False))
+    ir = with_ends(checked("lower", with_notes(code, namespace, guarded)))
     return outlined(ir, code, namespace), guarded
 
 

@@ -11,7 +11,8 @@ import operator
 from types import CodeType, FunctionType
 from typing import Any
 
-from morula.core.bytecode.lower import as_written, lower
+from morula.core.abandon import with_ends
+from morula.core.bytecode.lower import as_written, with_notes
 from morula.core.cotangents import ZERO
 from morula.core.emit import emit
 from morula.core.general import _is_plain, asks_nothing
@@ -64,7 +65,8 @@ def binder(code: CodeType) -> CodeType:
 @with_own_settings
 def transform(code: CodeType, namespace: dict[str, Any], push: Any, attempt: Any) -> CodeType:
     """Code -> code of (run, *parameters, *tangents) that returns the value and its tangent."""
-    forward = Forward(lower(code, namespace, keep=False), push, attempt, asks_nothing(namespace))
+    primal = with_ends(with_notes(code, namespace))
+    forward = Forward(primal, push, attempt, asks_nothing(namespace))
     ir = checked("forward", forward.run())
     n = 1 + 2 * count_of_parameters(code)
     like = code.replace(

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from morula.core import errors, generators
+from morula.core.abandon import abandon
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names, compiled
@@ -110,6 +111,13 @@ def _awaited(fn: Any) -> None:
 for _name in ("asend", "__anext__", "athrow", "aclose"):
     _awaited(AsyncGeneratorType.__dict__[_name])
 del _name
+
+
+@pushes(abandon)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if not reverse.is_dropped(*args):
+        return None, ZERO
+    return push(run, args[0].close, ZERO, (), ())
 
 
 @pushes(anext)

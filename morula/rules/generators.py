@@ -10,10 +10,12 @@ import gc
 import math
 from collections.abc import Callable
 from functools import partial
+from inspect import CO_GENERATOR
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, MethodDescriptorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from morula.core.abandon import abandon
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -109,6 +111,31 @@ for _type in (*KINDS, *AWAITED):
 del _type
 
 # -- steps -----------------------------------------------------------------------------------------
+
+
+@serves(abandon)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    iterator, maker = args
+    if not is_dropped(iterator, maker):
+        return None, lambda ȳ: (NONE, NONE, NONE)
+    _, back = call(iterator.close)
+
+    def abandon_pullback(ȳ: Any) -> Any:
+        back(ZERO)
+        return NONE, NONE, NONE
+
+    return None, abandon_pullback
+
+
+def is_dropped(iterator: Any, maker: Any) -> bool:
+    """Is it a generator that a call of a generator function has made just now?"""
+    code = getattr(getattr(maker, "__func__", maker), "__code__", None)
+    return (
+        type(iterator) is GeneratorType and code is not None and code.co_flags & CO_GENERATOR != 0
+    )
+
+
+non_differentiable(is_dropped)
 
 
 def resume(record: Any, signal: Any) -> Any:

@@ -15,6 +15,7 @@ from types import CodeType
 from typing import Any
 
 from morula.core import errors, patterns, primitives, protected
+from morula.core.abandon import dropped, without_notes
 from morula.core.bytecode.instructions import Handler, Instruction, decode, handlers, slot_names
 from morula.core.emit import emit
 from morula.core.ir import (
@@ -102,9 +103,10 @@ def lower(
     found = _lowered.get(key)
     if found is None:
         if not keep:
-            return _lower(code, namespace, guarded)
+            return without_notes(with_notes(code, namespace, guarded))
         with _lock:
-            found = _lowered.setdefault(key, (code, _lower(code, namespace, guarded)))
+            ir = without_notes(with_notes(code, namespace, guarded))
+            found = _lowered.setdefault(key, (code, ir))
     return found[1]
 
 
@@ -112,7 +114,8 @@ Maker = Callable[[CodeType, dict[str, Any]], IR | None]
 MAKERS: list[Maker] = []  # for code that is not that of an ordinary function
 
 
-def _lower(code: CodeType, namespace: dict[str, Any], guarded: bool) -> IR:
+def with_notes(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> IR:
+    """The same, made anew, with notes of what is dropped."""
     if id(code) in _derived:
         _, original, form = _derived[id(code)]
         return form(original, namespace, guarded).run()
@@ -337,6 +340,13 @@ class Lowering:
         self.depth -= 1
         return self.variables.read(self.block, ("stack", self.depth))
 
+    def note_dropped(self, depth: int) -> None:
+        """Note that the stack is cut down to this depth, from the top."""
+        for i in reversed(range(depth, self.depth)):
+            x = self.variables.read(self.block, ("stack", i))
+            if type(x) is Var:
+                self.append(dropped, x)
+
     def popn(self, n: int) -> list[Operand]:
         return [self.pop() for _ in range(n)][::-1]
 
@@ -387,6 +397,8 @@ class Lowering:
 
     def goto_handler(self, exception: Operand) -> None:
         """End the block with an exception: it goes to its handler or leaves the function."""
+        if self.handler is not None or self.guarded:
+            self.note_dropped(0 if self.handler is None else self.handler.depth)
         if self.handler is not None:
             self.handle(exception, self.handler)
         elif self.guarded:
@@ -486,7 +498,9 @@ def _(b: Lowering, arg: Any) -> None:
 
 @lowers("pop")
 def _(b: Lowering, arg: Any) -> None:
-    b.pop()
+    x = b.pop()
+    if type(x) is Var:
+        b.append(dropped, x)
 
 
 @lowers("copy")
