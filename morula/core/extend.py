@@ -16,6 +16,7 @@ from morula.core import (
     traits,
     watch,
 )
+from morula.core.abandon import abandon
 from morula.core.activity import may_hold, may_mutate, spread_varied, varied_variables
 from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes
 from morula.core.bytecode import body_code
@@ -220,6 +221,7 @@ __all__ = [
     "UnsupportedError",
     "Var",
     "ZeroTangent",
+    "abandon",
     "accumulate",
     "add",
     "adds_plainly",

@@ -15,12 +15,12 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType, MethodDescri
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from morula.core.abandon import abandon
 from morula.core.extend import (
     NONE,
     ZERO,
     NoTangent,
     Tangent,
+    abandon,
     accumulate,
     adjoint_object,
     adjoint_of,
