@@ -490,6 +490,20 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(body_for_point(args, *bodies), *args, **kwargs)
 
 
+# -- the same in forward mode ----------------------------------------------------------------------
+
+
+def _pushed(fn: Any, body: Callable[[int], Any]) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any) -> Any:
+        return push(run, body(len(args)), ZERO, args, tangents, keywords)
+
+
+_pushed(hvp, lambda n: general_hvp)
+_pushed(hessian, lambda n: general_hessian if n > 1 else hessian_function)
+_pushed(diaghessian, lambda n: general_diaghessian)
+
+
 # -- the same in programs --------------------------------------------------------------------------
 
 
