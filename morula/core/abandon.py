@@ -12,6 +12,7 @@ from typing import Any
 
 from morula.core.ir import IR, Call, Const, Operand, Var
 from morula.core.protected import attempt
+from morula.core.ssa import prune_params
 
 
 def dropped(x: Any) -> None:
@@ -26,6 +27,7 @@ def without_notes(ir: IR) -> IR:
     """The function, in whose place it is, without notes of what is dropped."""
     for block in ir.blocks:
         block.calls = [c for c in block.calls if c.primitive is not dropped]
+    prune_params(ir)
     return ir
 
 

@@ -657,12 +657,14 @@ _unguarded: dict[int, CodeType] = {}
 
 def lowered(code: CodeType, namespace: dict[str, Any], guarded: bool) -> tuple[IR, bool]:
     """The SSA form of a function, its loops over registered heads outlined; is it guarded?"""
-    if guarded and names_head(code, namespace):
+    if not names_head(code, namespace):
+        return with_ends(checked("lower", with_notes(code, namespace, guarded))), guarded
+    if guarded:
         plain = checked("lower", lower(code, namespace, False, keep=False))
         ir = outlined(plain, code, namespace)
         if ir is not plain:
             return ir, False
-    ir = with_ends(checked("lower", with_notes(code, namespace, guarded)))
+    ir = checked("lower", lower(code, namespace, guarded, keep=False))
     return outlined(ir, code, namespace), guarded
 
 

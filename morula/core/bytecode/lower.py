@@ -131,7 +131,7 @@ _derived: dict[int, tuple[CodeType, CodeType, Form]] = {}
 
 def derive(code: CodeType, namespace: dict[str, Any], form: Form, like: CodeType) -> CodeType:
     """A code object with the parameters of `like` that does what the form makes of `code`."""
-    ir = form(code, namespace, False).run()
+    ir = without_notes(form(code, namespace, False).run())
     like = like.replace(
         co_name=code.co_name,
         co_qualname=code.co_qualname,
