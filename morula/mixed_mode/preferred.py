@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from morula.core.cotangents import NONE, ZERO, Thunk
+from morula.core.errors import UnsupportedError, qualified_name
 from morula.core.general import call
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.jacobians import forwarddiff
@@ -38,6 +39,7 @@ def prefer_forward(f: _F) -> _F:
 
     Raises:
         TypeError: `f` is no Python function.
+        UnsupportedError: in reverse mode, if `f` writes to an array that it is given.
 
     >>> from morula import gradient
     >>> @prefer_forward
@@ -93,6 +95,18 @@ def kind_of(x: Any) -> int:
     return NUMBERS if is_array or isinstance(x, (float, complex, np.inexact)) else OTHERS
 
 
+def check_unwritten(f: Any, v: Any, values: tuple[Any, ...]) -> None:
+    """An error if arrays that were given do not hold any more what they held: they were copies."""
+    if not np.array_equal(ravel(values)[0], v, equal_nan=True):
+        raise UnsupportedError(
+            f"{qualified_name(f)}, which prefers forward mode, writes to an array that it is given: "
+            "let it work on a copy"
+        )
+
+
+non_differentiable(check_unwritten)
+
+
 class Arguments:
     """The arguments of a call, sorted by what they are, and how to put such together again."""
 
@@ -120,7 +134,10 @@ def in_forward_mode(
     v, _ = ravel(numbers)
 
     def of_vector(v: Any) -> Any:
-        args, kwargs = given.joined(unravel(v), others)
-        return f(*args, **kwargs)
+        values = unravel(v)
+        args, kwargs = given.joined(values, others)
+        y = f(*args, **kwargs)
+        check_unwritten(f, v, values)
+        return y
 
     return forwarddiff(of_vector, v)

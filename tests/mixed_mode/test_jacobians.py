@@ -388,6 +388,31 @@ def test_results_are_numbers_or_arrays():
         gradient(lambda x: both(x)[0], 2.0)
 
 
+def test_arrays_that_it_writes_to_are_refused():
+    @prefer_forward
+    def doubled_first(x):
+        x[0] = x[0] * 2.0
+        return np.sum(x**2)
+
+    with pytest.raises(UnsupportedError, match="doubled_first.*writes to an array"):
+        gradient(lambda x: doubled_first(x * 1.0), X)
+
+
+def test_single_precision_empty_arrays_and_one_array_twice():
+    @prefer_forward
+    def product(x, y):
+        return np.sum(np.sin(x) * y)
+
+    x = X.astype(np.float32)
+    (found,) = gradient(lambda x: product(x, x[::-1]), x)
+    (expected,) = gradient(lambda x: np.sum(np.sin(x) * x[::-1]), x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    check_gradient(lambda x: product(x, x), X)
+    (found,) = gradient(lambda x: product(x, x) + 1.0, np.zeros(0))
+    assert found.shape == (0,)
+
+
 def test_it_is_a_decorator_of_functions():
     with pytest.raises(TypeError, match="prefer_forward"):
         prefer_forward(3.0)
