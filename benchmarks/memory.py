@@ -8,6 +8,7 @@ Each point is measured in a process of its own, by `tracemalloc`, after a first 
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 
 from morula import checkpointed, gradient
 
@@ -25,21 +26,11 @@ def ordinary(p, n):
     return x
 
 
-def in_checkpoints(p, n):
-    """The same, of which only the states of about log₂ n steps are kept."""
+def in_checkpoints(p, n, slots=None):
+    """The same, of which only so many states are kept, about log₂ n by default."""
     x, y, z = 1.0, 1.0, 20.0
     s, r, b = p
-    for _ in checkpointed(range(n)):
-        dx, dy, dz = s * (y - x), x * (r - z) - y, x * y - b * z
-        x, y, z = x + STEP * dx, y + STEP * dy, z + STEP * dz
-    return x
-
-
-def in_few_checkpoints(p, n):
-    """The same with eight states."""
-    x, y, z = 1.0, 1.0, 20.0
-    s, r, b = p
-    for _ in checkpointed(range(n), slots=8):
+    for _ in checkpointed(range(n), slots=slots):
         dx, dy, dz = s * (y - x), x * (r - z) - y, x * y - b * z
         x, y, z = x + STEP * dx, y + STEP * dy, z + STEP * dz
     return x
@@ -48,7 +39,7 @@ def in_few_checkpoints(p, n):
 LOOPS = {
     "an ordinary loop": ordinary,
     "checkpointed, about log₂ n states": in_checkpoints,
-    "checkpointed, slots=8": in_few_checkpoints,
+    "checkpointed, slots=8": partial(in_checkpoints, slots=8),
 }
 STEPS = (100, 1_000, 10_000, 100_000)
 

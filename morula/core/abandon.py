@@ -2,7 +2,7 @@
 
 `for x in g(): … break` drops a generator that nobody else holds, so what `finally` and `with` say in it
 happens at once. A reverse pass holds it for longer: the end is made a call of its own. Lowering notes
-whatever it drops; who has a use for that says where a loop has dropped what a call gave.
+what it drops, if asked to; here that becomes the end of what a loop has dropped and a call gave.
 Tests: tests/test_generators.py
 """
 
@@ -23,22 +23,17 @@ def abandon(iterator: Any, maker: Any) -> None:
     """End what a call of `maker` gave, if that was a generator which only a loop held."""
 
 
-def without_notes(ir: IR) -> IR:
-    """The function, in whose place it is, without notes of what is dropped."""
-    for block in ir.blocks:
-        block.calls = [c for c in block.calls if c.primitive is not dropped]
-    prune_params(ir)
-    return ir
-
-
 def with_ends(ir: IR) -> IR:
-    """The same, but that what loops over results of calls have dropped is abandoned."""
+    """The function, in whose place it is: what loops over results of calls dropped is abandoned."""
     made = {c.out: c for c in ir.calls()}
     for call in made.values():
         maker = maker_of(call.args[0], made) if call.primitive is dropped else None
         if maker is not None:
             call.fn, call.args = Const(abandon), (call.args[0], maker)
-    return without_notes(ir)
+    for block in ir.blocks:
+        block.calls = [c for c in block.calls if c.primitive is not dropped]
+    prune_params(ir)
+    return ir
 
 
 def maker_of(iterator: Operand, made: dict[Var, Call]) -> Operand | None:

@@ -499,6 +499,14 @@ def held_by(values: tuple[Any, ...]) -> Held:
     return list(found.values())
 
 
+def holds(x: Any, test: Callable[[Any], bool]) -> bool:
+    """Does a value pass a test, or anything in one that has no adjoint object?"""
+    return test(x) or (
+        adjoint_object(x) is None
+        and any([test(v) for _, parts in held_by((x,)) for v in parts.values()])
+    )
+
+
 def changes(before: Held) -> Held:
     """Those that hold something else now, and where."""
     found = []

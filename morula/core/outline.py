@@ -25,7 +25,18 @@ from typing import Any
 from morula.core import errors, protected
 from morula.core.cfg import dominates, dominators, loop_body, loop_step
 from morula.core.emit import emit
-from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
+from morula.core.ir import (
+    IR,
+    Block,
+    Branch,
+    Call,
+    Const,
+    Operand,
+    Var,
+    count_uses,
+    reachable,
+    substitute,
+)
 from morula.core.primitives import (
     build_tuple,
     get_cell,
@@ -123,11 +134,11 @@ def loops_over_heads(ir: IR) -> Iterator[tuple[Block, Call, Call, Runner]]:
 def turned(ir: IR) -> IR:
     """`enumerate(head(items))` is `head(enumerate(items))`; so are zip and reversed."""
     while True:
-        made, used = made_by(ir), operands_in(ir)
+        made, uses = made_by(ir), count_uses(ir)
         for outer in made.values():
             if resolved(outer.fn, made) in (enumerate, zip, reversed):
                 inner = [made[x] for x in outer.operands() if x in made and is_head(made[x], made)]
-                if len(inner) == 1 and inner[0].args and used.count(inner[0].out) == 1:
+                if len(inner) == 1 and inner[0].args and uses[inner[0].out] == 1:
                     turn(ir, outer, inner[0])
                     break
         else:
@@ -155,18 +166,6 @@ def turn(ir: IR, outer: Call, head: Call) -> None:
 def made_by(ir: IR) -> dict[Var, Call]:
     """The call of each variable that is made by one."""
     return {call.out: call for call in ir.calls()}
-
-
-def operands_in(ir: IR) -> list[Operand | None]:
-    """All that calls and branches use, once for each use."""
-    return [
-        x
-        for block in ir.blocks
-        for x in (
-            *(a for call in block.calls for a in call.operands()),
-            *(a for branch in block.branches for a in (*branch.args, branch.cond)),
-        )
-    ]
 
 
 def resolved(x: Operand, made: dict[Var, Call]) -> Any:
@@ -239,9 +238,9 @@ class Outlining:
 
     def why_not(self) -> str:
         """Why it cannot be outlined, if so."""
-        uses = operands_in(self.ir)
+        uses = count_uses(self.ir)
         once = [self.head.out, self.iterator.out]
-        if any(uses.count(v) != 1 for v in once) or self.iterator.out in self.home:
+        if any(uses[v] != 1 for v in once) or self.iterator.out in self.home:
             return "whose iterator is used elsewhere too"
         inside = [call for block in self.loop for call in block.calls]
         if any(getattr(c.primitive, "__module__", "") == protected.__name__ for c in inside):

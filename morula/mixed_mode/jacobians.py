@@ -18,7 +18,7 @@ from morula.core import errors, memory
 from morula.core.compiled import leaves_nothing
 from morula.core.context import adjoint_of, is_reached_at, isolated
 from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
-from morula.core.general import call, changes, held_by
+from morula.core.general import call, changes, held_by, holds
 from morula.core.gradients import Transformed
 from morula.core.interface import grad, gradient_product, pullback
 from morula.core.registry import called_whole, non_differentiable
@@ -672,7 +672,7 @@ def give_to_captured(captured: Any, f: Any, x: Any, y: Any, ȳ: Any) -> Any:
     for owner, keys in owners:
         for key in keys:
             give_part(owner, key, Thunk(functools.partial(given, owner, key)))
-    return Thunk(lambda: in_second_run()[0]) if holds_numbers(f) else ZERO
+    return Thunk(lambda: in_second_run()[0]) if holds(f, is_number) else ZERO
 
 
 def again_in_reverse(captured: Any, f: Any, x: Any, y: Any) -> Any:
@@ -695,19 +695,10 @@ def holders(captured: Any) -> list[tuple[Any, list[Any]]]:
     """The mutable values among these, and where numbers and arrays are in them."""
     found = []
     for x, parts in captured:
-        keys = [k for k, v in parts.items() if holds_numbers(v)]
+        keys = [k for k, v in parts.items() if holds(v, is_number)]
         if keys and adjoint_object(x) is not None:
             found.append((x, keys))
     return found
-
-
-def holds_numbers(x: Any) -> bool:
-    """Is it a number, an array, or a value with such in it that has no adjoint object?"""
-    if is_number(x):
-        return True
-    return adjoint_object(x) is None and any(
-        is_number(v) for _, parts in held_by((x,)) for v in parts.values()
-    )
 
 
 def is_number(x: Any) -> bool:
@@ -716,7 +707,7 @@ def is_number(x: Any) -> bool:
 
 
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
-non_differentiable(holders, holds_numbers, is_number, check_unchanged)
+non_differentiable(holders, holds, is_number, check_unchanged)
 
 
 def give_part(owner: Any, key: Any, c: Any) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import numbers
+import operator
 import random
 import sys
 from collections import deque
@@ -390,14 +391,7 @@ def begin_again(before: State) -> State:
 
 def bring_back(state: State) -> None:
     """All values hold again what they held in this state."""
-    for x, parts in state.parts.values():
-        if is_changed(x, parts):
-            refill(x, parts)
-    for owner, copy in state.arrays.values():
-        if is_written(owner, copy):
-            undo(owner, ..., copy)
-    for source, of_source in state.sources.values():
-        set_random_state(source, of_source)
+    set_all(state, lambda owner, copy: undo(owner, ..., copy))
 
 
 def has_changed(state: State) -> bool:
@@ -409,12 +403,17 @@ def has_changed(state: State) -> bool:
 
 def put_back(state: State) -> None:
     """`bring_back` where no reverse pass goes on: what was written to stays as it is put back."""
+    set_all(state, lambda owner, copy: operator.setitem(owner, ..., copy))
+
+
+def set_all(state: State, write: Callable[[Any, Any], Any]) -> None:
+    """Values hold what they held in this state, arrays by writing to them."""
     for x, parts in state.parts.values():
         if is_changed(x, parts):
             refill(x, parts)
     for owner, copy in state.arrays.values():
         if is_written(owner, copy):
-            owner[...] = copy
+            write(owner, copy)
     for source, of_source in state.sources.values():
         set_random_state(source, of_source)
 

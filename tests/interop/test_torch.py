@@ -254,6 +254,10 @@ def test_what_functions_hold_that_pytorch_is_given(made):
         gradient(f, a)
     with pytest.raises(NotImplementedError, match="no reverse rule"):
         jvp(f, (a,), (a,))
+    with pytest.raises(NotImplementedError, match="no reverse rule"):
+        gradient(lambda a: torch.vmap(func=made(a))(x3()).sum(), a)
+    with pytest.raises(NotImplementedError, match="no reverse rule"):
+        jvp(lambda a: torch.vmap(func=made(a))(x3()).sum(), (a,), (a,))
     (found,) = gradient(lambda x: torch.vmap(made(2.0))(x).sum(), x3())
     torch.testing.assert_close(found, 2 * torch.ones(3).double())
 

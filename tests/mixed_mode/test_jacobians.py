@@ -394,7 +394,7 @@ def test_arrays_that_it_writes_to_are_refused():
         x[0] = x[0] * 2.0
         return np.sum(x**2)
 
-    with pytest.raises(UnsupportedError, match="doubled_first.*writes to an array"):
+    with pytest.raises(UnsupportedError, match=r"doubled_first.*writes to an array"):
         gradient(lambda x: doubled_first(x * 1.0), X)
 
 

@@ -14,7 +14,6 @@ from types import CodeType
 from typing import Any
 
 from morula.core import generators
-from morula.core.abandon import without_notes
 from morula.core.bytecode.lower import MAKERS, Lowering, derive, lowers
 from morula.core.emit import tidy
 from morula.core.errors import UnsupportedError
@@ -213,7 +212,7 @@ def body_of(steps: generators.Steps) -> IR | None:
     if key not in _bodies:
         lowering = _Body(steps.of, steps.namespace, False)
         try:
-            ir = None if _STOPS.intersection(steps.of.co_names) else without_notes(lowering.run())
+            ir = None if _STOPS.intersection(steps.of.co_names) else lowering.run()
         except UnsupportedError:
             ir = None
         if ir is not None:

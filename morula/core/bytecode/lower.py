@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any
 
 from morula.core import errors, patterns, primitives, protected
-from morula.core.abandon import dropped, without_notes
+from morula.core.abandon import dropped
 from morula.core.bytecode.instructions import Handler, Instruction, decode, handlers, slot_names
 from morula.core.emit import emit
 from morula.core.ir import (
@@ -103,10 +103,9 @@ def lower(
     found = _lowered.get(key)
     if found is None:
         if not keep:
-            return without_notes(with_notes(code, namespace, guarded))
+            return _lower(code, namespace, guarded)
         with _lock:
-            ir = without_notes(with_notes(code, namespace, guarded))
-            found = _lowered.setdefault(key, (code, ir))
+            found = _lowered.setdefault(key, (code, _lower(code, namespace, guarded)))
     return found[1]
 
 
@@ -116,14 +115,21 @@ MAKERS: list[Maker] = []  # for code that is not that of an ordinary function
 
 def with_notes(code: CodeType, namespace: dict[str, Any], guarded: bool = False) -> IR:
     """The same, made anew, with notes of what is dropped."""
+    return _lower(code, namespace, guarded, notes=True)
+
+
+def _lower(code: CodeType, namespace: dict[str, Any], guarded: bool, notes: bool = False) -> IR:
     if id(code) in _derived:
         _, original, form = _derived[id(code)]
-        return form(original, namespace, guarded).run()
-    for make in MAKERS:
-        ir = make(code, namespace)
-        if ir is not None:
-            return ir
-    return Lowering(code, namespace, guarded).run()
+        lowering = form(original, namespace, guarded)
+    else:
+        for make in MAKERS:
+            ir = make(code, namespace)
+            if ir is not None:
+                return ir
+        lowering = Lowering(code, namespace, guarded)
+    lowering.notes = notes
+    return lowering.run()
 
 
 _derived: dict[int, tuple[CodeType, CodeType, Form]] = {}
@@ -131,7 +137,7 @@ _derived: dict[int, tuple[CodeType, CodeType, Form]] = {}
 
 def derive(code: CodeType, namespace: dict[str, Any], form: Form, like: CodeType) -> CodeType:
     """A code object with the parameters of `like` that does what the form makes of `code`."""
-    ir = without_notes(form(code, namespace, False).run())
+    ir = form(code, namespace, False).run()
     like = like.replace(
         co_name=code.co_name,
         co_qualname=code.co_qualname,
@@ -150,11 +156,6 @@ def adopt(code: CodeType, namespace: dict[str, Any], ir: IR) -> None:
     _lowered[id(code), id(namespace), False] = (code, ir)
 
 
-def is_adopted(code: CodeType, namespace: dict[str, Any]) -> bool:
-    """Is the SSA form of this code known already?"""
-    return (id(code), id(namespace), False) in _lowered
-
-
 def location(code: CodeType, line: int | None) -> str:
     """A place in the user's source as it stands in messages."""
     return f"{code.co_filename}:{line or code.co_firstlineno}, in {code.co_qualname}"
@@ -162,6 +163,8 @@ def location(code: CodeType, line: int | None) -> str:
 
 class Lowering:
     """The lowering of one code object; the functions in `STEPS` are its instructions."""
+
+    notes = False  # are values noted that are dropped?
 
     def __init__(self, code: CodeType, namespace: dict[str, Any], guarded: bool) -> None:
         self.code = code
@@ -397,7 +400,7 @@ class Lowering:
 
     def goto_handler(self, exception: Operand) -> None:
         """End the block with an exception: it goes to its handler or leaves the function."""
-        if self.handler is not None or self.guarded:
+        if self.notes and (self.handler is not None or self.guarded):
             self.note_dropped(0 if self.handler is None else self.handler.depth)
         if self.handler is not None:
             self.handle(exception, self.handler)
@@ -499,7 +502,7 @@ def _(b: Lowering, arg: Any) -> None:
 @lowers("pop")
 def _(b: Lowering, arg: Any) -> None:
     x = b.pop()
-    if type(x) is Var:
+    if b.notes and type(x) is Var:
         b.append(dropped, x)
 
 

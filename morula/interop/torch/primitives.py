@@ -10,6 +10,7 @@ Tests: tests/interop/test_torch.py
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from types import CellType
 from typing import Any
@@ -103,13 +104,9 @@ def is_made(x: Any) -> bool:
     return hasattr(x, "__closure__") or isinstance(x, partial)
 
 
-def holds_input(x: Any) -> bool:
-    """The same, or a value with such in it that has no adjoint object?"""
-    if is_input(x):
-        return True
-    return adjoint_object(x) is None and any(
-        is_input(v) for _, parts in general.held_by((x,)) for v in parts.values()
-    )
+def partials_of(given: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """The names of those that are partial applications to what a call may be differentiated by."""
+    return [k for k, x in given if isinstance(x, partial) and general.holds(x, is_input)]
 
 
 # -- a call ----------------------------------------------------------------------------------------
@@ -131,7 +128,8 @@ class Run:
         self.n_args = len(self.leaves)
         self.tables: list[tuple[Any, str]] = []
         self.held: list[tuple[Any, Any]] = []
-        self.partials = [i for i, x in enumerate(args) if isinstance(x, partial) and holds_input(x)]
+        self.partials = partials_of(enumerate(args))
+        self.named_partials = partials_of(kwargs.items())
         self.y: Any = None
         self.traced: list[int] = []
         self.begin: list[Any] = []
@@ -160,7 +158,8 @@ class Run:
         given = [x for x in (self.fn, *args, *kwargs.values()) if is_made(x)]
         for owner, parts in general.held_by(tuple(given)):
             if adjoint_object(owner) is not None:
-                self.held += [(owner, key) for key, x in parts.items() if holds_input(x)]
+                inputs = [key for key, x in parts.items() if general.holds(x, is_input)]
+                self.held += [(owner, key) for key in inputs]
 
     def made_what_is_reached(self) -> bool:
         """Is the value a function, as `torch.vmap` gives one, in which cotangents have arrived?"""
@@ -280,10 +279,12 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
             Reverse().put_value(table, name, c)
         of_inputs = scatter(run.form, run.inputs, bars, Reverse())
         of_args = entry(of_inputs, 0)
-        if run.partials and run.made_what_is_reached():
+        if (run.partials or run.named_partials) and run.made_what_is_reached():
             of_args = [entry(of_args, i) for i in range(len(run.inputs[0]))]
             for i in run.partials:
                 of_args[i] = NotKnown(run.unknown)
+            for name in run.named_partials:
+                Reverse().put_value(run.inputs[1], name, NotKnown(run.unknown))
         return NONE, NONE, together(of_args) if of_args else ZERO, entry(of_inputs, 1)
 
     return (run, leaves, token), take_apart_pullback
@@ -316,6 +317,7 @@ def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
         dots[run.n_args + i] = unthunk(store.get_value(table, name))
     held = [get(store, owner, key) for owner, key in run.held]
     held += [entry(tangents[1], i) for i in run.partials]
+    held += [store.get_value(args[2], name) for name in run.named_partials]
     if not all(map(is_zero, [*held, *[dots[i] for i in run.untraced()]])):
         raise run.unknown()
     takes_only_tangents(pass_, run.fn, args[1], dots)
