@@ -100,7 +100,7 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if rule is not None:
         if run.attribute is not None:
             return getattr(x, name), run.attribute(x, ẋ, name, getattr(x, name))
-        return getattr(x, name), transposed_attribute(rule, x, ẋ)
+        return getattr(x, name), transposed_attribute(run, rule, x, ẋ)
     if isinstance(x, type):
         return class_attribute(run, x, name)
     if isinstance(x, ModuleType):

@@ -121,7 +121,9 @@ def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywor
     if told is not None and (streams or not nothing_enters(run, fn, ḟ, args, tangents)):
         y = split_call(fn, args, keywords)
         _, ẏ = push(run, told, ZERO, args, tangents, keywords)
-        return y, ẏ if is_zero(ẏ) or run.primitive is not None else in_space_of(y, ẏ)
+        if is_zero(ẏ) or run.primitive is not None:
+            return y, ẏ
+        return y, run.each(partial(in_space_of, y), ẏ)
     body = body_of(fn)
     lazy = streams or isgeneratorfunction(body)  # or have them by then
     if body is None or (not lazy and nothing_enters(run, fn, ḟ, args, tangents)):

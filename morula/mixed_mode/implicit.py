@@ -40,7 +40,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if is_zero(ṙ):
         return z, ZERO
     M = slopes(z, transposed_slopes(z, residual, tuple(params)))
-    return z, linearly_solved(along, M, -np.asarray(ṙ), z, residual, *params)
+    return z, run.each(lambda c: linearly_solved(along, M, -np.asarray(c), z, residual, *params), ṙ)
 
 
 @pushes(linearly_solved)
@@ -51,8 +51,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     v = linearly_solved(*args)
     again, ẏ = push(run, way, ZERO, (v, z, residual, *params), (ZERO, *tangents[3:]))
     check_unchanged(again, b)
-    rest = tangents[2] - ẏ
-    return v, rest if is_zero(rest) else linearly_solved(way, M, rest, z, residual, *params)
+    rest = run.each(lambda ḃ, ṙ: ḃ - ṙ, tangents[2], ẏ)
+    if is_zero(rest):
+        return v, rest
+    return v, run.each(lambda c: linearly_solved(way, M, c, z, residual, *params), rest)
 
 
 @instead_of(along)

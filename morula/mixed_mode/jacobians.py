@@ -33,6 +33,7 @@ from morula.core.traits import (
     typed_bodies,
 )
 from morula.core.values import known
+from morula.mixed_mode.directions import chunks, pushed_along
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.repetition import Repetition, begin, end, repetition
@@ -231,14 +232,18 @@ non_differentiable(all_real)
 
 
 def by_columns(f: Any, args: tuple[Any, ...], spaces: Any, again: Any) -> tuple[Any, ...]:
-    """A run of `f` for each entry of each argument."""
+    """The derivatives along each entry of each argument, many in one run of `f`."""
+
+    def direction(k: int, i: int) -> Any:
+        return basis(args[k], spaces[k], i)
+
+    units = [(k, i) for k, space in enumerate(spaces) for i in range(space.size)]
+    all_columns = iter(columns_along(f, args, units, direction, again))
     found = []
     for k, x in enumerate(args):
         space = spaces[k]
         xp = functions_for(x)
-        columns = []
-        for i in range(space.size):
-            columns.append(column(f, args, k, basis(x, space, i), again))
+        columns = [next(all_columns) for _ in range(space.size)]
         if not columns:
             y = once(again, f, *args)
             of_result = space_of(y, "the result")
@@ -255,18 +260,39 @@ def by_columns(f: Any, args: tuple[Any, ...], spaces: Any, again: Any) -> tuple[
     return tuple(found)
 
 
-def column(f: Any, args: tuple[Any, ...], k: int, e: Any, again: Any) -> Any:
-    """The derivative along a direction of argument k; of a real result by a complex one, two."""
-    ẏ = once(again, along, f, args, k, e)
-    both = space_of(e, "a direction").is_complex and not space_of(ẏ, "the result").is_complex
-    return ẏ - 1j * once(again, along, f, args, k, 1j * e) if both else ẏ
+def columns_along(
+    f: Any, args: tuple[Any, ...], units: list[Any], direction: Any, again: Any
+) -> list[Any]:
+    """The derivatives along `direction(k, i)` of argument k, for all (k, i) among the units.
+
+    Of a real result by a complex argument there are two: along e and along i e.
+    """
+    found = []
+    for some in chunks(units):
+        columns = [(k, direction(k, i)) for k, i in some]
+        real = along_each(f, args, columns, again)
+        both = [j for j, (_, e) in enumerate(columns) if is_complex(e) and not is_complex(real[j])]
+        turned = [(columns[j][0], 1j * columns[j][1]) for j in both]
+        for j, imaginary in zip(both, along_each(f, args, turned, again), strict=True):
+            real[j] = real[j] - 1j * imaginary
+        found += real
+    return found
 
 
-def along(f: Any, args: tuple[Any, ...], k: int, e: Any) -> Any:
-    """The derivative along a direction of argument k."""
-    tangents: list[Any] = [None] * len(args)
-    tangents[k] = e
-    return jvp(f, args, tangents)[1]
+def is_complex(x: Any) -> bool:
+    """Is it a complex number or array?"""
+    return space_of(x, "the result").is_complex
+
+
+non_differentiable(is_complex)
+
+
+def along_each(f: Any, args: tuple[Any, ...], columns: list[Any], again: Any) -> list[Any]:
+    """The derivatives along directions of one argument each, in one run."""
+    if not columns:
+        return []
+    directions = [tuple([e if i == k else None for i in range(len(args))]) for k, e in columns]
+    return once(again, pushed_along, f, args, directions)[1]
 
 
 def by_rows(
@@ -627,13 +653,16 @@ non_differentiable(changed_by, check_not_reached)
 def with_columns(f: Any, x: Any, again: Any) -> tuple[Any, list[Any]]:
     """The value of `f` and its derivatives along the entries of `x`, the imaginary ones last."""
     space = space_of(x, "the argument of forwarddiff")
-    directions = [basis(x, space, i) for i in range(space.size)]
-    if space.is_complex:
-        directions = directions + [1j * e for e in directions]
-    pairs = [once(again, jvp, f, (x,), (e,)) for e in directions]
-    y = pairs[0][0] if pairs else once(again, f, x)
+    units = [
+        (scale, i) for scale in ((1, 1j) if space.is_complex else (1,)) for i in range(space.size)
+    ]
+    runs = [
+        once(again, pushed_along, f, (x,), [(scale * basis(x, space, i),) for scale, i in some])
+        for some in chunks(units)
+    ]
+    y = runs[0][0] if runs else once(again, f, x)
     space_of(y, "the result of forwarddiff")
-    return y, [ẏ for _, ẏ in pairs]
+    return y, [ẏ for _, columns in runs for ẏ in columns]
 
 
 def contracted(x: Any, columns: list[Any], ȳ: Any) -> Any:

@@ -179,15 +179,19 @@ def records_of(run: Any, x: np.ndarray, ẋ: Any, index: Any) -> Any:
         raise inplace.refuse("writing to a structured array, in search of a pattern or a series,")
     if isinstance(index, str):
         return item_of(run, x[index], ZERO if is_zero(ẋ) else ẋ[index], Ellipsis)
-    found = np.zeros(x.shape, x.dtype)
-    some = False
-    for name in x.dtype.names or ():
-        if x[name].dtype.kind not in "fcV":
-            continue
-        c = item_of(run, x[name], ZERO if is_zero(ẋ) else ẋ[name], Ellipsis)
-        if not is_zero(c):
-            found[name], some = c, True
-    return found[index] if some else ZERO
+    names = [name for name in x.dtype.names or () if x[name].dtype.kind in "fcV"]
+    fields = [item_of(run, x[k], ZERO if is_zero(ẋ) else ẋ[k], Ellipsis) for k in names]
+    if all(map(is_zero, fields)):
+        return ZERO
+
+    def records(*fields: Any) -> Any:
+        found = np.zeros(x.shape, x.dtype)
+        for name, c in zip(names, fields, strict=True):
+            if not is_zero(c):
+                found[name] = c
+        return found[index]
+
+    return run.each(records, *fields)
 
 
 def chosen(where: Any, new: Any, old: Any) -> Any:

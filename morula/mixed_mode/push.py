@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
@@ -190,7 +191,7 @@ def by_rule(
     elif all_zero(tangents):
         found = value_by(rule, args, keywords), ZERO
     else:
-        found = transposed_rule(rule, args, tangents, keywords)
+        found = transposed_rule(run, rule, args, tangents, keywords)
     if run.encodings or is_zero(found[1]):
         follow_text(run, fn, args, tangents, found[0])
     return found
@@ -298,12 +299,14 @@ def by_forward_rule(
     y, pushforward = split_call(rule.function, args, keywords)
     if keywords:
         tangents = by_position(rule, tangents, keywords)
-    if not rule.trusted:
-        tangents = tuple(
-            [zeros_like(x) if is_zero(ẋ) else ẋ for x, ẋ in zip(args, tangents, strict=False)]
-        )
-        return y, in_space_of(y, pushforward(*tangents))
-    return y, unthunk(pushforward(*tangents))
+    linear = pushforward if rule.trusted else partial(in_spaces, pushforward, args, y)
+    return y, run.each(linear, *tangents)
+
+
+def in_spaces(pushforward: Any, args: tuple[Any, ...], y: Any, *tangents: Any) -> Any:
+    """A pushforward that was not written here: it gets zeros as such, and its tangent is checked."""
+    given = [zeros_like(x) if is_zero(ẋ) else ẋ for x, ẋ in zip(args, tangents, strict=False)]
+    return in_space_of(y, pushforward(*given))
 
 
 def passes_over(rule: Rule, tangents: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:

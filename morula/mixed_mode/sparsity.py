@@ -18,7 +18,7 @@ from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.interface import pullback
-from morula.mixed_mode.jacobians import all_real, column, library_of, once, space_of
+from morula.mixed_mode.jacobians import all_real, columns_along, library_of, once, space_of
 from morula.mixed_mode.push import push, split_call, value_by
 from morula.mixed_mode.repetition import repetition
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, last, set_all
@@ -331,10 +331,12 @@ def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any, 
     n, m = (int(np.max(c, initial=-1)) + 1 for c in (by_column, by_row))
     found: Any
     if n <= m or not all_real([space]):
-        runs = []
-        for c in range(n):
-            e = np.reshape((by_column == c).astype(space.dtype), space.shape)
-            runs.append(np.ravel(column(f, args, k, e, again)))
+
+        def direction(k: int, c: int) -> Any:
+            return np.reshape((by_column == c).astype(space.dtype), space.shape)
+
+        colours = [(k, c) for c in range(n)]
+        runs = [np.ravel(y) for y in columns_along(f, args, colours, direction, again)]
         found = [runs[by_column[j]][i] for i, j in zip(entries.row, entries.col, strict=True)]
     else:
         y, back = once(again, pullback, f, *args)

@@ -9,7 +9,7 @@ handed down explicitly, so that two passes, one within the other, never see each
 from __future__ import annotations
 
 import sys
-from collections.abc import MappingView
+from collections.abc import Callable, MappingView
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -23,7 +23,7 @@ from morula.core.general import held_by
 from morula.core.shipped import meet
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, space_problem
 from morula.mixed_mode.memory import current, holds_followed, is_followed
-from morula.rules.boxes import captured_by
+from morula.rules.boxes import Box, captured_by
 from morula.rules.calls import entry
 from morula.rules.containers import lengthen, position
 from morula.rules.objects import has_fields, is_by_identity, is_rebound, own_fields, owner_of
@@ -49,6 +49,18 @@ class Pass:
     def given(self, ẋ: Any) -> Any:
         """The tangent of a number or an array, from what the user gives as such."""
         return ẋ
+
+    def each(self, linear: Callable[..., Any], *tangents: Any) -> Any:
+        """A linear function of tangents."""
+        return unthunk(linear(*tangents))
+
+    def split(self, tangents: Any) -> list[Any]:
+        """Tangents of any structure along each direction."""
+        return [tangents]
+
+    def gathered(self, found: list[Any]) -> Any:
+        """The inverse."""
+        return found[0]
 
     def count_of_layers(self) -> int:
         """Of how many arrays the tangent of an array consists."""
@@ -260,6 +272,23 @@ def by_value(run: Pass, x: Any, ẋ: Any, seen: frozenset[int] = frozenset()) ->
     if not fields:
         return ZERO
     return fields if isinstance(x, dict) else Tangent[type(x)](fields)
+
+
+def of_leaves(tangents: Any, leaf: type, take: Callable[[Any], Any]) -> Any:
+    """Tangents of any structure in which others are taken from those of one type."""
+    if isinstance(tangents, leaf):
+        return take(tangents)
+    if isinstance(tangents, Box):
+        box = Box()
+        box.cotangent = of_leaves(tangents.cotangent, leaf, take)
+        return box
+    if isinstance(tangents, dict):
+        return {key: of_leaves(c, leaf, take) for key, c in tangents.items()}
+    if isinstance(tangents, (tuple, list)):
+        return type(tangents)([of_leaves(c, leaf, take) for c in tangents])
+    if isinstance(tangents, Tangent):
+        return tangents._map(lambda c: of_leaves(c, leaf, take))
+    return tangents
 
 
 def together(tangents: Any) -> Any:

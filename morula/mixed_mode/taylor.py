@@ -22,7 +22,7 @@ import numpy as np
 
 from morula.core import errors
 from morula.core.context import as_before
-from morula.core.cotangents import ZERO, Tangent, is_zero, unthunk
+from morula.core.cotangents import ZERO, is_zero, unthunk
 from morula.core.general import held_by
 from morula.core.registry import non_differentiable
 from morula.core.traits import has_tangent
@@ -47,6 +47,7 @@ from morula.mixed_mode.tangents import (
     by_value,
     holds_mutable,
     last,
+    of_leaves,
     set_all,
     set_tangents,
     shown_to_user,
@@ -55,7 +56,6 @@ from morula.mixed_mode.tangents import (
     zeros_like,
 )
 from morula.rules.arrays.elementwise import array_part, marked_part
-from morula.rules.boxes import Box
 
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
 NUMBERS = (*NUMERIC, numbers.Number)
@@ -148,19 +148,7 @@ def nth(run: Expanding, held: list[Any], k: int) -> Pass:
 
 def coefficient(s: Any, k: int) -> Any:
     """The k-th coefficients of a structure of series."""
-    if isinstance(s, Series):
-        return s.at(k)
-    if isinstance(s, Box):
-        box = Box()
-        box.cotangent = coefficient(s.cotangent, k)
-        return box
-    if isinstance(s, dict):
-        return {key: coefficient(c, k) for key, c in s.items()}
-    if isinstance(s, (tuple, list)):
-        return type(s)([coefficient(c, k) for c in s])
-    if isinstance(s, Tangent):
-        return s._map(lambda c: coefficient(c, k))
-    return s
+    return of_leaves(s, Series, lambda c: c.at(k))
 
 
 MOST_RULES = 300  # asked for one operation of the program

@@ -42,7 +42,11 @@ from morula.rules.objects import is_by_identity
 
 
 def transposed_rule(
-    rule: Rule, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: tuple[str, ...]
+    run: Pass,
+    rule: Rule,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...],
 ) -> tuple[Any, Any]:
     """The value and its tangent by a reverse rule for arguments whose tangents go by value."""
     n = len(args) - len(keywords)
@@ -53,8 +57,7 @@ def transposed_rule(
         return y, ZERO
     positions = rule.positions(n, keywords)
     kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
-    ẏ = transposed(pullback, kept, seed, tangents)
-    return y, ZERO if ẏ is NONE else unthunk(project_to(y)(unthunk(ẏ)))
+    return y, run.gathered(transposed(pullback, kept, seed, run.split(tangents)))
 
 
 def seed_for(y: Any) -> Any:
@@ -68,27 +71,38 @@ def seed_for(y: Any) -> Any:
 non_differentiable(seed_for)
 
 
-def transposed(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) -> Any:
-    """The pushforward of a pullback: its own pullback, by the cotangent that it takes."""
+def transposed(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> list[Any]:
+    """The pushforward of a pullback, its own pullback by the cotangent that it takes, along some."""
     with np.errstate(all="ignore"), context.isolated():
-        return transpose(pullback, kept, seed, tangents)
+        return transpose(pullback, kept, seed, directions)
 
 
-def transpose(pullback: Any, kept: Any, seed: Any, tangents: tuple[Any, ...]) -> Any:
+def transpose(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> list[Any]:
     """The same, as differentiated code sees it."""
     outer = context.enter()
     log = memory.begin_log()
     bars, back = general.call(meta.pull_back, pullback, kept, seed)
+    back_of_thunks = None
     if any([type(x̄) is Thunk for x̄ in bars]):
-        wanted = tuple([not is_zero(ẋ) for ẋ in tangents])
-        found, back_of_thunks = general.call(forced, bars, wanted)
-        _, tangents, _ = back_of_thunks(handed_in(found, tangents))
-    else:
-        tangents = handed_in(bars, tangents)
-    memory.follow(memory.end_log(log))
-    ẏ = back(tangents)[-1]
+        wanted = tuple([not all_zero(dots) for dots in zip(*directions, strict=True)])
+        bars, back_of_thunks = general.call(forced, bars, wanted)
+    written = memory.end_log(log)
     context.leave(outer)
-    return ẏ
+    found = []
+    for tangents in directions:
+        outer = context.enter(written)
+        handed = handed_in(bars, tangents)
+        if back_of_thunks is not None:
+            _, handed, _ = back_of_thunks(handed)
+        found.append(in_space(kept[-2], back(handed)[-1]))
+        context.leave(outer)
+    return found
+
+
+def in_space(y: Any, ẏ: Any) -> Any:
+    """A tangent in the space of the value."""
+    ẏ = unthunk(ẏ)
+    return ZERO if is_zero(ẏ) or ẏ is NONE else unthunk(project_to(y)(ẏ))
 
 
 def handed_in(bars: Any, tangents: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -110,7 +124,7 @@ def forced(bars: Any, wanted: tuple[bool, ...]) -> Any:
     return tuple([unthunk(x̄) if w else ZERO for x̄, w in zip(bars, wanted, strict=True)])
 
 
-def transposed_attribute(rule: Any, x: Any, ẋ: Any) -> Any:
+def transposed_attribute(run: Pass, rule: Any, x: Any, ẋ: Any) -> Any:
     """The tangent of an attribute of a number or an array, by its reverse rule."""
     if is_zero(ẋ):
         return ZERO
@@ -120,10 +134,9 @@ def transposed_attribute(rule: Any, x: Any, ẋ: Any) -> Any:
         return ZERO
     outer = memory.follow(None)
     kept = (AttributeRule(), 1, [0], [project_to(x)], False, None, y, (x,))
-    ẏ = unthunk(transposed(pullback, kept, seed, (ẋ,)))
-    ẏ = ZERO if is_zero(ẏ) else unthunk(project_to(y)(ẏ))
+    found = transposed(pullback, kept, seed, run.split((ẋ,)))
     memory.follow(outer)
-    return ẏ
+    return run.gathered(found)
 
 
 class AttributeRule:
@@ -204,18 +217,25 @@ def transpose_call(
     outer = install(pairs)
     log = memory.begin_log()
     bars, pull = general.call(back, seed_for(y))
-    present = memory.follow(memory.end_log(log))
-    doubled = [(x̄, as_adjoint(x̄, tangents_if_any(run, x))) for x, x̄ in pairs]
-    install(doubled)
-    ẏ = pull(handed_in(bars, (ḟ, *tangents)))[-1]
-    memory.follow(present)
+    written = memory.end_log(log)
+    of_value, of_held = [], []
+    for dots, held in zip(
+        run.split((ḟ, *tangents)),
+        run.split([tangents_if_any(run, x) for x, _ in pairs]),
+        strict=True,
+    ):
+        doubled = [(x̄, as_adjoint(x̄, found)) for (_, x̄), found in zip(pairs, held, strict=True)]
+        around = context.enter(written)
+        install(doubled)
+        of_value.append(pull(handed_in(bars, dots))[-1])
+        of_held.append([found for _, found in doubled])
+        context.leave(around)
     put_back(outer)
-    for (x, x̄), (_, found) in zip(pairs, doubled, strict=True):
+    for (x, x̄), found in zip(pairs, run.gathered(of_held), strict=True):
         give_back(run, x, x̄, found)
     if holds_mutable(y) and not isinstance(y, tuple):
         return y, ZERO
-    ẏ = unthunk(project_to(y)(unthunk(ẏ)))
-    return y, ZERO if is_zero(ẏ) else ẏ
+    return y, run.gathered([in_space(y, ẏ) for ẏ in of_value])
 
 
 def install(pairs: list[tuple[Any, Any]]) -> Any:

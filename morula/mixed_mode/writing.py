@@ -72,7 +72,7 @@ def reshape(run: Pass, x: np.ndarray, ẋ: Any, shape: Any) -> None:
     """`x.shape = shape`: its tangent, which has come by value, lies beside it from now on."""
     ẋ = current(run, x, ẋ)
     x.shape = shape
-    put_all(run, x, ẋ, ZERO if is_zero(ẋ) else np.reshape(ẋ, x.shape))
+    put_all(run, x, ẋ, ZERO if is_zero(ẋ) else run.each(lambda c: np.reshape(c, x.shape), ẋ))
 
 
 def put_all(run: Pass, x: np.ndarray, ẋ: Any, v̇: Any) -> None:
@@ -257,8 +257,8 @@ def object_entry(run: Pass, x: np.ndarray, ẋ: Any, index: Any, value: Any, v̇
     """x[i] = value of an array of objects: whatever the value is, it becomes one entry."""
     operator.setitem(x, index, value)
     if is_zero(v̇):
-        v̇ = zeros_like(value)
-    v̇ = 0 if is_zero(v̇) else v̇
+        zero = zeros_like(value)
+        v̇ = run.of_layers([0 if is_zero(zero) else zero] * run.count_of_layers())
 
     def write(part: np.ndarray, dot: Any) -> None:
         part[index] = dot
@@ -296,7 +296,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     places, index = args
     if isinstance(places, np.void) and isinstance(index, str):
         field = inplace.record_view(places)[index]
-        ẋ = ZERO if is_zero(tangents[0]) else np.asarray(tangents[0][index])
+        ẋ = run.each(lambda c: ZERO if is_zero(c) else np.asarray(c[index]), tangents[0])
         return places[index], push(run, operator.getitem, ZERO, (field, ()), (ẋ, ZERO))[1]
     if isinstance(places, np.ndarray) and places.dtype.names is not None:
         return places[index], ZERO if is_zero(tangents[0]) else tangents[0][index]

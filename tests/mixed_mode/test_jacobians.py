@@ -66,7 +66,9 @@ def test_the_mode_with_fewer_runs_is_chosen():
     jacobian(counted, np.ones(10))
     assert len(runs) == 1
     jacobian(counted, np.ones(10), mode="forward")
-    assert len(runs) == 11
+    assert len(runs) == 2  # one for all directions
+    jacobian(counted, np.ones(40), mode="forward")
+    assert len(runs) == 5  # one for every sixteen
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])

@@ -15,6 +15,8 @@ from morula import (
     jacobian,
     jvp,
 )
+from morula.mixed_mode.directions import AT_ONCE
+from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
 X = np.array([1.0, 2.0, 3.0])
@@ -128,7 +130,8 @@ def test_counters_count_all_runs_and_each_finds_what_the_first_found():
         return x * count * counter.n
 
     counter.n = 0
-    np.testing.assert_array_equal(jacobian(f, X, mode="forward")[0], np.eye(3))
+    x = np.ones(2 * AT_ONCE + 1)  # three runs
+    np.testing.assert_array_equal(jacobian(f, x, mode="forward")[0], np.eye(x.size))
     assert (count, counter.n, calls, runs) == (3, 3, {"f": 3, "g": 5}, [1, 1, 1])
     assert cache == {0: 1}
 
@@ -162,8 +165,9 @@ def test_within_differentiated_code():
     def written_there(x):
         return jacobian(doubled, x * 1.0, mode="forward")[0].sum()
 
+    check_gradient(written_there, X)
     with pytest.raises(UnsupportedError, match="run several times for its derivatives changes a"):
-        gradient(written_there, X)
+        gradient(written_there, np.ones(AT_ONCE + 1))
 
 
 def test_forwarddiff_of_what_changes_its_surroundings():
