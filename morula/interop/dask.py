@@ -125,7 +125,7 @@ def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def _(run: Any, args: Args, tangents: Args, keywords: Any) -> Any:
     xs, shape, chunks = args
     dots = [entry(tangents[0], i) for i in range(len(xs))]
-    moved = [ẋ if is_zero(ẋ) else spread(ẋ, shape, chunks) for ẋ in dots]
+    moved = [ẋ if is_zero(ẋ) else run.each(lambda c: spread(c, shape, chunks), ẋ) for ẋ in dots]
     return operands(xs, shape, chunks), together(moved)
 
 

@@ -63,13 +63,14 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(apply)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    outs, result, dots = pushed(args[0], args[1], tangents[1])
-    return (outs, result), together([dots, ZERO])
+    found = [pushed(args[0], args[1], dots) for dots in run.split(tangents[1])]
+    outs, result, _ = found[0]
+    return (outs, result), together([run.gathered([dots for _, _, dots in found]), ZERO])
 
 
 @pushes(linearized)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    _, _, dots = pushed(args[0], args[1], tangents[1])
+    dots = run.each(lambda c: pushed(args[0], args[1], c)[2], tangents[1])
     return linearized(*args), together([dots, ZERO, ZERO])
 
 

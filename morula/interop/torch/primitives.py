@@ -365,13 +365,17 @@ def pulled(graph: Graph, leaves: Args, outs: Args, present: list[int], bars: lis
 @pushes(outs_of)
 def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
     graph, leaves = args
-    outs = outs_of(graph, leaves)
-    active = [i for i in range(len(leaves)) if not is_zero(entry(tangents[1], i))]
+    return outs_of(graph, leaves), pass_.each(partial(dots_of, graph, leaves), tangents[1])
+
+
+def dots_of(graph: Graph, leaves: Args, tangents: Any) -> Any:
+    """The tangents of the floating tensors that came out of a record."""
+    active = [i for i in range(len(leaves)) if not is_zero(entry(tangents, i))]
     if not active:
-        return outs, ZERO
-    dots = tuple([like(unthunk(entry(tangents[1], i)), graph.inputs[i]) for i in active])
+        return ZERO
+    dots = tuple([like(unthunk(entry(tangents, i)), graph.inputs[i]) for i in active])
     found = outs_of(pushed(graph, active, dots), (*leaves, *dots))
-    return outs, together([ZERO if c is None else c for c in found])
+    return together([ZERO if c is None else c for c in found])
 
 
 def transposed(graph: Graph, present: list[int], seeds: Args) -> Graph:
