@@ -387,20 +387,28 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(real_hvp if is_real(x) and type(v) is type(x) else general_hvp, *args, **kwargs)
 
 
-def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any) -> Any:
+def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any, sparsity: Any = None) -> Any:
     """The Hessian of `f` at `x`, of shape `x.shape + x.shape`; `hessian(f)` is a function of `x`.
 
     Args:
         f: real function of x, and of `args`, which are constant, as SciPy's `hess` wants it.
         x: point; a number or an array. Without it, the result is a function of x and `args`, which
             hands keyword arguments on to `f`.
+        sparsity: "auto" finds out which entries can be other than zero, and computes them by as few
+            products as a star colouring needs; a sparse matrix is taken for that pattern. The
+            result is a matrix of `scipy.sparse`, of shape `(x.size, x.size)`.
 
     >>> hessian(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
     """
     if x is _MISSING:
-        return transformed(hessian, f, {}, hessian)
+        made = hessian if sparsity is None else functools.partial(hessian, sparsity=sparsity)
+        return transformed(hessian, f, {} if sparsity is None else {"sparsity": sparsity}, made)
+    if sparsity is not None:
+        from morula.mixed_mode.sparsity import sparse_hessian
+
+        return sparse_hessian(f, x, args, sparsity)
     space = space_of(x, "argument 0")
     product = product_for(f, x)
     known = product is not None and leaves_nothing(product)

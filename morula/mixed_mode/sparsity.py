@@ -1,4 +1,4 @@
-"""Sparse Jacobians: the pattern, the colours of columns or rows, the compressed runs.
+"""Sparse Jacobians and Hessians: the pattern, and the compressed runs.
 
 The pattern comes from a run of the function in forward mode with sets of indices in the place of
 tangents: which entries of the argument can a number depend on? Functions that move entries about move
@@ -17,8 +17,16 @@ import numpy as np
 from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO, is_zero
-from morula.core.interface import pullback
-from morula.mixed_mode.jacobians import all_real, columns_along, library_of, once, space_of
+from morula.core.interface import grad, pullback
+from morula.mixed_mode.colouring import Star, colours_of
+from morula.mixed_mode.jacobians import (
+    all_real,
+    columns_along,
+    library_of,
+    once,
+    product_for,
+    space_of,
+)
 from morula.mixed_mode.push import push, split_call, value_by
 from morula.mixed_mode.repetition import repetition
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, last, set_all
@@ -282,21 +290,7 @@ def pattern_of(f: Any, args: tuple[Any, ...], k: int) -> Any:
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-# -- colours and compressed runs -------------------------------------------------------------------
-
-
-def colours_of(pattern: Any) -> Any:
-    """A colour for each column, such that no two of one colour share a row; the first that is free."""
-    columns = pattern.tocsc()
-    taken: list[set[int]] = [set() for _ in range(pattern.shape[0])]
-    colours = np.zeros(pattern.shape[1], int)
-    for j in range(pattern.shape[1]):
-        rows = columns.indices[columns.indptr[j] : columns.indptr[j + 1]]
-        used = set().union(*[taken[i] for i in rows])
-        colours[j] = next(c for c in range(len(used) + 1) if c not in used)
-        for i in rows:
-            taken[i].add(int(colours[j]))
-    return colours
+# -- compressed runs -------------------------------------------------------------------------------
 
 
 def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
@@ -304,22 +298,31 @@ def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
     spaces = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
     again = repetition((f, args), is_nested())
     for i, x in enumerate(args):
-        if library_of(x) is not None:
-            raise errors.ArgumentError(
-                f"argument {i} is a {type(x).__name__}: sparse Jacobians are by numbers and arrays of "
-                "NumPy's, so leave out sparsity, or call f with arrays of NumPy's"
-            )
+        check_kind(i, x)
+    if len(args) != 1 and not isinstance(sparsity, str):
+        raise errors.ArgumentError("a pattern may be given for one argument, not for more")
+    patterns = [pattern_by(sparsity, f, args, k, again) for k in range(len(args))]
+    return tuple([compressed(f, args, k, spaces[k], patterns[k], again) for k in range(len(args))])
+
+
+def check_kind(i: int, x: Any) -> None:
+    """An error for an array of another library."""
+    if library_of(x) is not None:
+        raise errors.ArgumentError(
+            f"argument {i} is a {type(x).__name__}: sparse derivatives are by numbers and arrays of "
+            "NumPy's, so leave out sparsity, or call f with arrays of NumPy's"
+        )
+
+
+def pattern_by(sparsity: Any, f: Any, args: tuple[Any, ...], k: int, again: Any) -> Any:
+    """The pattern that is given, or found out."""
     if isinstance(sparsity, str):
         if sparsity != "auto":
             raise ValueError(f"sparsity is 'auto' or a matrix, not {sparsity!r}")
-        patterns = [once(again, pattern_of, f, args, k) for k in range(len(args))]
-    else:
-        if len(args) != 1:
-            raise errors.ArgumentError("a pattern may be given for one argument, not for more")
-        from scipy import sparse
+        return once(again, pattern_of, f, args, k)
+    from scipy import sparse
 
-        patterns = [sparse.csr_array(sparsity)]
-    return tuple([compressed(f, args, k, spaces[k], patterns[k], again) for k in range(len(args))])
+    return sparse.csr_array(sparsity)
 
 
 def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any, again: Any) -> Any:
@@ -350,4 +353,40 @@ def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any, 
             runs = [re + 1j * im for re, im in zip(runs, imaginary, strict=True)]
         found = [runs[by_row[i]][j] for i, j in zip(entries.row, entries.col, strict=True)]
     values = np.array(found, runs[0].dtype if runs else space.dtype)
+    return sparse.csr_array((values, (entries.row, entries.col)), shape=pattern.shape)
+
+
+def sparse_hessian(f: Any, x: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
+    """The Hessian as a sparse matrix of shape (x.size, x.size), by one product for each colour."""
+    from scipy import sparse
+
+    check_kind(0, x)
+    space = space_of(x, "argument 0")
+    again = repetition((f, x, args), is_nested())
+
+    def slope(x: Any) -> Any:
+        return grad(f)(x, *args)
+
+    pattern = pattern_by(sparsity, slope, (x,), 0, again)
+    if pattern.shape != (space.size, space.size):
+        raise errors.ArgumentError(
+            f"the pattern is of shape {pattern.shape}, the Hessian of {(space.size, space.size)}"
+        )
+    star = Star(pattern + pattern.T)
+
+    def direction(k: int, c: int) -> Any:
+        return np.reshape((star.colours == c).astype(space.dtype), space.shape)
+
+    colours = [(0, c) for c in range(int(np.max(star.colours, initial=-1)) + 1)]
+    product = product_for(f, x)
+    if product is None:
+        runs = columns_along(slope, (x,), colours, direction, again)
+    else:
+        runs = [once(again, product, x, direction(k, c), *args) for k, c in colours]
+    columns = [np.ravel(run) for run in runs]
+    entries = pattern.tocoo()
+    values = np.zeros(entries.nnz, columns[0].dtype if columns else space.dtype)
+    for n, (i, j) in enumerate(zip(entries.row.tolist(), entries.col.tolist(), strict=True)):
+        c, row = star.place(i, j)
+        values[n] = columns[c][row]
     return sparse.csr_array((values, (entries.row, entries.col)), shape=pattern.shape)
