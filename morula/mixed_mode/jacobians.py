@@ -406,9 +406,7 @@ def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any, sparsity: Any 
         made = hessian if sparsity is None else functools.partial(hessian, sparsity=sparsity)
         return transformed(hessian, f, {} if sparsity is None else {"sparsity": sparsity}, made)
     if sparsity is not None:
-        from morula.mixed_mode.sparsity import sparse_hessian
-
-        return sparse_hessian(f, x, args, sparsity)
+        return hessian_by_keyword(f, x, *args, sparsity=sparsity)
     space = space_of(x, "argument 0")
     product = product_for(f, x)
     known = product is not None and leaves_nothing(product)
@@ -450,9 +448,21 @@ def hessian_function(f: Any) -> Any:
 
 @serves(hessian)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return call(
-        body_for_point(args, hessian_of_float, hessian_in_runs, general_hessian), *args, **kwargs
-    )
+    if kwargs:
+        return call(hessian_by_keyword, *args, **kwargs)
+    return call(body_for_point(args, hessian_of_float, hessian_in_runs, general_hessian), *args)
+
+
+def hessian_by_keyword(f: Any, x: Any = _MISSING, *args: Any, sparsity: Any = None) -> Any:
+    """`hessian(…, sparsity=…)` as differentiated code sees it."""
+    if x is _MISSING:
+        made = functools.partial(hessian, sparsity=sparsity)
+        return general_transformed(hessian, f, {"sparsity": sparsity}, made)
+    if sparsity is None:
+        return hessian(f, x, *args)
+    from morula.mixed_mode.sparsity import sparse_hessian
+
+    return sparse_hessian(f, x, args, sparsity)
 
 
 def body_for_point(args: Any, of_float: Any, of_array: Any, otherwise: Any) -> Any:
@@ -534,8 +544,13 @@ def _pushed(fn: Any, body: Callable[[int], Any]) -> None:
 
 
 _pushed(hvp, lambda n: general_hvp)
-_pushed(hessian, lambda n: general_hessian if n > 1 else hessian_function)
 _pushed(diaghessian, lambda n: general_diaghessian)
+
+
+@pushes(hessian)
+def _(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: Any) -> Any:
+    plain = general_hessian if len(args) > 1 else hessian_function
+    return push(run, hessian_by_keyword if keywords else plain, ZERO, args, tangents, keywords)
 
 
 # -- the same in programs --------------------------------------------------------------------------

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import operator
 from functools import reduce
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from morula.core import errors
 from morula.core.context import as_before
-from morula.core.cotangents import ZERO, is_zero
+from morula.core.cotangents import ZERO, accumulate, is_zero
 from morula.core.interface import grad, pullback
+from morula.core.registry import non_differentiable
 from morula.mixed_mode.colouring import Star, colours_of
 from morula.mixed_mode.jacobians import (
     all_real,
@@ -30,6 +32,11 @@ from morula.mixed_mode.jacobians import (
 from morula.mixed_mode.push import push, split_call, value_by
 from morula.mixed_mode.repetition import repetition
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, last, set_all
+from morula.rules.arrays.arithmetic import log_or_zero
+from morula.rules.arrays.broadcasting import spread, total, unbroadcast
+from morula.rules.arrays.elementwise import array_part, marked_part
+from morula.rules.arrays.indexing import scatter, scattered
+from morula.rules.arrays.structural import masked, selected
 from morula.rules.checkpoints import is_nested
 
 NOTHING: frozenset[int] = frozenset()
@@ -149,7 +156,11 @@ def depends(fn: Any, args: Any, values: Any, keywords: Any, y: Any) -> Any:
     """The sets of a result."""
     if id(fn) in MOVING:
         return moved(fn, args, values, keywords, y)
-    if is_elementwise(fn) and all(isinstance(x, NUMERIC) for x in args) and not keywords:
+    if (
+        is_elementwise(fn)
+        and all(isinstance(x, (*NUMERIC, NoneType)) for x in args)
+        and not keywords
+    ):
         found = [sets_of(x, ẋ) for x, ẋ in zip(args, values, strict=True)]
         return Dependence(as_array(reduce(np.bitwise_or, found)))
     if id(fn) in UNITING and isinstance(args[0], np.ndarray) and is_zero(values[1:]):
@@ -157,10 +168,12 @@ def depends(fn: Any, args: Any, values: Any, keywords: Any, y: Any) -> Any:
         along = args[1] if len(args) > 1 + len(keywords) else named.pop("axis", None)
         if not {*named} - {"keepdims", "ddof", "dtype"} and args[0].size:
             return Dependence(united(UNITING[id(fn)], sets_of(args[0], values[0]), along, y))
-    if fn in PRODUCTS and len(args) == 2:
-        found = of_product(args, values, y)
+    if id(fn) in TABLE and {*keywords} <= {"n", "axis"}:
+        n = len(args) - len(keywords)
+        named = dict(zip(keywords, args[n:], strict=True))
+        found = TABLE[id(fn)](args[:n], values, y, **named)
         if found is not None:
-            return found
+            return Dependence(as_array(found))
     return of_all(y, union(values))
 
 
@@ -227,26 +240,90 @@ def united(cumulative: bool, sets: Any, axis: Any, y: Any) -> Any:
 
 
 def of_product(args: Any, values: Any, y: Any) -> Any:
-    """The sets of a matrix times a vector, one of which is constant; zeros of the constant count."""
-    a, b = args
-    if np.ndim(a) != 2 or np.ndim(b) != 1 or not is_zero(values[0]):
+    """The sets of a product of vectors, and matrices, sparse ones too; zeros of constants count."""
+    if len(args) != 2 or any(np.ndim(x) not in (1, 2) for x in args):
         return None
-    sets = sets_of(b, values[1]).tolist()
-    found = np.empty(np.shape(y), object)
-    columns: list[list[int]] = [[] for _ in range(np.shape(a)[0])]
-    for i, j in np.transpose(a.nonzero()).tolist():
-        columns[i].append(j)
-    for i, row in enumerate(columns):
-        found[i] = reduce(operator.or_, [sets[j] for j in row], NOTHING)
-    return Dependence(found)
+    a, b = args
+    rows = parts_of_rows(a, values[0])
+    columns = parts_of_rows(
+        b.T, ZERO if is_zero(values[1]) else Dependence(sets_of(b, values[1]).T)
+    )
+    if min(len(rows), len(columns)) > 1 and len(rows) * len(columns) * np.shape(a)[-1] > MUCH:
+        return None
+    found = np.empty((len(rows), len(columns)), object)
+    for i, row in enumerate(rows):
+        for k, column in enumerate(columns):
+            both = row.keys() & column.keys()
+            found[i, k] = NOTHING.union(*[row[j] for j in both], *[column[j] for j in both])
+    return found.reshape(np.shape(y))
+
+
+def parts_of_rows(x: Any, ẋ: Any) -> list[dict[int, frozenset[int]]]:
+    """What the entries of each row depend on, by their columns; constant zeros are left out."""
+    if is_zero(ẋ):
+        x = x.reshape((1, -1)) if x.ndim == 1 else x
+        found: list[dict[int, frozenset[int]]] = [{} for _ in range(x.shape[0])]
+        for i, j in np.transpose(x.nonzero()).tolist():
+            found[i][j] = NOTHING
+        return found
+    sets = sets_of(x, ẋ)
+    return [dict(enumerate(row)) for row in np.atleast_2d(sets).tolist()]
+
+
+def of_difference(args: Any, values: Any, y: Any, n: int = 1, axis: int = -1) -> Any:
+    """The sets of differences of neighbours."""
+    n, axis = (*args[1:], *(n, axis)[len(args) - 1 :])
+    sets = np.moveaxis(sets_of(args[0], values[0]), axis, 0)
+    for _ in range(n):
+        sets = np.bitwise_or(sets[1:], sets[:-1])
+    return np.moveaxis(sets, 0, axis)
+
+
+def of_scattered(args: Any, values: Any, y: Any) -> Any:
+    """The sets of zeros to which something is added at an index."""
+    found = filled(np.shape(y), NOTHING)
+    np.bitwise_or.at(found, args[1], sets_of(args[0], values[0]))
+    return found
+
+
+def of_unbroadcast(args: Any, values: Any, y: Any) -> Any:
+    """The sets of sums over the axes along which something was broadcast."""
+    sets, shape = sets_of(args[0], values[0]), np.shape(y)
+    extra = sets.ndim - len(shape)
+    if extra < 0:
+        return np.broadcast_to(sets, shape)
+    stretched = [i for i, n in enumerate(shape, extra) if n == 1 and sets.shape[i] != 1]
+    axes = (*range(extra), *stretched)
+    return np.reshape(as_array(np.bitwise_or.reduce(sets, axis=axes) if axes else sets), shape)
+
+
+def of_total(args: Any, values: Any, y: Any) -> Any:
+    """The set of a sum of all entries."""
+    return filled(np.shape(y), union([values[0]]))
+
+
+def of_spread(args: Any, values: Any, y: Any) -> Any:
+    """The sets of what is broadcast."""
+    return np.broadcast_to(sets_of(args[0], values[0]), np.shape(y))
 
 
 ELEMENTWISE = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
     operator.neg, operator.pos, operator.abs, abs, float, operator.iadd, operator.isub,
-    operator.imul, operator.itruediv, operator.ipow, pow,
+    operator.imul, operator.itruediv, operator.ipow, pow, np.ndarray.conjugate, np.clip,
+    np.ndarray.clip, accumulate, log_or_zero, array_part, marked_part, masked,
+    selected, np.float64, np.float32, np.complex128, np.complex64, complex,
 }  # fmt: skip
-PRODUCTS = {operator.matmul, np.matmul, np.dot, np.ndarray.dot}
+MUCH = 1_000_000  # products of entries whose sets are not looked at one by one
+TABLE = {
+    **{id(fn): of_product for fn in (operator.matmul, np.matmul, np.dot, np.ndarray.dot)},
+    id(np.diff): of_difference,
+    id(scatter): of_scattered,
+    id(scattered): of_scattered,
+    id(unbroadcast): of_unbroadcast,
+    id(spread): of_spread,
+    id(total): of_total,
+}
 MOVING = {
     id(fn)
     for fn in (
@@ -314,6 +391,9 @@ def check_kind(i: int, x: Any) -> None:
         )
 
 
+non_differentiable(pattern_of, check_kind)
+
+
 def pattern_by(sparsity: Any, f: Any, args: tuple[Any, ...], k: int, again: Any) -> Any:
     """The pattern that is given, or found out."""
     if isinstance(sparsity, str):
@@ -378,7 +458,7 @@ def sparse_hessian(f: Any, x: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
         return np.reshape((star.colours == c).astype(space.dtype), space.shape)
 
     colours = [(0, c) for c in range(int(np.max(star.colours, initial=-1)) + 1)]
-    product = product_for(f, x)
+    product = None if is_nested() else product_for(f, x)
     if product is None:
         runs = columns_along(slope, (x,), colours, direction, again)
     else:

@@ -369,6 +369,14 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return y, held.pop(k)
 
 
+@pushes(dict.clear)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    dict.clear(*args)
+    if tangents_if_any(run, args[0]) is not None:
+        tangents_of(run, args[0]).clear()
+    return None, ZERO
+
+
 @pushes(dict.get)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     d, key, *default = args
@@ -642,6 +650,35 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if type(a) is tuple and type(b) is tuple:
         return push(run, operator.add, ZERO, args, tangents)
     return NotImplemented
+
+
+@pushes(operator.mul)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if isinstance(args[0], int):
+        args, tangents = args[::-1], tangents[::-1]
+    xs, n = args
+    if type(xs) not in (tuple, list) or not isinstance(n, int):
+        return NotImplemented
+    dots = drain(run, xs, tangents[0])[1] * n
+    y = xs * n
+    if type(xs) is tuple:
+        return y, together(dots)
+    set_all(run, y, dots)
+    return y, ZERO
+
+
+@pushes(operator.imul)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    xs, n = args
+    if type(xs) is not list or not isinstance(n, int):
+        return (
+            push(run, operator.mul, ZERO, args, tangents) if type(xs) is tuple else NotImplemented
+        )
+    dots = drain(run, xs, ZERO)[1] * n
+    xs *= n
+    if tangents_if_any(run, xs) is not None or not all_zero(dots):
+        tangents_of(run, xs)[:] = dots
+    return xs, ZERO
 
 
 del _cls, _of, _meaning, _fn, _name

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from morula import jacobian, rrule
-from morula.mixed_mode.sparsity import colours_of, pattern_of
+from morula import grad, hessian, jacobian, jvp, rrule
+from morula.mixed_mode.colouring import Star, colours_of
+from morula.mixed_mode.sparsity import pattern_of
 
 X = np.linspace(0.5, 1.5, 6)
 V6 = np.array([1.0, 2.0, 0.0, 4.0, 5.0, 6.0])
@@ -137,6 +138,115 @@ def test_columns_of_one_colour_share_no_row(rng):
     colours = colours_of(pattern)
     for c in range(colours.max() + 1):
         assert (pattern[:, colours == c] != 0).sum(axis=1).max() <= 1
+
+
+@pytest.mark.parametrize("density", [0.02, 0.1, 0.4, 1.0])
+def test_each_entry_of_a_symmetric_matrix_is_somewhere_alone(rng, density):
+    half = sparse.random_array((40, 40), density=density, rng=rng)
+    pattern = sparse.csr_array(half + half.T)
+    star = Star(pattern)
+    table = pattern.toarray()
+    sums = np.stack([table[:, star.colours == c].sum(axis=1) for c in range(40)], axis=1)
+    for i, j in np.transpose(pattern.nonzero()):
+        c, row = star.place(i, j)
+        assert sums[row, c] == table[i, j]
+
+
+def test_stars_and_bands_need_few_colours():
+    arrow = sparse.lil_array((50, 50))
+    arrow.setdiag(1)
+    arrow[20, :] = arrow[:, 20] = 1
+    assert Star(arrow).colours.max() + 1 == 2
+    band = sparse.diags_array([1.0, 1, 1, 1, 1], offsets=(-2, -1, 0, 1, 2), shape=(50, 50))
+    assert Star(band).colours.max() + 1 <= 5
+    assert Star(sparse.csr_array((4, 4))).colours.tolist() == [0, 0, 0, 0]
+
+
+def rosenbrock(x):
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def an_arrow_of_numbers(x):
+    return x[0] * sum(math.sin(v) for v in x[1:]) + x[0] ** 3
+
+
+def neighbours(x):
+    total = 0.0
+    for i in range(len(x) - 1):
+        total += x[i] ** 2 * x[i + 1]
+    return total
+
+
+def differences(x):
+    u = x.reshape(2, 3)
+    return np.sum(np.diff(u, axis=1) ** 4) + np.sum(np.diff(x[:3], 2) ** 2)
+
+
+def products(x):
+    bands = np.eye(6) + np.eye(6, k=1)
+    return np.sum((bands @ x) ** 2) + np.sum((x[:2] @ bands[:2]) ** 2)
+
+
+def elementwise(x):
+    return np.sum(np.log1p(np.exp(-x)) + x.clip(0.6, 1.2) ** 3 + np.where(x > 1, x**3, x**2))
+
+
+def written_entries(x):
+    y = np.zeros_like(x)
+    for i in range(1, len(x)):
+        y[i] = x[i] * x[i - 1]
+    return np.sum(y**2)
+
+
+def no_curvature(x):
+    return 3.0 * x.sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [rosenbrock, an_arrow_of_numbers, neighbours, differences, products, elementwise]
+    + [written_entries, no_curvature, lambda x: np.linalg.norm(x) ** 3],
+)
+def test_the_numbers_of_the_dense_hessian(f):
+    dense = hessian(f, X)
+    found = hessian(f, X, sparsity="auto")
+    assert sparse.issparse(found)
+    np.testing.assert_allclose(found.toarray(), dense, rtol=1e-9, atol=1e-12)
+    assert found.nnz == np.count_nonzero(dense)
+    again = hessian(f, sparsity=found)(X)
+    np.testing.assert_allclose(again.toarray(), dense, rtol=1e-9, atol=1e-12)
+
+
+def test_a_hessian_takes_as_many_products_as_colours():
+    runs = []
+
+    def f(x, scale):
+        runs.append(1)
+        return scale * np.sum(x[0] * np.tanh(x[1:]))
+
+    x = np.linspace(0.1, 1.0, 2000)
+    found = hessian(f, x, 2.0, sparsity="auto")
+    assert found.nnz == 3 * 1999
+    assert len(runs) <= 3
+    np.testing.assert_allclose(found[[0], :].toarray()[0, 1:], 2 / np.cosh(x[1:]) ** 2)
+    expected = hessian(lambda x: f(x, 2.0), x[:9])
+    np.testing.assert_allclose(found[:9, :9].toarray(), expected, rtol=1e-9)
+
+
+def test_sparse_hessians_of_structures_and_within_differentiated_code():
+    z = np.linspace(0.5, 1.5, 4).reshape(2, 2)
+    found = hessian(lambda z: np.sum(z**3), z, sparsity="auto")
+    np.testing.assert_allclose(found.toarray(), np.diag(6 * z.ravel()))
+    assert hessian(lambda a: a**3, 2.0, sparsity="auto").toarray().tolist() == [[12.0]]
+
+    def trace(x):
+        return hessian(lambda y: np.sum(y**3), sparsity=sparse.eye_array(2))(x).data.sum()
+
+    assert jvp(trace, (np.array([1.0, 2.0]),), (np.ones(2),)) == pytest.approx((18.0, 12.0))
+    with pytest.raises(TypeError, match=r"the pattern is of shape \(3, 3\)"):
+        hessian(rosenbrock, X, sparsity=np.eye(3))
+    pattern = pattern_of(grad(rosenbrock), (X,), 0)
+    assert pattern.nnz == 16
 
 
 def test_what_is_refused():
