@@ -7,10 +7,9 @@ import math
 import time
 
 import numpy as np
-import scipy.sparse
 
 from benchmarks.bridges import microseconds
-from morula import grad, hessian, hvp, jacobian
+from morula import grad, hessian, hvp, jacobian, jvp
 
 
 def time_of(f):
@@ -142,21 +141,62 @@ def orders(most=6):
         yield str(order), (round(first), round(time_of(lambda g=g: g(0.6)), 1))
 
 
+def banded(x):
+    """A vector with a Jacobian of three diagonals."""
+    return x[1:-1] ** 2 - x[:-2] * x[2:]
+
+
+def arrow(x):
+    """A number with a Hessian of one row, one column and the diagonal."""
+    return np.sum(x[0] * np.tanh(x[1:]) ** 2)
+
+
 def sparse(n=10_000):
-    """Seconds of a banded Jacobian, and the entries that it has."""
-
-    def banded(x):
-        return x[1:-1] ** 2 - x[:-2] * x[2:]
-
-    yield "", ("s", "entries")
+    """Seconds of sparse derivatives, and of the same with the pattern that was found."""
+    yield "", ("with pattern, s", "pattern given, s", "entries")
     x = np.linspace(0.0, 1.0, n)
-    begin = time.perf_counter()
-    J = scipy.sparse.csr_matrix(jacobian(banded, x, sparsity="auto")[0])
-    yield f"banded Jacobian, n = {n}", (round(time.perf_counter() - begin, 2), J.nnz)
+    cases = {
+        "banded Jacobian": lambda known: jacobian(banded, x, sparsity=known)[0],
+        "banded Hessian": lambda known: hessian(rosenbrock(np), x, sparsity=known),
+        "arrow-shaped Hessian": lambda known: hessian(arrow, x, sparsity=known),
+    }
+    for name, derivative in cases.items():
+        begin = time.perf_counter()
+        found = derivative("auto")
+        between = time.perf_counter()
+        derivative(found)
+        times = between - begin, time.perf_counter() - between
+        yield f"{name}, n = {n}", (*[round(t, 2) for t in times], found.nnz)
+
+
+def settled(k):
+    """A chemical reaction of three kinds after two hundred steps, by its three rates."""
+    a, b, c = 1.0, 0.0, 0.0
+    for _ in range(200):
+        u, v, w = k[0] * a, k[1] * b * c, k[2] * b * b
+        a, b, c = a + 0.01 * (v - u), b + 0.01 * (u - v - w), c + 0.01 * w
+    return np.array([a, b, c])
+
+
+def directions():
+    """Milliseconds of Jacobians by forward mode, beside the derivative along one direction."""
+    yield "", ("function, ms", "one direction, ms", "Jacobian, ms")
+    mixed = (lambda x: np.sin(x) * np.mean(x) + np.roll(x, 1)), np.linspace(0.0, 1.0, 16)
+    cases = {
+        "loop, 3 numbers": (settled, np.array([0.04, 1.0, 3.0])),
+        "array of 16": mixed,
+    }
+    for name, (f, x) in cases.items():
+        times = [
+            time_of(lambda f=f, x=x: f(x)),
+            time_of(lambda f=f, x=x: jvp(f, (x,), (np.ones_like(x),))),
+            time_of(lambda f=f, x=x: jacobian(f, x, mode="forward")),
+        ]
+        yield name, [round(t / 1e3, 2) for t in times]
 
 
 if __name__ == "__main__":
-    for table in (second_derivatives, derivatives_in_a_loss, orders, sparse):
+    for table in (second_derivatives, derivatives_in_a_loss, orders, directions, sparse):
         for name, columns in table():
             print(f"{name:28}" + "".join(f"{x!s:>16}" for x in columns), flush=True)
         print()

@@ -66,21 +66,24 @@ class Jacobian:
         return fresh(found[0])
 
 
-def hess(f: F) -> F:
+def hess(f: F, *, sparsity: Any = None) -> F:
     """`(x, *args)` -> the Hessian of a real function, of shape (n, n).
+
+    `sparsity` is that of `hessian`: with "auto" or a pattern the result is a `scipy.sparse` array, as
+    `method="trust-constr"` takes it.
 
     >>> hess(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
     """
-    return partial(hessian_at, f)
+    return partial(hessian_at, f, sparsity)
 
 
-def hessian_at(f: F, x: Any, *args: Any, **kwargs: Any) -> Any:
+def hessian_at(f: F, sparsity: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
     """What `hess` gives."""
     if kwargs:
-        return fresh(hessian(lambda x: f(x, *args, **kwargs), as_point(x)))
-    return fresh(hessian(f, as_point(x), *args))
+        return fresh(hessian(lambda x: f(x, *args, **kwargs), as_point(x), sparsity=sparsity))
+    return fresh(hessian(f, as_point(x), *args, sparsity=sparsity))
 
 
 def hessp(f: F) -> F:

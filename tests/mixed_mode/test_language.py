@@ -119,6 +119,24 @@ def sets(x):
     return sum(s | {x}) * sum(s.union([x])) * sum(frozenset([x, 1.0]))
 
 
+def repeated_lists(x):
+    a = [x, x * x] * 2
+    b = a
+    b *= 2
+    a[1] = 3.0 * x
+    c = 2 * [[x]]
+    c[0][0] = x**3
+    return sum(a) * c[1][0] + sum((x, 1.0) * 3) * len([x] * 0 + 2 * [x])
+
+
+def cleared(x):
+    d = {"a": x, "b": 2.0}
+    y = d["a"]
+    d.clear()
+    d["b"] = y * x
+    return sum(d.values()) * len(d)
+
+
 def aliases(x):
     a = b = [x]
     a.append(b[0] * x)
@@ -131,7 +149,9 @@ def cached(x):
 
 
 @pytest.mark.parametrize(
-    "f", [lists, dicts, overwritten_items, copies_of_what_holds_itself, sets, aliases, cached]
+    "f",
+    [lists, dicts, overwritten_items, copies_of_what_holds_itself, sets, aliases, cached]
+    + [repeated_lists, cleared],
 )
 def test_mutable_values(f):
     check_gradient(f, 1.7)
