@@ -17,7 +17,7 @@ from morula.core.general import Back, call
 from morula.core.gradients import for_pickle
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.nested import MAKERS, Maker
-from morula.core.orders import Along, OfGradient, with_direction
+from morula.core.orders import Along, OfFunction, OfGradient, with_direction
 from morula.core.places import ENTRIES, tell_place
 from morula.core.results import lines_of_result
 from morula.core.settings import settings
@@ -297,6 +297,24 @@ def gradient_product(
     how = ((0,), False, True, False, ())
     products = family_by(with_direction(family.code), f, how, general, source)
     return None if products is None else products.function(f)
+
+
+def pulled_product(
+    f: Any, inner: Callable[[Any, Any], Any], general: Fallback, args: tuple[Any, ...], ȳ: Any
+) -> Callable[..., Any] | None:
+    """`(x, ȳ, *args)` -> the gradients of `inner(f(x, *args), ȳ)` by x and all of args.
+
+    None where there is no program for arguments like these, or one with effects.
+    """
+    if not is_plain(f) or f.__code__.co_argcount != len(args) or "__morula__" in f.__dict__:
+        return None
+    how = (tuple(i + (i > 0) for i in range(len(args))), False, False, False, ())
+    products = family_by(with_direction(f.__code__), f, how, general, Along(OfFunction(), inner))
+    if products is None:
+        return None
+    g: Any = products.function(f)
+    program = products.program(g, (args[0], ȳ, *args[1:]), None)
+    return g if program.code is not None and program.leaves_nothing else None
 
 
 def family_for(

@@ -13,13 +13,14 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import context
+from morula.core.bytecode.lower import lower
 from morula.core.cotangents import AbstractZero, accumulate, settled
 from morula.core.general import call_from_program
 from morula.core.infer import Guards
 from morula.core.ir import IR, Call, Const, Var, substitute
 from morula.core.primitives import alias, maybe_zero, maybe_zero_of_parts, sum_if_any
 from morula.core.program import Gradient, one_of
-from morula.core.specialise import NotSpecialised, bail_out, go_general
+from morula.core.specialise import NotSpecialised, bail_out, go_general, without_exceptions
 from morula.core.traits import Known, gradient_for
 
 # What programs of the first order do that is said of cotangents, not of values.
@@ -126,20 +127,31 @@ def is_zero(x: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Along(Source):
-    """The product of a gradient with a direction, which is the second argument."""
+class OfFunction(Source):
+    """A function as it stands."""
 
-    gradient: OfGradient
+    def function(
+        self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any], keywords: Any
+    ) -> tuple[IR, Guards]:
+        """Its own SSA form."""
+        return without_exceptions(lower(fn.__code__, fn.__globals__)).copy(), Guards()
+
+
+@dataclass(frozen=True)
+class Along(Source):
+    """The product of what a function or a gradient gives with a direction, the second argument."""
+
+    of: Source
     inner: Callable[[Any, Any], Any]
 
     def function(
         self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any], keywords: Any
     ) -> tuple[IR, Guards]:
-        """`inner(gradient(x, *args), v)` for x, v and args."""
+        """`inner(of(x, *args), v)` for x, v and args."""
         code = without_direction(fn.__code__)
         of_x = FunctionType(code, fn.__globals__, fn.__name__, None, fn.__closure__)
         others = [knowns[0], *knowns[2:]]
-        ir, guards = self.gradient.function(of_x, others, without_second(examples), keywords)
+        ir, guards = self.of.function(of_x, others, without_second(examples), keywords)
         v = ir.var("v")
         ir.entry.params = [ir.params[0], v, *ir.params[1:]]
         for block in ir.blocks:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from morula.core.context import adjoint_of, is_reached_at, isolated
 from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
 from morula.core.general import call, changes, held_by, holds
 from morula.core.gradients import Transformed
-from morula.core.interface import grad, gradient_product, pullback
+from morula.core.interface import grad, gradient_product, pullback, pulled_product
 from morula.core.registry import called_whole, non_differentiable
 from morula.core.shipped import meet
 from morula.core.traits import (
@@ -197,19 +198,62 @@ def general_transformed(_transform: Any, f: Any, _options: dict[str, Any], made:
 def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any, ...]:
     """The Jacobians by all arguments."""
     spaces = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
-    again = None if mode == "reverse" else repetition((f, args), is_nested())
-    if mode is None:
-        y, back = once(again, pullback, f, *args)
+    columns = sum([space.size for space in spaces])
+    most_rows = {"forward": 0, "reverse": math.inf, None: columns}[mode]
+    product = known_product(f, args, most_rows)
+    again = None if product is not None else repetition((f, args), is_nested())
+    if mode != "forward":
+        y, back = once(again, pullback_for, f, args, product)
         of_result = space_of(y, "the result")
-        fewer_rows = of_result.size <= sum([space.size for space in spaces])
-        real = all_real([of_result, *spaces])
-        if fewer_rows and real:
+        fewer_rows = of_result.size <= columns and all_real([of_result, *spaces])
+        if mode == "reverse" or fewer_rows:
             return by_rows(args, spaces, y, of_result, back)
-    if mode == "reverse":
-        y, back = pullback(f, *args)
-        of_result = space_of(y, "the result")
-        return by_rows(args, spaces, y, of_result, back)
     return by_columns(f, args, spaces, again)
+
+
+def pullback_for(f: Any, args: tuple[Any, ...], product: Any) -> tuple[Any, Any]:
+    """The value of `f` and its pullback; a compiled one runs `f` anew for each cotangent."""
+    if product is None:
+        y, back = pullback(f, *args)
+        note_result(f, y)
+        return y, back
+    y = f(*args)
+
+    def pull(ȳ: Any) -> Any:
+        return product(args[0], float(ȳ) if type(y) is float else ȳ, *args[1:])
+
+    return y, pull
+
+
+def known_product(f: Any, args: tuple[Any, ...], most_rows: float) -> Any:
+    """The compiled product of a cotangent and the Jacobian, for a function without effects.
+
+    None the first time: one Jacobian is not worth the compilation.
+    """
+    found = _results.get(id(getattr(f, "__code__", None)))
+    if found is None or np.size(found[1]) > most_rows:
+        return None
+    if is_nested() or not all([is_real(x) for x in args]):
+        return None
+    return pulled_product(f, inner, by_pullback, args, found[1])
+
+
+def note_result(f: Any, y: Any) -> None:
+    """Remember what kind of result a function has given."""
+    if type(f) is FunctionType and (is_real(y) or type(y) is np.float64):
+        _results[id(f.__code__)] = f.__code__, np.ones_like(y) if isinstance(y, np.ndarray) else y
+
+
+_results: dict[int, tuple[Any, Any]] = {}  # by code
+
+
+def by_pullback(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the program of `pullback_for` does where only the general path will do."""
+    x, ȳ, *rest = args
+    return pullback(f, x, *rest)[1](ȳ)
+
+
+non_differentiable(known_product, note_result)
 
 
 def once(again: Any, run: Any, /, *args: Any) -> Any:

@@ -418,3 +418,74 @@ def test_single_precision_empty_arrays_and_one_array_twice():
 def test_it_is_a_decorator_of_functions():
     with pytest.raises(TypeError, match="prefer_forward"):
         prefer_forward(3.0)
+
+
+# -- compiled products with cotangents -------------------------------------------------------------
+
+
+def reaction(y):
+    fast = 3e7 * y[1] ** 2
+    slow = 0.04 * y[0] - 1e4 * y[1] * y[2]
+    return np.array([-slow, slow - fast, fast])
+
+
+def a_loop(k, x):
+    a = 1.0
+    for _ in range(20):
+        a = a - 0.1 * (a * k - math.sin(a)) + x[0]
+    return a * x
+
+
+def branches(x):
+    return x[:2] * 2.0 if x[2] > 2.5 else np.sin(x[1:])
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [(reaction, (X,)), (a_loop, (0.5, X)), (branches, (X,)), (np.sum, (X,)), (operator.mul, (2.0, 3.0))]
+    + [(lambda a, b: a * b + a, (2.0, 3.0)), (lambda x: x[0] * 2.0, (X,)), (lambda x: x @ x, (X,))]
+    + [(lambda x: x[:2].astype(np.float32), (X.astype(np.float32),))],
+)  # fmt: skip
+def test_jacobians_of_the_same_function_once_more(f, args):
+    expected = jacobian(f, *args, mode="forward")
+    for _ in range(4):
+        for mode in (None, "reverse"):
+            found = jacobian(f, *args, mode=mode)
+            assert [type(J) for J in found] == [type(J) for J in expected]
+            for J, wanted in zip(found, expected, strict=True):
+                np.testing.assert_allclose(J, wanted, rtol=1e-6)
+                assert np.asarray(J).dtype == np.asarray(wanted).dtype
+                assert np.shape(J) == np.shape(wanted)
+
+
+def test_other_points_results_and_captured_values_once_more():
+    scale = 2.0
+
+    def f(x):
+        if x.size == 2:
+            return float(scale * x[0])
+        return scale * x[:2] if x[0] > 0 else scale * x
+
+    for _ in range(3):
+        np.testing.assert_array_equal(jacobian(f, X)[0], scale * np.eye(2, 3))
+        np.testing.assert_array_equal(jacobian(f, -X)[0], scale * np.eye(3))
+        np.testing.assert_array_equal(jacobian(f, X[:2])[0], [scale, 0])
+        scale += 1.0
+
+
+def test_effects_happen_once_each_time():
+    seen = []
+
+    def f(x):
+        seen.append(x.size)
+        return x * x
+
+    for i in range(1, 4):
+        np.testing.assert_array_equal(jacobian(f, X, mode="reverse")[0], np.diag(2 * X))
+        assert len(seen) == i
+
+
+def test_jacobians_within_differentiated_code_once_more():
+    for _ in range(2):
+        jacobian(reaction, X)
+        check_gradient(lambda x: jacobian(lambda y: y * y[0], x)[0].sum() * 1.0, X)
