@@ -91,7 +91,9 @@ def gathered(found: list[Any]) -> Any:
     some = next((c for c in found if not is_zero(c) and c is not NONE), ZERO)
     if isinstance(some, (tuple, list)):
         n = max([len(c) for c in found if not is_zero(c)])
-        return type(some)([gathered([entry(c, i) for c in found]) for i in range(n)])
+        held = [() if is_zero(c) else c for c in found]
+        of_items = [[entry(c, i) if i < len(c) else ZERO for c in held] for i in range(n)]
+        return type(some)(map(gathered, of_items))
     if isinstance(some, (dict, Tangent)):
         named = [{} if is_zero(c) else dict(c.items()) for c in found]
         keys = dict.fromkeys([k for c in named for k in c])

@@ -652,12 +652,15 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return NotImplemented
 
 
+INTEGERS = (int, np.integer)
+
+
 @pushes(operator.mul)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    if isinstance(args[0], int):
+    if isinstance(args[0], INTEGERS):
         args, tangents = args[::-1], tangents[::-1]
     xs, n = args
-    if type(xs) not in (tuple, list) or not isinstance(n, int):
+    if type(xs) not in (tuple, list) or not isinstance(n, INTEGERS):
         return NotImplemented
     dots = drain(run, xs, tangents[0])[1] * n
     y = xs * n
@@ -670,7 +673,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(operator.imul)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     xs, n = args
-    if type(xs) is not list or not isinstance(n, int):
+    if type(xs) is not list or not isinstance(n, INTEGERS):
         return (
             push(run, operator.mul, ZERO, args, tangents) if type(xs) is tuple else NotImplemented
         )

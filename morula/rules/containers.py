@@ -230,7 +230,7 @@ def concatenated(a: tuple, b: tuple):
     return tuple.__add__(a, b), add_pullback
 
 
-def repeated(xs: tuple, k: int):
+def repeated(xs: tuple, k: int | np.integer):
     n = len(xs)
 
     def mul_pullback(ȳ):
@@ -258,13 +258,13 @@ def _(a: tuple, b: tuple):
 
 @rrule(operator.mul)
 @rrule(operator.imul)
-def _(a: tuple, b: int):
+def _(a: tuple, b: int | np.integer):
     return repeated(a, b) if is_native(a, "__mul__") else by_operator(operator.mul, a, b)
 
 
 @rrule(operator.mul)
 @rrule(operator.imul)
-def _(a: int, b: tuple):
+def _(a: int | np.integer, b: tuple):
     if not is_native(b, "__rmul__"):
         return by_operator(operator.mul, a, b)
     y, back = repeated(b, a)
@@ -781,7 +781,7 @@ def list_add(a: list, b: list):
     return y, add_pullback
 
 
-def list_mul(xs: list, k: int):
+def list_mul(xs: list, k: int | np.integer):
     n = len(xs)
     y = list.__mul__(xs, k)
 
@@ -793,7 +793,7 @@ def list_mul(xs: list, k: int):
     return y, mul_pullback
 
 
-def list_imul(xs: list, k: int):
+def list_imul(xs: list, k: int | np.integer):
     n = len(xs)
     list.__imul__(xs, k)
 
@@ -833,13 +833,13 @@ def _(xs: list, more: np.ndarray):
 
 
 @rrule(operator.mul, by_identity=True)
-def _(a: list, b: int):
+def _(a: list, b: int | np.integer):
     return list_mul(a, b) if is_native(a, "__mul__") else by_operator(operator.mul, a, b)
 
 
 @rrule(operator.mul, by_identity=True)
 @rrule(operator.imul, by_identity=True)
-def _(a: int, b: list):
+def _(a: int | np.integer, b: list):
     if not is_native(b, "__rmul__"):
         return by_operator(operator.mul, a, b)
     y, back = list_mul(b, a)
@@ -847,7 +847,7 @@ def _(a: int, b: list):
 
 
 @rrule(operator.imul, by_identity=True)
-def _(xs: list, k: int):
+def _(xs: list, k: int | np.integer):
     return list_imul(xs, k) if is_native(xs, "__imul__") else by_operator(operator.imul, xs, k)
 
 

@@ -126,7 +126,9 @@ def repeated_lists(x):
     a[1] = 3.0 * x
     c = 2 * [[x]]
     c[0][0] = x**3
-    return sum(a) * c[1][0] + sum((x, 1.0) * 3) * len([x] * 0 + 2 * [x])
+    d = [x] * np.int64(2) + np.int32(1) * [x, 1.0]
+    d *= np.int64(2)
+    return sum(a) * c[1][0] + sum((x, 1.0) * np.int64(3)) * len([x] * 0 + 2 * [x]) + sum(d) * d[5]
 
 
 def cleared(x):
