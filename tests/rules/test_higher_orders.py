@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import grad, taylor
+from morula import grad, hessian, jacobian, taylor
 
 mpmath = pytest.importorskip("mpmath", reason="the derivatives are compared with mpmath's")
 
@@ -121,3 +121,21 @@ def test_powers_of_arrays_at_zero(n):
 
     x = np.zeros(2)
     np.testing.assert_array_equal(grad(slope)(x), np.full(2, 2.0 if n == 2 else 0.0))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, 2.5, 3.0])
+def test_real_powers_of_arrays_at_zero_without_false_warnings(p):
+    x, exact = np.zeros(2), {0.0: 0.0, 1.0: 0.0, 1.5: math.inf, 2.0: 2.0, 2.5: 0.0, 3.0: 0.0}[p]
+
+    def f(x):
+        return np.sum(x**p)
+
+    infinite = math.isinf(exact)
+    with np.errstate(all="ignore" if infinite or p == 0 else "raise"):
+        for found in (
+            hessian(f, x),
+            jacobian(grad(f), x)[0],
+            hessian(f, x, sparsity="auto").toarray(),
+        ):
+            np.testing.assert_array_equal(np.diag(found), [exact, exact])
+            assert infinite or not found[0, 1]

@@ -250,7 +250,9 @@ def _(y: Anything, x: Anything, p: Real):
     """The derivative by p needs its own rule: what is written for one p holds for that p only."""
 
     def real_slope_pullback(s̄):
-        second = (p * real_slope(y / x, x, p - 1)).conjugate()
+        q = p - 1
+        slope = real_slope(x**q if q == 0.5 else y, x, q) if p != 0 else x * 0.0
+        second = (p * slope).conjugate()
         by_p = (x ** (p - 1) * (1 + p * log_or_zero(x))).conjugate()
         return ZeroTangent(), s̄ * second, total(s̄ * by_p)
 
