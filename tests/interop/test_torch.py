@@ -395,7 +395,7 @@ def test_tensors_in_vectors():
 
 
 def test_passes_that_carry_no_tangents_are_refused():
-    with pytest.raises(TypeError, match="sparse Jacobians are by numbers and arrays of NumPy's"):
+    with pytest.raises(TypeError, match="sparse derivatives are by numbers and arrays of NumPy's"):
         jacobian(wave, x3(), sparsity="auto")
     with pytest.raises(NoRuleError, match="for Taylor series"):
         taylor(torch.sin, torch.tensor(1.0), 3)
