@@ -11,7 +11,11 @@ def like(values: Any, x: Any) -> Any:
     """Values with the labels of a series or a frame."""
     if isinstance(x, pandas.Series):
         return pandas.Series(values, index=x.index, name=x.name)
-    return pandas.DataFrame(values, index=x.index, columns=x.columns)
+    found = pandas.DataFrame(values, index=x.index, columns=x.columns)
+    dtypes = dict(x.dtypes)
+    if len({*dtypes.values()}) == 1 or not x.columns.is_unique:
+        return found
+    return found.astype({name: t for name, t in dtypes.items() if t.kind in "fc"})
 
 
 follow("pandas", (pandas.Series, pandas.DataFrame), like)

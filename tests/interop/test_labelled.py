@@ -59,6 +59,19 @@ def test_frames():
     )
 
 
+def test_precision_is_that_of_the_argument():
+    (g,) = gradient(lambda s: (s * s).sum(), series().astype("float32"))
+    assert g.dtype == np.float32
+    (g,) = gradient(lambda x: float((x * x).sum()), array().astype("float32"))
+    assert g.dtype == np.float32
+    mixed = pd.DataFrame({"a": np.ones(2, np.float32), "b": np.ones(2), "n": [1, 2]})
+    (g,) = gradient(lambda d: (d["a"] * d["b"] * d["n"]).sum(), mixed)
+    assert [t.name for t in g.dtypes] == ["float32", "float64", "float64"]
+    np.testing.assert_allclose(g, [[1, 1, 1], [2, 2, 1]])
+    (z,) = gradient(lambda x: float((abs(x) ** 2).sum()), array() * (1 + 1j))
+    np.testing.assert_allclose(z, 2 * (1 + 1j) * M)
+
+
 def test_arrays_of_xarray():
     x = array()
     close(gradient(lambda x: (x**2).sum().item(), x)[0], 2 * M, x)

@@ -233,3 +233,20 @@ def test_the_example_finds_the_optimum_that_differences_find_in_fewer_calls():
     assert found.fun <= without.fun + 1e-4
     assert found.nfev < without.nfev / 2
     assert np.all(errors["slopes"] > 0.02)
+
+
+def test_errors_say_what_is_wrong():
+    with pytest.raises(TypeError, match=r"gradient needs one real number.*ndarray of shape \(2,\)"):
+        hess(lambda x: x)(np.ones(2))
+    with pytest.raises(TypeError, match="which returned a str"):
+        jac(lambda x: "a")(np.ones(2))
+    with pytest.raises(ValueError, match="sparsity is 'auto' or a matrix, not 'yes'"):
+        hess(lambda x: np.sum(x**2), sparsity="yes")(np.ones(2))
+
+
+def test_sparse_hessians():
+    x = np.linspace(0, 1, 40)
+    found = hess(optimize.rosen, sparsity="auto")(x)
+    np.testing.assert_allclose(found.toarray(), optimize.rosen_hess(x))
+    again = hess(optimize.rosen, sparsity=found)(x + 1)
+    np.testing.assert_allclose(again.toarray(), optimize.rosen_hess(x + 1))
