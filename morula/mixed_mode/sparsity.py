@@ -32,7 +32,7 @@ from morula.mixed_mode.jacobians import (
 from morula.mixed_mode.push import push, split_call, value_by
 from morula.mixed_mode.repetition import repetition
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, last, set_all
-from morula.rules.arrays.arithmetic import log_or_zero
+from morula.rules.arrays.arithmetic import log_or_zero, real_slope
 from morula.rules.arrays.broadcasting import spread, total, unbroadcast
 from morula.rules.arrays.elementwise import array_part, marked_part
 from morula.rules.arrays.indexing import scatter, scattered
@@ -168,6 +168,11 @@ def depends(fn: Any, args: Any, values: Any, keywords: Any, y: Any) -> Any:
         along = args[1] if len(args) > 1 + len(keywords) else named.pop("axis", None)
         if not {*named} - {"keepdims", "ddof", "dtype"} and args[0].size:
             return Dependence(united(UNITING[id(fn)], sets_of(args[0], values[0]), along, y))
+    if fn is np.ufunc.reduce and np.size(args[1]) and is_zero(values[2:]):
+        n = len(args) - len(keywords)
+        named = dict(zip(keywords, args[n:], strict=True))
+        along = args[2] if n > 2 else named.get("axis", 0)
+        return Dependence(united(False, sets_of(args[1], values[1]), along, y))
     if id(fn) in TABLE and {*keywords} <= {"n", "axis"}:
         n = len(args) - len(keywords)
         named = dict(zip(keywords, args[n:], strict=True))
@@ -312,7 +317,7 @@ ELEMENTWISE = {
     operator.neg, operator.pos, operator.abs, abs, float, operator.iadd, operator.isub,
     operator.imul, operator.itruediv, operator.ipow, pow, np.ndarray.conjugate, np.clip,
     np.ndarray.clip, accumulate, log_or_zero, array_part, marked_part, masked,
-    selected, np.float64, np.float32, np.complex128, np.complex64, complex,
+    real_slope, selected, np.float64, np.float32, np.complex128, np.complex64, complex,
 }  # fmt: skip
 MUCH = 1_000_000  # products of entries whose sets are not looked at one by one
 TABLE = {
@@ -331,7 +336,8 @@ MOVING = {
         np.ravel, np.ndarray.ravel, np.ndarray.flatten, np.concatenate, np.stack, np.hstack,
         np.vstack, np.roll, np.flip, np.repeat, np.ndarray.repeat, np.tile, np.squeeze,
         np.ndarray.squeeze, np.expand_dims, np.swapaxes, np.moveaxis, np.broadcast_to, np.take,
-        np.delete, np.append, np.array, np.asarray, np.where, np.ndarray.copy, np.copy, np.diag,
+        np.delete, np.append, np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.where,
+        np.ndarray.copy, np.copy, np.diag,
         np.diagonal, np.ndarray.tolist, np.split, np.insert, np.atleast_1d, np.triu,
         np.tril,
     )
@@ -395,14 +401,15 @@ non_differentiable(pattern_of, check_kind)
 
 
 def pattern_by(sparsity: Any, f: Any, args: tuple[Any, ...], k: int, again: Any) -> Any:
-    """The pattern that is given, or found out."""
+    """The pattern that is given, or found out: ones, also where a matrix that is given holds zeros."""
     if isinstance(sparsity, str):
         if sparsity != "auto":
             raise ValueError(f"sparsity is 'auto' or a matrix, not {sparsity!r}")
         return once(again, pattern_of, f, args, k)
     from scipy import sparse
 
-    return sparse.csr_array(sparsity)
+    given = sparse.csr_array(sparsity)
+    return sparse.csr_array((np.ones(given.nnz), given.indices, given.indptr), shape=given.shape)
 
 
 def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any, again: Any) -> Any:

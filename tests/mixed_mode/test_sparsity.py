@@ -217,6 +217,15 @@ def test_the_numbers_of_the_dense_hessian(f):
     np.testing.assert_allclose(again.toarray(), dense, rtol=1e-9, atol=1e-12)
 
 
+def test_zeros_and_signs_in_a_pattern_of_ones_own_count_as_entries():
+    dense = hessian(rosenbrock, X)
+    for values in (np.triu(np.ones((6, 6)), 1) - np.tril(np.ones((6, 6)), -1) + np.eye(6), 0):
+        pattern = sparse.csr_array(np.ones((6, 6)))
+        pattern.data = np.ravel(values * np.ones((6, 6)))
+        found = hessian(rosenbrock, X, sparsity=pattern)
+        np.testing.assert_allclose(found.toarray(), dense, rtol=1e-12)
+
+
 def test_a_hessian_takes_as_many_products_as_colours():
     runs = []
 
