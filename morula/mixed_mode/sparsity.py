@@ -246,7 +246,7 @@ def united(cumulative: bool, sets: Any, axis: Any, y: Any) -> Any:
 
 def of_product(args: Any, values: Any, y: Any) -> Any:
     """The sets of a product of vectors, and matrices, sparse ones too; zeros of constants count."""
-    if len(args) != 2 or any(np.ndim(x) not in (1, 2) for x in args):
+    if any(isinstance(x, (list, tuple)) or np.ndim(x) not in (1, 2) for x in args):
         return None
     a, b = args
     rows = parts_of_rows(a, values[0])
@@ -459,6 +459,8 @@ def sparse_hessian(f: Any, x: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
         raise errors.ArgumentError(
             f"the pattern is of shape {pattern.shape}, the Hessian of {(space.size, space.size)}"
         )
+    if space.is_complex:  # the derivative of the gradient by real parts, which is not symmetric
+        return compressed(slope, (x,), 0, space, pattern, again)
     star = Star(pattern + pattern.T)
 
     def direction(k: int, c: int) -> Any:

@@ -217,6 +217,32 @@ def test_the_numbers_of_the_dense_hessian(f):
     np.testing.assert_allclose(again.toarray(), dense, rtol=1e-9, atol=1e-12)
 
 
+def test_hessians_of_complex_arrays_are_not_symmetric():
+    z = np.array([1 + 2j, 0.5 - 1j, 2.0, -1j])
+
+    def f(z):
+        return np.sum(z[0].real * (z[1:].real + z[1:].imag)) + np.sum(np.abs(z) ** 2 * z.real)
+
+    dense = hessian(f, z)
+    assert not np.allclose(dense, dense.T)
+    for sparsity in ("auto", dense != 0):
+        np.testing.assert_allclose(hessian(f, z, sparsity=sparsity).toarray(), dense)
+
+
+def test_hessians_of_nothing_and_of_single_precision():
+    assert hessian(lambda x: np.sum(x**2), np.zeros(0), sparsity="auto").shape == (0, 0)
+    found = hessian(lambda x: np.sum(x**3), np.ones(3, np.float32), sparsity="auto")
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.toarray(), 6 * np.eye(3))
+
+
+def test_products_with_lists():
+    bands = np.eye(3)[:, :2]
+    for f in (lambda x: bands @ [x[0], x[1]], lambda x: np.dot(bands, [x[0] * x[1], x[1]])):
+        found = jacobian(f, X[:3], sparsity="auto")[0]
+        np.testing.assert_allclose(found.toarray(), jacobian(f, X[:3])[0])
+
+
 def test_zeros_and_signs_in_a_pattern_of_ones_own_count_as_entries():
     dense = hessian(rosenbrock, X)
     for values in (np.triu(np.ones((6, 6)), 1) - np.tril(np.ones((6, 6)), -1) + np.eye(6), 0):
