@@ -1,0 +1,73 @@
+"""Each pass of the simplifier, by what is printed before and after it."""
+
+import textwrap
+
+from morula.core.parse import parse
+from morula.core.simplify import is_trusted, remove_unused, share, simplify
+
+
+def printed(text):
+    """The form of a function with variables numbered in their order."""
+    return str(parse(str(parse(textwrap.dedent(text).strip("\n")))))
+
+
+def after(run, text):
+    ir = parse(textwrap.dedent(text).strip("\n"))
+    run(ir)
+    return printed(str(ir))
+
+
+def simplified(ir):
+    simplify(ir, is_trusted)
+
+
+def shared(ir):
+    share(ir, lambda block, call: None, lambda call: True)
+    remove_unused(ir)
+
+
+def test_dead_code_is_removed_and_what_may_have_effects_stays():
+    before = """
+        f:  # f.py
+        b0(%0):
+            %1 = operator.neg(%0)
+            %2 = morula.core.primitives.build_tuple(%1, %0)
+            %3 = morula.core.primitives.build_tuple(%2)
+            return %0"""
+    assert after(remove_unused, before) == printed("""
+        f:  # f.py
+        b0(%0):
+            %1 = operator.neg(%0)
+            return %0""")
+
+
+def test_packed_tuples_are_forwarded():
+    before = """
+        f:  # f.py
+        b0(%0, %1):
+            %2 = morula.core.primitives.build_tuple(%0, %1)
+            %3 = operator.getitem(%2, 0)
+            %4 = operator.getitem(%2, 1)
+            %5 = operator.is_(%3, %4)
+            return %5"""
+    assert after(simplified, before) == printed("""
+        f:  # f.py
+        b0(%0, %1):
+            %2 = operator.is_(%0, %1)
+            return %2""")
+
+
+def test_common_subexpressions_are_computed_once():
+    before = """
+        f:  # f.py
+        b0(%0):
+            %1 = math.sin(%0)
+            %2 = math.sin(%0)
+            %3 = operator.mul(%1, %2)
+            return %3"""
+    assert after(shared, before) == printed("""
+        f:  # f.py
+        b0(%0):
+            %1 = math.sin(%0)
+            %2 = operator.mul(%1, %1)
+            return %2""")
