@@ -71,3 +71,17 @@ def test_common_subexpressions_are_computed_once():
             %1 = math.sin(%0)
             %2 = operator.mul(%1, %1)
             return %2""")
+
+
+def test_operations_on_constants_are_computed():
+    before = """
+        f:  # f.py
+        b0(%0):
+            %1 = operator.mul(2.0, 3.0)
+            %2 = operator.is_(%0, %1)
+            return %2"""
+    assert after(simplified, before) == printed("""
+        f:  # f.py
+        b0(%0):
+            %1 = operator.is_(%0, 6.0)
+            return %1""")
