@@ -161,8 +161,22 @@ def is_shaped(value: Any) -> bool:
     return plain and value.detail[2] is not None
 
 
+@stands_in(operator.getitem)
+def _(args: Any) -> Any:
+    """Whichever entry or row an integer selects, its shape is that of the first one."""
+    items, *keys = args
+    return [view_of_one(items), *map(at_first, keys)], lambda value: value
+
+
+def at_first(key: Any) -> Any:
+    """The same index with zeros for integers that are not known."""
+    if getattr(key, "type", None) is tuple and key.detail is not None:
+        return replace(key, detail=tuple(map(at_first, key.detail)))
+    return Const(key.type(0)) if getattr(key, "type", None) in (int, *INTEGERS) else key
+
+
 @stands_in(
-    getattr, operator.getitem, spread, restore, np.broadcast_to, np.reshape, np.ndarray.reshape,
+    getattr, spread, restore, np.broadcast_to, np.reshape, np.ndarray.reshape,
     np.transpose, np.ndarray.transpose, np.swapaxes, np.ndarray.swapaxes, np.moveaxis,
     np.expand_dims, np.squeeze,
 )  # fmt: skip
