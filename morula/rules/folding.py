@@ -33,8 +33,20 @@ from morula.core.extend import (
 from morula.rules.arrays.arithmetic import real_slope
 from morula.rules.arrays.broadcasting import collapse, match, restore, spread, total, unbroadcast
 from morula.rules.arrays.construction import parts_like
-from morula.rules.arrays.elementwise import array_part, infinite_less, marked_part, share_of
-from morula.rules.arrays.indexing import marked_like, scatter, scattered
+from morula.rules.arrays.elementwise import (
+    array_part,
+    infinite_less,
+    marked_part,
+    share_of,
+    taken,
+)
+from morula.rules.arrays.indexing import (
+    marked_like,
+    scatter,
+    scatter_all,
+    scattered,
+    scattered_all,
+)
 from morula.rules.arrays.reductions import (
     add_shared,
     attaining,
@@ -47,7 +59,13 @@ from morula.rules.arrays.reductions import (
 from morula.rules.arrays.structural import Selected, masked, selected, unmarked
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
 from morula.rules.containers import bars_of
-from morula.rules.gathering import entries_at, gathered, marked_entries_at
+from morula.rules.gathering import (
+    entries_at,
+    gathered,
+    is_of_doubles,
+    marked_entries_at,
+    pieced,
+)
 
 
 def constant(x: Any) -> Any:
@@ -211,6 +229,7 @@ HANDING_ON = {
         np.ndarray.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.ravel, np.broadcast_to,
         unbroadcast, match, spread, restore, total, collapse, np.ufunc.reduce, np.where, masked,
         selected, scatter, scattered, array_part, marked_part, add_at, set_at, on_diagonal,
+        scatter_all, scattered_all, pieced,
     )
 }  # fmt: skip
 UNASKING = {
@@ -358,10 +377,9 @@ def into_zeros(f: Any, call: Any) -> Any:
     ȳ, index, shape, dtype = call.args
     if f.again:
         return None
-    known = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
-    if known is None or not hasattr(shape, "value") or not hasattr(dtype, "value"):
+    if not hasattr(shape, "value") or not hasattr(dtype, "value") or dtype.value != np.float64:
         return None
-    if known[0] != "<f8" or dtype.value != np.float64 or not is_plain_index(f, index):
+    if not is_of_doubles(f, ȳ) or not is_plain_index(f, index):
         return None
     zeros = f.new_call(call, fresh_zeros, shape)
     written = f.same_call(call, set_at, zeros.out, ȳ, index)
@@ -523,6 +541,23 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
+@folds(taken)
+def _(f: Any, call: Any) -> Any:
+    """By an array of truth values, the part of a branch is a selection."""
+    ȳ, condition, holds, shape = call.args
+    known = f.details(condition) if f.types(condition) is np.ndarray else None
+    if f.types(ȳ) is not np.ndarray or known is None or known[0] != "|b1" or not known[1]:
+        return None
+    if type(value_of(holds)) is not bool:
+        return None
+    calls = []
+    if not holds.value:
+        calls.append(f.new_call(call, np.logical_not, condition))
+        condition = calls[0].out
+    calls.append(f.new_call(call, selected, ȳ, condition))
+    return [*calls, f.same_call(call, unbroadcast, calls[-1].out, shape)]
+
+
 def unmarked_sum(f: Any, call: Any, a: Any, b: Any) -> Any:
     """In a sum with a full array it does not matter that entries are structurally zero."""
     for x, y in ((a, b), (b, a)):
@@ -601,6 +636,35 @@ def _(f: Any, call: Any) -> Any:
     """The conjugate of a real array is the array."""
     known = f.details(call.args[0])
     return call.args[0] if known is not None and known[0][1] == "f" else None
+
+
+@folds(np.conjugate)
+def _(f: Any, call: Any) -> Any:
+    """In an adjoint, where nobody asks for a copy, the same."""
+    x = call.args[0]
+    known = f.details(x) if f.types(x) is np.ndarray and len(call.args) == 1 else None
+    return x if f.in_adjoint and known is not None and known[0][1] == "f" else None
+
+
+@folds(np.ravel)
+def _(f: Any, call: Any) -> Any:
+    """In an adjoint, where nobody asks for a view, an array of one axis is flat."""
+    x = call.args[0]
+    known = f.details(x) if f.types(x) is np.ndarray and len(call.args) == 1 else None
+    return x if f.in_adjoint and known is not None and known[1] == 1 else None
+
+
+@folds(np.reshape, np.ndarray.reshape)
+def _(f: Any, call: Any) -> Any:
+    """Likewise, an array of the right shape has it; the method is the cheaper spelling."""
+    if not f.in_adjoint or len(call.args) != 2 or f.types(call.args[0]) is not np.ndarray:
+        return None
+    x, shape = call.args
+    if f.details(x)[2] is not None and f.details(x)[2] == value_of(shape):
+        return x
+    if call.primitive is np.reshape:
+        return [f.same_call(call, np.ndarray.reshape, x, shape)]
+    return None
 
 
 @transfers(infinite_less)
@@ -752,12 +816,12 @@ partial_functions(
 
 
 def numpy_field(dtype: np.dtype) -> str:
-    """The field of the entries of an array; whole numbers count as real ones."""
+    """The field of the entries of an array; whole numbers and truth values count as real ones."""
     if dtype.kind == "f":
         return "real" if dtype == np.float64 else dtype.str
     if dtype.kind == "c":
         return "complex" if dtype == np.complex128 else dtype.str
-    return "real" if dtype.kind in "iu" else dtype.kind
+    return "real" if dtype.kind in "iub" else dtype.kind
 
 
 for _type in (int, float):

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    NoTangent,
+    folds,
     fresh_results,
     marks_results,
     primitives,
@@ -24,7 +26,7 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.arrays.indexing import scatter, scatter_all, scattered, scattered_all
-from morula.rules.arrays.structural import mark
+from morula.rules.arrays.structural import Selected, mark
 from morula.rules.arrays.types import Anything
 from morula.rules.containers import bars_of
 
@@ -77,8 +79,74 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return result_on_samples(np.zeros, args[:1])
 
 
+def pieced(shape: Any, *indices_and_parts: Any) -> Any:
+    """An array of doubles from parts at plain indices, which meet every entry once."""
+    parts = indices_and_parts[1::2]
+    if any(type(part) is Selected for part in parts):
+        return scatter_all(shape, np.dtype(float), *indices_and_parts)
+    x̄ = np.empty(shape)
+    for index, part in zip(indices_and_parts[::2], parts, strict=True):
+        x̄[index] = part
+    return x̄
+
+
+@rrule(pieced)
+def _(shape: Anything, *indices_and_parts: Anything):
+    def pieced_pullback(x̄):
+        bars = [bar for index in indices_and_parts[::2] for bar in (NoTangent(), x̄[index])]
+        return NoTangent(), *bars
+
+    return pieced(shape, *indices_and_parts), pieced_pullback
+
+
+@transfers(pieced)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return result_on_samples(np.zeros, args[:1])
+
+
+@folds(scatter_all, scattered_all)
+def _(f: Any, call: Any) -> Any:
+    """Parts that meet every entry once leave no zeros, and nothing to be added."""
+    shape, dtype, *indices_and_parts = call.args
+    indices, parts = indices_and_parts[::2], indices_and_parts[1::2]
+    if not hasattr(shape, "value") or getattr(dtype, "value", None) != np.float64:
+        return None
+    if not all(hasattr(i, "value") and is_plain(i.value) for i in indices):
+        return None
+    if not all(is_of_doubles(f, part) for part in parts):
+        return None
+    if not meet_all_once(shape.value, [i.value for i in indices]):
+        return None
+    return [f.same_call(call, pieced, shape, *indices_and_parts)]
+
+
+def is_plain(index: Any) -> bool:
+    """Is it a slice, an integer, or a tuple of those?"""
+    return all(type(i) in (int, slice) for i in (index if type(index) is tuple else (index,)))
+
+
+def is_of_doubles(f: Any, x: Any) -> bool:
+    """Is it a number or an array in double precision?"""
+    if f.types(x) is np.ndarray:
+        return f.details(x) is not None and f.details(x)[0] == "<f8"
+    return f.types(x) in (float, np.float64)
+
+
+LARGEST = 1_000_000  # entries of an array that is looked at while a program is made
+
+
+def meet_all_once(shape: Any, indices: list[Any]) -> bool:
+    """Is every entry of an array of this shape met by one of the indices, and by one only?"""
+    if not 0 < math.prod(shape) <= LARGEST:
+        return False
+    count = np.zeros(shape, np.int8)
+    for index in indices:
+        count[index] += 1
+    return bool((count == 1).all())
+
+
 type_stable(vector)
-fresh_results(vector, entries_at, marked_entries_at, scatter_all, scattered_all)
+fresh_results(vector, entries_at, marked_entries_at, scatter_all, scattered_all, pieced)
 marks_results(marked_entries_at, scatter_all)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import morula
 from morula.core.extend import by_the_general_path
-from morula.rules.gathering import vector
+from morula.rules.gathering import pieced, vector
 from morula.testing import check_gradient, check_rrule
 
 V = np.array([0.7, -1.3, 1.9])
@@ -140,8 +140,8 @@ def left_out(a):
 def test_parts_of_an_array_are_put_together_at_once():
     a, h = np.linspace(0.1, 0.9, 18).reshape(2, 9), np.array([0.5, 0.7, 0.2])
     program = str(morula.code_adjoint(in_three, a))
-    assert program.count("indexing.scatter") == 1
-    assert "scatter_all" in program
+    assert program.count("gathering.pieced") == 1
+    assert "indexing.scatter" not in program
     check_gradient(in_three, a)
     check_gradient(gates, a, h)
     x = np.array([0.0, 1.0, 4.0, 9.0])
@@ -152,3 +152,53 @@ def test_parts_of_an_array_are_put_together_at_once():
     second = morula.hvp(lambda a: gates(a, h), a, a)
     with by_the_general_path():
         np.testing.assert_allclose(second, morula.hvp(lambda a: gates(a, h), a, a), rtol=1e-9)
+
+
+def blocks(x):
+    """Halves of rows, and a column: every entry is read once."""
+    a = np.tanh(x)
+    return np.sum(a[0, :2] * a[0, 2:]) + a[1:, 0] @ np.sin(a[1:, 1:].sum(1))
+
+
+def blocks_not_all(x):
+    a = np.tanh(x)
+    return np.sum(a[0, :2] * a[0, 2:]) + a[2:, 0] @ np.sin(a[2:, 1:].sum(1))
+
+
+def roots_of_blocks(x):
+    """What was not chosen of the first half keeps its mark."""
+    a = np.sqrt(np.abs(x) - 0.5)
+    return np.sum(np.where(x[:, :2] > 1, a[:, :2], 0.0)) + np.sum(a[:, 2:] ** 2)
+
+
+def test_parts_that_meet_every_entry_once_are_written_into_new_memory():
+    x = np.linspace(1.1, 1.9, 12).reshape(3, 4)
+    assert "gathering.pieced" in str(morula.code_adjoint(blocks, x))
+    assert "gathering.pieced" not in str(morula.code_adjoint(blocks_not_all, x))
+    for f in (blocks, blocks_not_all):
+        check_gradient(f, x)
+        check_gradient(lambda x, f=f: np.sum(morula.grad(f)(x) ** 2), x)
+
+
+def test_parts_that_are_marked_stay_so():
+    x = np.array([[0.5, 2.0, 1.5, 0.7]])
+    assert "gathering.pieced" in str(morula.code_adjoint(roots_of_blocks, x))
+    found = morula.grad(roots_of_blocks)(x)
+    with by_the_general_path():
+        np.testing.assert_array_equal(found, morula.grad(roots_of_blocks)(x))
+    assert np.isfinite(found).all()
+
+
+def test_pieces():
+    check_rrule(
+        pieced,
+        (2, 3),
+        (slice(None), 0),
+        V[:2],
+        (0, slice(1, None)),
+        V[1:],
+        (1, 1),
+        0.3,
+        (1, 2),
+        0.4,
+    )

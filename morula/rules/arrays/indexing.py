@@ -10,6 +10,7 @@ Tests: tests/rules/arrays/test_indexing.py
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -114,15 +115,32 @@ def mark_reached(where, ȳ, index):
 
 def marked_like(x̄, ȳ, index):
     """`x̄`, structurally zero where all that came to it from `ȳ` at `index` is."""
+    if type(ȳ) is not Selected and names_one(index):
+        return mark(x̄, where_alone(x̄.shape, index))
     where = np.zeros(x̄.shape, bool)
     mark_reached(where, ȳ, index)
     return x̄ if where.all() else mark(x̄, where)
 
 
+def names_one(index):
+    """Is it an integer or a tuple of integers?"""
+    return all(type(i) is int for i in index) if type(index) is tuple else type(index) is int
+
+
+@functools.lru_cache(256)
+def where_alone(shape, index):
+    """Which entries of an array of this shape an index of integers names."""
+    where = np.zeros(shape, bool)
+    where[index] = True
+    where.flags.writeable = False
+    return where
+
+
 def _scattered_dtype(ȳ: Any, dtype: np.dtype) -> np.dtype:
     """The dtype of the primal's tangents, or of ȳ, if that is the wider one."""
     dtype = tangent_dtype(dtype) or np.dtype(float)
-    return dtype if isinstance(ȳ, float | int) else np.result_type(dtype, ȳ)
+    alike = isinstance(ȳ, float | int) or getattr(ȳ, "dtype", None) == dtype
+    return dtype if alike else np.result_type(dtype, ȳ)
 
 
 def _scattering(scatter):
