@@ -445,7 +445,9 @@ def detail_matches(x: Any, detail: Any) -> bool:
 
 # Details may be coarse or fine (an array's with or without its shape). `coarse_detail[T]` makes a
 # fine detail coarse; `constant_attribute[T]` gives an attribute that the detail decides, or None.
+# `is_finest[T]` says whether there is no finer one.
 coarse_detail: dict[type, Callable[[Any], Any]] = {}
+is_finest: dict[type, Callable[[Any], bool]] = {}
 constant_attribute: dict[type, Callable[[Any, str], Any]] = {}
 
 # Types of values whose attributes never change.

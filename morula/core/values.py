@@ -17,10 +17,10 @@ from morula.core.ssa import same
 from morula.core.traits import (
     Known,
     coarse,
-    coarse_detail,
     contents,
     decide_details,
     describe,
+    is_finest,
     sample,
 )
 
@@ -209,7 +209,7 @@ def is_fine(value: Value) -> bool:
         return value.detail is not None and all(map(is_fine, value.detail))
     if value.type in decide_details:
         return False
-    return value.type not in coarse_detail or coarse(value) != value
+    return value.type not in is_finest or is_finest[value.type](value.detail)
 
 
 def coarsened(value: Value) -> Value:

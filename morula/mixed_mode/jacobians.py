@@ -40,6 +40,7 @@ from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.repetition import Repetition, begin, end, repetition
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.arrays.bodies import instead_of
+from morula.rules.arrays.traits import whole_shape
 from morula.rules.calls import serves
 from morula.rules.checkpoints import is_nested
 from morula.rules.containers import lengthen
@@ -613,7 +614,8 @@ def table_at_point(args: list[Any]) -> Any:
     x = real_point(args)
     if x is None or x.type is float:
         return x
-    dtype, ndim, shape = x.detail
+    dtype, ndim, _ = x.detail
+    shape = whole_shape(x.detail)
     return Known(np.ndarray, (dtype, 2 * ndim, None if shape is None else shape + shape))
 
 
@@ -632,7 +634,8 @@ def body_by_point(of_float: Any, of_array: Any) -> Any:
         x = real_point(args)
         if x is None or x.type is float:
             return None if x is None else of_float
-        return of_array if x.detail[2] and 0 not in x.detail[2] else None
+        shape = whole_shape(x.detail)
+        return of_array if shape and 0 not in shape else None
 
     return body
 

@@ -55,6 +55,8 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import match, total
 from morula.rules.arrays.structural import Selected, mark
+from morula.rules.arrays.traits import whole_shape
+from morula.rules.list_types import components
 from morula.rules.shadows import UnknownUseError
 
 MAKERS = (np.zeros, np.empty, np.ones, np.zeros_like, np.empty_like, np.ones_like)
@@ -598,20 +600,10 @@ def same_constant(a: Any, b: Any) -> bool:
 # -- what is known of arrays whose extents are not -------------------------------------------------
 
 
-def extents(key: Any) -> list[Any]:
-    """What is known of the parts of an index or a shape."""
-    if type(key) is Const and type(key.value) is tuple:
-        return [Known(type(i)) for i in key.value]
-    k = known(key)
-    if k is not None and k.type is tuple:
-        return [known(part) for part in k.detail or (None,)]
-    return [k]
-
-
 def part_of_array(detail: Any, key: Any) -> Any:
     """An entry, a view by whole numbers and slices, or what arrays of indices and masks pick."""
     dtype, ndim, shape = detail
-    kinds = extents(key)
+    kinds: list[Any] = [known(part) for part in components(key)]
     taken, added, picked = 0, 0, None
     for k in kinds:
         if k is None:
@@ -630,7 +622,7 @@ def part_of_array(detail: Any, key: Any) -> Any:
         return None
     left = ndim - taken + added + (picked or 0)
     whole = all(k.type in (int, np.int64) for k in kinds)
-    if left and shape is not None and whole:
+    if left and shape is not None and None not in shape[ndim - left :] and whole:
         return Known(np.ndarray, (dtype, left, shape[ndim - left :]))
     return Known(np.ndarray, (dtype, left, None)) if left else Known(np.dtype(dtype).type)
 
@@ -642,12 +634,18 @@ part_of[np.ndarray] = part_of_array
 def _(s: Any, call: Any, args: Any) -> Any:
     """The shape says how many axes there are, though not always how long they are."""
     found = result_on_samples(call.primitive, args, call.keywords)
-    if found is not None or len(args) != 1 or call.keywords:
+    if len(args) != 1 or call.keywords or (type(found) is Known and whole_shape(found.detail)):
         return found
-    kinds = extents(args[0])
+    kinds = [known(part) for part in components(args[0])]
     if not all(k is not None and k.type in (int, np.int64) for k in kinds):
-        return None
-    return Known(np.ndarray, (FLOAT, len(kinds), None))
+        return found
+    return Known(np.ndarray, (FLOAT, len(kinds), rows_of(args[0])))
+
+
+def rows_of(shape: Any) -> Any:
+    """A shape of which all is known but how many rows there are; None: less is known."""
+    lengths = [getattr(n, "value", None) for n in components(shape)[1:]]
+    return (None, *lengths) if lengths and all(type(n) is int for n in lengths) else None
 
 
 # -- what runs

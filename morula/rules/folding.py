@@ -22,6 +22,7 @@ from morula.core.extend import (
     fresh_results,
     gradient_for,
     in_place_forms,
+    marks,
     partial_functions,
     primitives,
     result_on_samples,
@@ -57,11 +58,12 @@ from morula.rules.arrays.reductions import (
     shared,
 )
 from morula.rules.arrays.structural import Selected, masked, selected, unmarked
-from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS
+from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS, whole_shape
 from morula.rules.containers import bars_of
 from morula.rules.gathering import (
     entries_at,
     gathered,
+    in_pieces,
     is_of_doubles,
     marked_entries_at,
     pieced,
@@ -125,8 +127,12 @@ def times_constant(f: Any, call: Any, x: Any, y: Any) -> Any:
     if whole is not None and type(constant(whole.args[0])) is float:
         factor = type(x)(constant(whole.args[0]) * constant(x))
         return [f.same_call(call, spread, factor, whole.args[1])]
+    if f.types(y) is not np.ndarray:
+        return None
+    if type(constant(x)) is float and (z := negated(f, y)) is not None:
+        return [f.same_call(call, operator.mul, type(x)(-constant(x)), z)]
     product = f.definition(y, operator.mul)
-    if product is None or not f.used_once(y) or f.types(y) is not np.ndarray:
+    if product is None or not f.used_once(y):
         return None
     c = constant(product.args[0])
     if c is None or float not in (type(c), type(constant(x))):
@@ -293,6 +299,8 @@ def _unmarked_forms(marking: Any, plain: Any) -> None:
     @folds(marking)
     def _(f: Any, call: Any) -> Any:
         """What nobody asks about is not marked."""
+        if plain is scattered and (found := in_pieces(f, call)) is not None:
+            return found
         numbers = (float, np.float64) if plain in (scattered, shared) else ()
         if f.types(call.args[0]) not in (np.ndarray, *numbers) or is_asked_for(f, call.out):
             return None
@@ -375,8 +383,8 @@ REAL = {"<f8": (np.float64, float), "<f4": (np.float32,)}
 def into_zeros(f: Any, call: Any) -> Any:
     """Into zeros of known shape, by a plain index."""
     ȳ, index, shape, dtype = call.args
-    if f.again:
-        return None
+    if (found := in_pieces(f, call)) is not None or f.again:
+        return found
     if not hasattr(shape, "value") or not hasattr(dtype, "value") or dtype.value != np.float64:
         return None
     if not is_of_doubles(f, ȳ) or not is_plain_index(f, index):
@@ -433,7 +441,7 @@ def _(f: Any, call: Any) -> Any:
             return [f.same_call(call, operator.add, y, scalar)]
     if (found := gathered(f, call, a, b)) is not None:
         return found
-    if f.types(a) is np.ndarray and f.details(a) == f.details(b) and f.details(a)[2] is not None:
+    if f.types(a) is np.ndarray and f.details(a) == f.details(b) and whole_shape(f.details(a)):
         found = unmarked_sum(f, call, a, b) or with_factor(f, call, a, b) or in_place(f, call, a, b)
         if found is not None:
             return found
@@ -491,7 +499,7 @@ def _(f: Any, call: Any) -> Any:
     """Between known shapes the sum over broadcast axes is one reduction."""
     x̄, target = call.args
     shape = getattr(target, "value", None)
-    have = f.details(x̄)[2] if f.types(x̄) is np.ndarray else None
+    have = whole_shape(f.details(x̄)) if f.types(x̄) is np.ndarray else None
     if have is None or shape is None:
         return None
     if have == shape:
@@ -558,12 +566,34 @@ def _(f: Any, call: Any) -> Any:
     return [*calls, f.same_call(call, unbroadcast, calls[-1].out, shape)]
 
 
+MOST_STEPS = 100  # back from a value to what it may have its marks from
+
+
+def may_be_marked(f: Any, x̄: Any) -> bool:
+    """May some of its entries be structurally zero, by what it is computed from?"""
+    seen: set[Any] = set()
+    work = [x̄]
+    while work:
+        x = work.pop()
+        if hasattr(x, "value") or x in seen:
+            continue
+        seen.add(x)
+        made = f.definitions.get(x)
+        if made is None and x in f.ir.entry.params and not f.in_rule:
+            continue
+        if made is None or marks(made.primitive) or len(seen) > MOST_STEPS:
+            return True
+        if id(made.primitive) not in UNASKING:
+            work += made.args
+    return False
+
+
 def unmarked_sum(f: Any, call: Any, a: Any, b: Any) -> Any:
     """In a sum with a full array it does not matter that entries are structurally zero."""
     for x, y in ((a, b), (b, a)):
         part = f.definition(y, selected) or f.definition(y, masked)
         if part is not None and f.used_once(y):
-            if f.details(part.args[1]) is None:
+            if f.details(part.args[1]) is None or may_be_marked(f, x):
                 continue
             plain = f.new_call(call, np.where, part.args[1], part.args[0], f.const(0.0))
             return [plain, f.same_call(call, operator.add, x, plain.out)]
@@ -611,7 +641,7 @@ def factor_out(f: Any, call: Any, a: Any, b: Any) -> Any:
     c, x = product.args
     if type(constant(c)) is not float or f.types(x) is not np.ndarray or f.details(x) is None:
         return None
-    m, n = f.details(x)[2], f.details(b)[2]
+    m, n = whole_shape(f.details(x)), whole_shape(f.details(b))
     if m is None or n is None or not 1 <= len(n) <= 2 or f.details(x)[0] != f.details(b)[0]:
         return None
     if math.prod(m[:-1]) * math.prod(n[1:]) > math.prod(m):

@@ -295,6 +295,15 @@ def items_in(xs: Any) -> tuple[Any, ...] | None:
     return None if known_items is None or None in known_items else known_items
 
 
+def components(key: Any) -> list[Any]:
+    """What is known of the parts of an index or a shape, which may be a tuple or a single one."""
+    if type(key) is Const and type(key.value) is tuple:
+        return [Const(part) for part in key.value]
+    if type(key) is Known and key.type is tuple:
+        return list(key.detail or (None,))
+    return [key]
+
+
 @transfers(operator.mul)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
     """A list n times over holds what the list holds."""

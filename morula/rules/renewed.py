@@ -39,6 +39,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.inplace import OPERATORS, frozen, in_shape, last_writes
 from morula.rules.arrays.structural import selected
+from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.types import Anything
 from morula.rules.buffers import COPIES, IN_PLACE, LOOKS, MAKERS, reachable_from_ends
 
@@ -257,7 +258,7 @@ class Renewal:
             return
         given = None if other is None or other.detail is None else other.detail
         ahead = []
-        if given is None or None in (before[2], given[2]) or not has_room(before[2], given[2]):
+        if given is None or not has_room(whole_shape(before), whole_shape(given)):
             ahead.append(Call(self.ir.var(), Const(require_room), (x, v), (), call.position))
         if x is not v and not is_along_one_axis(before) and not is_along_one_axis(given):
             ahead.append(Call(self.ir.var(), Const(laid_out_as), (v, x), (), call.position))
@@ -269,15 +270,15 @@ class Renewal:
 
 def has_room(shape: Any, given: Any) -> bool:
     """Has the result for an array of this shape and another operand the same shape?"""
-    return np.broadcast_shapes(shape, given) == shape
+    return None not in (shape, given) and np.broadcast_shapes(shape, given) == shape
 
 
 def is_along_one_axis(detail: Any) -> bool:
     """Is there at most one axis of more than one entry?"""
     if detail is None:
         return False
-    _, ndim, shape = detail
-    return ndim < 2 or (shape is not None and sum(n != 1 for n in shape) < 2)
+    shape = whole_shape(detail)
+    return detail[1] < 2 or (shape is not None and sum(n != 1 for n in shape) < 2)
 
 
 def keeps_nothing(fn: Any) -> bool:

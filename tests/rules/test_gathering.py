@@ -180,6 +180,7 @@ def test_parts_that_meet_every_entry_once_are_written_into_new_memory():
         check_gradient(lambda x, f=f: np.sum(morula.grad(f)(x) ** 2), x)
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero")
 def test_parts_that_are_marked_stay_so():
     x = np.array([[0.5, 2.0, 1.5, 0.7]])
     assert "gathering.pieced" in str(morula.code_adjoint(roots_of_blocks, x))
@@ -187,6 +188,25 @@ def test_parts_that_are_marked_stay_so():
     with by_the_general_path():
         np.testing.assert_array_equal(found, morula.grad(roots_of_blocks)(x))
     assert np.isfinite(found).all()
+
+
+def rows(x, steps):
+    """Rows of an array whose number of rows is known only when the program runs."""
+    out = np.zeros((steps + 1, len(x)))
+    out[0] = x
+    for i in range(steps):
+        y = out[i]
+        out[i + 1] = y + 0.1 * np.sin(y[::-1]) * y[0]
+    return (out[-1] ** 2).sum() + out[1, 2]
+
+
+def test_rows_have_a_shape_that_is_known():
+    program = str(morula.code_adjoint(rows, V, 3))
+    loop = program[program.index("advance") : program.index("gradient_for")]
+    assert "'shape'" not in loop
+    check_gradient(lambda x: rows(x, 3), V)
+    check_gradient(lambda x: morula.grad(rows)(x, 3).sum(), V)
+    check_gradient(lambda x: rows(x, 2), np.array([1.0, 2.0, 3.0, 4.0]))
 
 
 def test_pieces():

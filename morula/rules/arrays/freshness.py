@@ -19,9 +19,11 @@ import numpy as np
 
 from morula.core.extend import (
     Const,
+    Known,
     coarsened,
     fresh_results,
     in_place_forms,
+    known,
     marks_results,
     of_marked,
     result_on_samples,
@@ -36,7 +38,8 @@ from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.reductions import marked_shared
 from morula.rules.arrays.sequences import BINARY, UNARY
 from morula.rules.arrays.structural import selected
-from morula.rules.arrays.traits import INTEGERS, MOST_ENTRIES
+from morula.rules.arrays.traits import INTEGERS, MOST_ENTRIES, whole_shape
+from morula.rules.list_types import components
 
 FRESH = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
@@ -158,14 +161,30 @@ COUNTS = (int, bool, np.bool_, *INTEGERS)
 def is_shaped(value: Any) -> bool:
     """Is it known to be an array of numbers, or truth values, of known shape?"""
     plain = getattr(value, "type", None) is np.ndarray and value.detail[0][1] in "iufcb"
-    return plain and value.detail[2] is not None
+    return plain and whole_shape(value.detail) is not None
 
 
 @stands_in(operator.getitem)
 def _(args: Any) -> Any:
     """Whichever entry or row an integer selects, its shape is that of the first one."""
-    items, *keys = args
-    return [view_of_one(items), *map(at_first, keys)], lambda value: value
+    items, key = args
+    if getattr(items, "type", None) is np.ndarray and picks_row(items, key):
+        dtype, ndim, shape = items.detail
+        items, key = replace(items, detail=(dtype, ndim, (1, *shape[1:]))), of_first_row(key)
+    return [view_of_one(items), at_first(key)], lambda value: value
+
+
+def picks_row(items: Any, key: Any) -> bool:
+    """Is it an integer that picks a row of an array, of which there are nobody knows how many?"""
+    shape = items.detail[2]
+    if not shape or shape[0] is not None:
+        return False
+    return getattr(known(components(key)[0]), "type", None) in (int, *INTEGERS)
+
+
+def of_first_row(key: Any) -> Any:
+    """The same index with zero for the row."""
+    return Known(tuple, (Const(0), *components(key)[1:]))
 
 
 def at_first(key: Any) -> Any:

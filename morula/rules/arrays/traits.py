@@ -27,6 +27,7 @@ from morula.core.extend import (
     detail_of,
     detail_tests,
     holds_memory,
+    is_finest,
     materialise,
     no_tangent,
     project_to,
@@ -59,9 +60,18 @@ def tangent_dtype(dtype: np.dtype) -> np.dtype | None:
 # -- what is known of a value before the program runs ----------------------------------------------
 
 
+# The shape is None where nothing is known of it, and begins with None where the number of rows is not.
+
+
 @detail_of.register(np.ndarray)
 def _(x):
     return x.dtype.str, x.ndim, x.shape
+
+
+def whole_shape(detail):
+    """The shape of an array, if it is known to the last extent; else None."""
+    shape = detail[2]
+    return None if shape is None or None in shape else shape
 
 
 MOST_ENTRIES = 30_000  # of a sample: what is known of larger ones has to be found without
@@ -70,7 +80,8 @@ MOST_ENTRIES = 30_000  # of a sample: what is known of larger ones has to be fou
 @sample_of(np.ndarray)
 def _(detail):
     """Ones; where the shape is known, a view of a single one."""
-    dtype, ndim, shape = detail
+    dtype, ndim, _ = detail
+    shape = whole_shape(detail)
     if dtype[1] not in "biufc":
         raise KeyError(dtype)  # structured dtypes, strings, objects: nothing can be said
     if shape is None:
@@ -83,11 +94,12 @@ def _(detail):
 
 
 coarse_detail[np.ndarray] = lambda detail: (*detail[:2], None)
+is_finest[np.ndarray] = lambda detail: whole_shape(detail) is not None
 
 
 def _is_large(detail):
     """Is it worth a nanosecond or two to release an array early?"""
-    dtype, _, shape = detail
+    dtype, shape = detail[0], whole_shape(detail)
     return shape is None or math.prod(shape) * np.dtype(dtype).itemsize >= LARGE
 
 
@@ -97,7 +109,8 @@ holds_memory[np.ndarray] = _is_large
 
 def _attribute(detail, name):
     """The attributes of an array that its dtype and shape decide."""
-    dtype, ndim, shape = detail
+    dtype, ndim, _ = detail
+    shape = whole_shape(detail)
     if name == "ndim":
         return ndim
     if name == "dtype":
@@ -115,7 +128,8 @@ with_fixed_attributes.append(np.dtype)
 
 def _tests(detail):
     """What to ask an array for to know that it has this detail."""
-    dtype, ndim, shape = detail
+    dtype, ndim, _ = detail
+    shape = whole_shape(detail)
     extent = ("ndim", ndim) if shape is None else ("shape", shape)
     return [("dtype", np.dtype(dtype), operator.is_), (*extent, operator.eq)]
 
