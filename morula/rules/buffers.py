@@ -666,9 +666,12 @@ def diagonal_of(x̂: np.ndarray) -> np.ndarray:
     return as_strided(x̂, (min(x̂.shape),), (sum(x̂.strides),))
 
 
+BITS_OF_UNREACHED = np.float64(-0.0).view(np.int64)
+
+
 def reached(x̂: Any) -> Any:
     """Which entries of a shadow something has reached."""
-    return (x̂ != 0) | ~np.signbit(x̂)
+    return x̂.view(np.int64) != BITS_OF_UNREACHED
 
 
 def cotangent_in(x̂: np.ndarray) -> np.ndarray:
@@ -676,7 +679,7 @@ def cotangent_in(x̂: np.ndarray) -> np.ndarray:
     if np.count_nonzero(x̂) == x̂.size:
         return x̂.copy()
     where = reached(x̂)
-    return x̂ + 0.0 if where.all() else mark(x̂ + 0.0, where)
+    return x̂.copy() if np.count_nonzero(where) == x̂.size else mark(x̂ + 0.0, where)
 
 
 def sum_if_reached(v̄: Any) -> Any:

@@ -212,6 +212,15 @@ def add_at(x̄: Any, c: Any, index: Any) -> Any:
     return x̄
 
 
+def plus_at(x̄: Any, c: Any, index: Any, shape: Any, dtype: Any) -> Any:
+    """`x̄ + scatter(c, index, shape, dtype)` for a plain index and an x̄ of this shape and dtype."""
+    if type(x̄) is Selected and x̄._where is not None:
+        return x̄ + scatter(c, index, shape, dtype)
+    total = unmarked(x̄).copy()
+    total[index] += c
+    return total
+
+
 def fresh_zeros(shape: Any) -> Any:
     """Zeros to be written to."""
     return np.zeros(shape)
@@ -235,7 +244,7 @@ HANDING_ON = {
         np.ndarray.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.ravel, np.broadcast_to,
         unbroadcast, match, spread, restore, total, collapse, np.ufunc.reduce, np.where, masked,
         selected, scatter, scattered, array_part, marked_part, add_at, set_at, on_diagonal,
-        scatter_all, scattered_all, pieced,
+        scatter_all, scattered_all, pieced, plus_at,
     )
 }  # fmt: skip
 UNASKING = {
@@ -403,6 +412,9 @@ def in_place(f: Any, call: Any, a: Any, b: Any) -> Any:
         part = f.definition(y, set_at)
         if part is not None and f.may_overwrite(x) and f.used_once(y):
             return [f.same_call(call, add_at, x, part.args[1], part.args[2])]
+        part = f.definition(y, scatter)
+        if part is not None and f.used_once(y) and is_plain_index(f, part.args[1]):
+            return [f.same_call(call, plus_at, x, *part.args)]
         part = f.definition(y, shared)
         if part is not None and f.used_once(y) and f.details(x) == f.details(part.args[1]):
             return [f.same_call(call, plus_shared, x, *part.args)]
@@ -757,7 +769,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return a if getattr(a, "type", None) is np.ndarray and a.detail[0][1] == "f" else None
 
 
-@transfers(add_at, set_at, plus_shared, add_shared)
+@transfers(add_at, plus_at, set_at, plus_shared, add_shared)
 def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
@@ -805,7 +817,7 @@ in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
 written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd, operator.isub)
 type_stable(fresh_zeros)
 fresh_results(
-    scatter, scattered, add_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
+    scatter, scattered, add_at, plus_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
     operator.isub, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
