@@ -30,7 +30,6 @@ from morula.core.gradients import Transformed
 from morula.core.registry import find_rrule, is_constant
 from morula.mixed_mode.push import (
     Both,
-    in_space_of,
     opaque,
     push,
     pushes,
@@ -43,6 +42,7 @@ from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
     holds_mutable,
+    in_space_of,
     is_stream,
     item_of,
     reached,

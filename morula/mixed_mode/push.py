@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from morula.core import errors, general, memory
-from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
+from morula.core.cotangents import ZERO, is_zero
 from morula.core.ir import count_of_parameters
 from morula.core.protected import caught
 from morula.core.registry import (
@@ -38,6 +38,7 @@ from morula.mixed_mode.tangents import (
     any_mutable,
     by_value,
     holds_mutable,
+    in_space_of,
     reached,
     refreshed,
     set_tangents,
@@ -340,12 +341,6 @@ def by_position(
         ordered += [ZERO] * (i + 1 - len(ordered))
         ordered[i] = ẋ
     return tuple(ordered)
-
-
-def in_space_of(y: Any, ẏ: Any) -> Any:
-    """A tangent in the space of the value."""
-    ẏ = unthunk(project_to(y)(unthunk(ẏ)))
-    return ZERO if ẏ is NONE else ẏ
 
 
 # -- callables that cannot be looked into ----------------------------------------------------------

@@ -291,6 +291,15 @@ def of_leaves(tangents: Any, leaf: type, take: Callable[[Any], Any]) -> Any:
     return tangents
 
 
+def in_space_of(y: Any, ẏ: Any) -> Any:
+    """A tangent in the space of the value."""
+    ẏ = unthunk(ẏ)
+    if is_zero(ẏ) or ẏ is NONE:
+        return ZERO
+    ẏ = unthunk(project_to(y)(ẏ))
+    return ZERO if ẏ is NONE else ẏ
+
+
 def together(tangents: Any) -> Any:
     """The tangent of a tuple from those of its items."""
     return ZERO if all_zero(tangents) else tuple(tangents)

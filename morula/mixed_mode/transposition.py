@@ -13,7 +13,6 @@ import numpy as np
 
 from morula.core import context, errors, general, memory, traits
 from morula.core.cotangents import (
-    NONE,
     ZERO,
     NotKnown,
     Tangent,
@@ -30,6 +29,7 @@ from morula.mixed_mode.tangents import (
     all_zero,
     holder_of,
     holds_mutable,
+    in_space_of,
     reached,
     refresh_held,
     set_tangents,
@@ -94,15 +94,9 @@ def transpose(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> lis
         handed = handed_in(bars, tangents)
         if back_of_thunks is not None:
             _, handed, _ = back_of_thunks(handed)
-        found.append(in_space(kept[-2], back(handed)[-1]))
+        found.append(in_space_of(kept[-2], back(handed)[-1]))
         context.leave(outer)
     return found
-
-
-def in_space(y: Any, ẏ: Any) -> Any:
-    """A tangent in the space of the value."""
-    ẏ = unthunk(ẏ)
-    return ZERO if is_zero(ẏ) or ẏ is NONE else unthunk(project_to(y)(ẏ))
 
 
 def handed_in(bars: Any, tangents: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -235,7 +229,7 @@ def transpose_call(
         give_back(run, x, x̄, found)
     if holds_mutable(y) and not isinstance(y, tuple):
         return y, ZERO
-    return y, run.gathered([in_space(y, ẏ) for ẏ in of_value])
+    return y, run.gathered([in_space_of(y, ẏ) for ẏ in of_value])
 
 
 def install(pairs: list[tuple[Any, Any]]) -> Any:

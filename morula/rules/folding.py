@@ -817,8 +817,8 @@ in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
 written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd, operator.isub)
 type_stable(fresh_zeros)
 fresh_results(
-    scatter, scattered, add_at, plus_at, add_shared, plus_shared, set_at, shared, fresh_zeros, operator.iadd,
-    operator.isub, np.ufunc.reduce, np.where,
+    scatter, scattered, add_at, plus_at, add_shared, plus_shared, set_at, shared, fresh_zeros,
+    operator.iadd, operator.isub, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
     share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
     np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
