@@ -19,6 +19,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.activity import is_immutable, may_hold, may_mutate, varied_variables
+from morula.core.cfg import dominators
 from morula.core.context import call_plainly
 from morula.core.cotangents import (
     NONE,
@@ -90,9 +91,19 @@ from morula.core.traits import (
     holds_memory,
     is_called_in_company,
     is_partial,
+    marks,
     typed_zero,
+    vanishes,
 )
-from morula.core.values import Value, is_fine, is_plainly_named, is_zero_value, known, possibilities
+from morula.core.values import (
+    Plain,
+    Value,
+    is_fine,
+    is_plainly_named,
+    is_zero_value,
+    known,
+    possibilities,
+)
 from morula.core.verify import checked
 from morula.core.zeros import fold_decided, part_ways
 
@@ -384,8 +395,23 @@ class Adjoint:
             given = found | given
         inference = Inference(self.ir, given, self.results)
         inference.infer()
+        if values := self.values_of_rules(inference.types):
+            self.specialiser.types.update(values)
+            inference = Inference(self.ir, given | values, self.results)
+            inference.infer()
         self.types = inference.types
         return inference
+
+    def values_of_rules(self, types: dict[Var, Value]) -> dict[Var, Value]:
+        """What the primal knows of values that rules compute in ways of which nothing is known."""
+        makers = {c.out: c for c in self.ir.calls()}
+        found: dict[Var, Value] = {}
+        for out in self.pairs:
+            value = self.specialiser.types.get(out)
+            item = item_put_in(makers[out], makers) if out in makers else None
+            if type(item) is Var and types.get(item) is None and not may_hold(value):
+                found[item] = value
+        return found
 
     def fold_types(self) -> bool:
         """Fold what the types decide in the bodies that were inlined."""
@@ -482,7 +508,7 @@ class Adjoint:
         """The variables that certainly do not hold a structural zero or a thunk."""
         ir = self.ir
         opaque = self.opaque_results()
-        doubtful = set(self.maybe_zero)
+        doubtful = self.maybe_zero | self.vanishing_numbers()
         makers = {c.out: c for c in ir.calls()}
         passed: dict[Var, list[tuple[Operand, Operand | None]]] = {}  # and the test on the way
         sums: list[Call] = []
@@ -543,6 +569,68 @@ class Adjoint:
         defined = {c.out for c in ir.calls()} | {p for b in ir.blocks for p in b.params}
         return defined - doubtful  # type: ignore[return-value]
 
+    def vanishing_numbers(self) -> set[Operand]:
+        """Numbers of rules that are structural zeros where all that they come of is marked as such."""
+        if not any(marks(call.primitive) for call in self.ir.calls()):
+            return set()
+        parent = dominators(self.ir)
+        nonzero = self.tested_operands()
+        found: set[Operand] = set()
+
+        def may_be_zero(x: Operand, block: Block | None) -> bool:
+            if x not in found:
+                return False
+            while block is not None:
+                if x in nonzero.get(block, ()):
+                    return False
+                block = parent[block]
+            return True
+
+        changed = True
+        while changed:
+            changed = False
+            for block in parent:
+                for call in block.calls:
+                    if call.out not in found and self.may_vanish(call, block, may_be_zero):
+                        found.add(call.out)
+                        changed = True
+                for branch in block.branches if found else ():
+                    target = branch.block
+                    if target is None:
+                        continue
+                    for p, a in zip(target.params, branch.args, strict=True):
+                        if p not in found and may_be_zero(a, block):
+                            found.add(p)
+                            changed = True
+        return found
+
+    def may_vanish(
+        self, call: Call, block: Block, may_be_zero: Callable[[Operand, Block | None], bool]
+    ) -> bool:
+        """May a call give a number that is a structural zero?"""
+        if vanishes(call.primitive):
+            return any(typed_zero(t) is not None for t in self.types_of(call.out))
+        may_be = [may_be_zero(x, block) for x in call.args]
+        if call.primitive in (operator.add, operator.sub):
+            return all(may_be)
+        return call.primitive in HANDING_ZEROS_ON and any(may_be)
+
+    def tested_operands(self) -> dict[Block, set[Operand]]:
+        """What is known to be no structural zero at the beginning of a block, by the test before it."""
+        tests = {
+            c.out: c.args[0]
+            for c in self.ir.calls()
+            if c.primitive is operator.is_ and is_zero_value(c.args[1])
+        }
+        found: dict[Block, set[Operand]] = {}
+        predecessors = self.ir.predecessors()
+        for block in self.ir.blocks:
+            if len(block.branches) == 2 and block.branches[0].cond in tests:
+                target = block.branches[1].block
+                if target is not None and len(predecessors[target]) == 1:
+                    found[target] = {tests[block.branches[0].cond]}
+        return found
+
     def is_item(self, call: Call, makers: dict[Var, Call]) -> bool:
         """Is it an item of what may hold structural zeros as well?
 
@@ -598,9 +686,15 @@ class Adjoint:
     def drop_doubts(self) -> None:
         """What may be a structural zero has been said; it was said by calls of the identity.
 
+        What else they are known to be stays known.
+
         An optimist has taken it for none, and begins anew if it is one.
         """
         doubts = {c.out: c.args[0] for c in self.ir.calls() if c.primitive in DOUBTS}
+        for out, x̄ in doubts.items():
+            value = self.types.get(out)
+            if type(x̄) is Var and type(value) is Known and value.type is not Plain:
+                self.specialiser.types[x̄] = value
         for block in list(self.ir.blocks) if self.optimistic else ():
             self.test_doubts(block)
         for block in self.ir.blocks:
@@ -807,6 +901,8 @@ GROWING = {
 
 DOUBTS = (maybe_zero, maybe_zero_of_parts)
 
+
+HANDING_ZEROS_ON = (operator.mul, operator.truediv, operator.neg, operator.pos, alias)
 
 ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
 

@@ -61,6 +61,7 @@ from morula.core.traits import (
     detail_matches,
     effects,
     has_constants,
+    is_finest,
     leaves_types,
     only_reads,
     part_of,
@@ -551,7 +552,9 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 @transfers(maybe_zero)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    return Known(Plain)
+    """Cotangents of values whose details are known have the same."""
+    k = known(args[1]) if len(args) == 2 else None
+    return k if k is not None and k.type in is_finest and is_fine(k) else Known(Plain)
 
 
 @transfers(check_bound)

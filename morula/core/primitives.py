@@ -333,12 +333,12 @@ def sum_if_any(x̄: Any, c: Any) -> Any:
     return c if x̄ is ZERO else c + x̄
 
 
-def maybe_zero(x̄: Any) -> Any:
-    """x̄, a number or an array or the structural zero."""
+def maybe_zero(x̄: Any, x: Any = None) -> Any:
+    """x̄, a number or an array or the structural zero: the cotangent of x, if that is given."""
     return x̄
 
 
-def maybe_zero_of_parts(x̄: Any) -> Any:
+def maybe_zero_of_parts(x̄: Any, x: Any = None) -> Any:
     """x̄, which is not added by +, such as a tuple's, or the structural zero."""
     return x̄
 

@@ -312,6 +312,19 @@ def marks(fn: Any) -> bool:
     return id(fn) in _marking
 
 
+_vanishing: set[int] = set()
+
+
+def may_vanish(*fns: Any) -> None:
+    """Declare functions that give the structural zero for a number that comes of marked zeros alone."""
+    _vanishing.update(map(id, fns))
+
+
+def vanishes(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _vanishing
+
+
 @singledispatch
 def without_marks(x: Any) -> Any:
     """The same value, knowing no more than its type says."""

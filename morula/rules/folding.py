@@ -67,6 +67,7 @@ from morula.rules.gathering import (
     is_of_doubles,
     marked_entries_at,
     pieced,
+    plus_at,
 )
 
 
@@ -210,15 +211,6 @@ def add_at(x̄: Any, c: Any, index: Any) -> Any:
     x̄ = unmarked(x̄)
     x̄[index] += c
     return x̄
-
-
-def plus_at(x̄: Any, c: Any, index: Any, shape: Any, dtype: Any) -> Any:
-    """`x̄ + scatter(c, index, shape, dtype)` for a plain index and an x̄ of this shape and dtype."""
-    if type(x̄) is Selected and x̄._where is not None:
-        return x̄ + scatter(c, index, shape, dtype)
-    total = unmarked(x̄).copy()
-    total[index] += c
-    return total
 
 
 def fresh_zeros(shape: Any) -> Any:

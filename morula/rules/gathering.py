@@ -26,7 +26,7 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.arrays.indexing import scatter, scatter_all, scattered, scattered_all
-from morula.rules.arrays.structural import Selected, mark
+from morula.rules.arrays.structural import Selected, mark, unmarked
 from morula.rules.arrays.types import Anything
 from morula.rules.containers import bars_of
 
@@ -88,6 +88,15 @@ def pieced(shape: Any, *indices_and_parts: Any) -> Any:
     for index, part in zip(indices_and_parts[::2], parts, strict=True):
         x̄[index] = part
     return x̄
+
+
+def plus_at(x̄: Any, c: Any, index: Any, shape: Any, dtype: Any) -> Any:
+    """`x̄ + scatter(c, index, shape, dtype)` for a plain index and an x̄ of this shape and dtype."""
+    if type(x̄) is Selected and x̄._where is not None:
+        return x̄ + scatter(c, index, shape, dtype)
+    total = unmarked(x̄).copy()
+    total[index] += c
+    return total
 
 
 @rrule(pieced)
@@ -199,13 +208,11 @@ SUMS = (operator.add, operator.iadd, primitives.sum_if_any)
 def added_before(f: Any, call: Any, x: Any, entries: Entries) -> Any:
     """(x + entries) + others as x + (entries + others), in the place of a sum with the others."""
     made = f.definitions.get(x)
-    if made is None or made.primitive not in SUMS:
+    if made is None or made.primitive not in (*SUMS, plus_at):
         return None
     if not f.used_once(x) or f.block_of.get(x) is not f.block:
         return None
-    ways = [made.args] if made.primitive is primitives.sum_if_any else [made.args, made.args[::-1]]
-    for whole, part in ways:
-        before = entries_of(f, part)
+    for whole, part, before in taken_apart(f, made):
         if before is not None and before.shape == entries.shape:
             entries.add_all(before)
             if f.again and not is_complete(entries):
@@ -218,6 +225,15 @@ def added_before(f: Any, call: Any, x: Any, entries: Entries) -> Any:
             made.fn, made.args = f.const(primitives.alias), (whole,)
             return [*calls, others, f.same_call(call, add, made.out, others.out)]
     return None
+
+
+def taken_apart(f: Any, made: Any) -> list[Any]:
+    """The ways to see a sum as one with an array that is known by its entries."""
+    if made.primitive is plus_at:
+        whole, *part = made.args
+        return [(whole, None, entry_of(f, part, True))]
+    ways = [made.args] if made.primitive is primitives.sum_if_any else [made.args, made.args[::-1]]
+    return [(whole, part, entries_of(f, part)) for whole, part in ways]
 
 
 WHOLE = {scatter: scatter_all, scattered: scattered_all}
@@ -297,7 +313,7 @@ def entries_of(f: Any, x: Any) -> Entries | None:
     if made is None or not f.in_adjoint or f.block_of.get(x) is not f.block or not f.used_once(x):
         return None
     if made.primitive in (scatter, scattered):
-        return entry_of(f, made)
+        return entry_of(f, made.args, made.primitive is scatter)
     if made.primitive in (entries_at, marked_entries_at):
         shape, places, *parts = made.args
         found = Entries(shape.value, made.primitive is marked_entries_at)
@@ -320,9 +336,9 @@ def entries_of(f: Any, x: Any) -> Entries | None:
     return None
 
 
-def entry_of(f: Any, made: Any) -> Entries | None:
+def entry_of(f: Any, scattered: Any, marks: bool) -> Entries | None:
     """One number at a place known ahead, of a small array of floats."""
-    number, index, shape, dtype = made.args
+    number, index, shape, dtype = scattered
     index, shape, dtype = (getattr(x, "value", None) for x in (index, shape, dtype))
     place = index if type(index) is tuple else (index,)
     if type(shape) is not tuple or len(place) != len(shape) or not 0 < math.prod(shape) <= MOST:
@@ -331,7 +347,7 @@ def entry_of(f: Any, made: Any) -> Entries | None:
         return None
     if not all(type(i) is int and -n <= i < n for i, n in zip(place, shape, strict=True)):
         return None
-    found = Entries(shape, made.primitive is scatter, f.types(number) is not None)
+    found = Entries(shape, marks, f.types(number) is not None)
     inside = [i % n for i, n in zip(place, shape, strict=True)]
     found.add(int(np.ravel_multi_index(inside, shape)), number)
     return found

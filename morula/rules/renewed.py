@@ -18,6 +18,7 @@ import numpy as np
 from morula.core.extend import (
     Call,
     Const,
+    Known,
     NoTangent,
     Var,
     effects,
@@ -346,6 +347,7 @@ def require_room(x: np.ndarray, v: Any) -> None:
 non_differentiable(require_room)
 only_reads(require_room)
 effects(require_room)
+transfers(require_room)(lambda s, call, args: Known(type(None)))
 
 
 def laid_out_as(v: np.ndarray, x: np.ndarray) -> np.ndarray:

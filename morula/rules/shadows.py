@@ -769,7 +769,7 @@ def set_item_rule(doubt):
         def set_item_pullback(ȳ):
             x̄ = x̂s[k]
             x̂s[k] = ZERO
-            return NONE, NONE, NONE, doubt(x̄)
+            return NONE, NONE, NONE, doubt(x̄, x)
 
         return None, set_item_pullback
 
@@ -786,7 +786,7 @@ def append_rule(append, doubt):
 
         def append_pullback(ȳ):
             x̄ = x̂s.pop()
-            return NONE, NONE, NONE, doubt(x̄)
+            return NONE, NONE, NONE, doubt(x̄, x)
 
         return None, append_pullback
 
@@ -799,7 +799,7 @@ def display_rule(*doubts):
     n = len(doubts)
     items = ", ".join([f"x{i}" for i in range(n)])
     cotangents = ", ".join([f"x̄{i}" for i in range(n)])
-    given = ", ".join([f"{doubt.__name__}(x̄{i})" for i, doubt in enumerate(doubts)])
+    given = ", ".join([f"{doubt.__name__}(x̄{i}, x{i})" for i, doubt in enumerate(doubts)])
     source = f"""
 def rule(ŷ, {items}):
     def display_pullback(ȳ):

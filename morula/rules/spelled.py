@@ -18,6 +18,7 @@ import numpy as np
 from morula.core.extend import (
     Call,
     Const,
+    Known,
     count_uses,
     effects,
     is_plainly_named,
@@ -350,6 +351,7 @@ def require_length(xs: Any, n: int) -> None:
 non_differentiable(require_length)
 only_reads(require_length)
 effects(require_length)
+transfers(require_length)(lambda s, call, args: Known(type(None)))
 
 
 def unpack_known(s: Any, block: Any, call: Call, made: dict[Any, Any], uses: Any) -> bool:

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula import code_adjoint, gradient
+from morula import code_adjoint, gradient, value_and_grad
 from morula.core.bytecode.lower import lower
 from morula.core.ir import Const
 from morula.core.simplify import simplify
@@ -326,3 +326,49 @@ def test_a_difference_is_made_in_the_memory_of_what_is_subtracted_from():
     program = str(code_adjoint(f, np.ones(3)))
     assert "operator.isub" in program
     assert "operator.neg" not in program
+
+
+# -- numbers that only what is not taken depends on ------------------------------------------------
+
+FEW = np.array([1.0, 2.0, 3.0])
+
+
+def by_where(x):
+    return np.sum(np.where(x > 100, x / np.sqrt(x @ x), 0.0))
+
+
+def by_maximum(x):
+    return np.sum(np.maximum(x / np.sqrt(x @ x), 5.0))
+
+
+def by_mask(x):
+    s = np.sqrt(x @ x)
+    return np.sum((-x * s / s)[x > 100])
+
+
+def in_a_list(x):
+    found = [x * 2.0]
+    for _ in range(2):
+        y = found[-1]
+        found.append(y / np.sqrt(y @ y))
+    return np.sum(np.stack(found)[np.zeros((3, 3), bool)])
+
+
+@pytest.mark.parametrize("f", [by_where, by_maximum, by_mask, in_a_list])
+def test_numbers_of_what_is_not_taken_get_nothing(f, path):
+    for _ in range(2):
+        assert gradient(f, FEW)[0].tolist() == [0.0, 0.0, 0.0]
+        assert value_and_grad(f)(FEW)[1].tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_infinite_slopes_of_numbers_that_are_not_taken_do_no_harm(path):
+    def f(a, x):
+        s = np.sqrt(a)
+        r = 3.0 * s
+        return np.sum(np.where(x > 100, -x / r, 0.0)) + np.sum(np.maximum(x * s, 5.0)) + a
+
+    assert gradient(f, np.float64(0.0), FEW)[0] == 1.0
+    assert gradient(f, 0.0, FEW)[0] == 1.0
+    assert gradient(f, 4.0, FEW)[0] == 1.0 + 0.25 * 3.0
+    assert gradient(f, 4.0, 100 * FEW)[0] == pytest.approx(1 + 0.25 * 600 + (200 + 300) / 3 / 8 / 2)

@@ -22,6 +22,7 @@ from morula.core.extend import (
     NONE,
     ZERO,
     NoTangent,
+    may_vanish,
     non_differentiable,
     rrule,
     type_stable,
@@ -211,4 +212,5 @@ def _(x̄: np.ndarray, axis=None, keepdims=False):
 
 
 non_differentiable(reduced_size)
+may_vanish(total, unbroadcast)
 type_stable(unbroadcast, total, spread, restore, collapse, reduced_size)
