@@ -455,6 +455,7 @@ def opaque_with_changes(
     for x, _ in changed:
         if adjoint_object(x) is None:
             raise errors.changed_in_place(fn, x)
+    inside = made_inside(y, before)
     if type(y) not in RUN_LATER:  # what a generator changes, it changes later
         before = []
 
@@ -464,7 +465,7 @@ def opaque_with_changes(
                 why = f"which changes a {type(x).__name__} that the gradient runs through"
                 raise errors.no_rule(fn, args, reason=reason, why=why)
         given = (*args, *kwargs.values())
-        reached = n > 1 and is_reached(y) and not any(y is a for a in args)
+        reached = n > 1 and any(map(is_reached, inside))
         if in_memory() and n > 1:
             reached = reached or not is_zero(from_memory(y, given))
         if is_zero(ȳ) and not reached:
@@ -475,6 +476,14 @@ def opaque_with_changes(
         return not_known(error, (fn, *given))
 
     return y, opaque_pullback, changed
+
+
+def made_inside(y: Any, before: Held) -> list[Any]:
+    """The mutable values in a result that were not in what was given."""
+    if isinstance(y, (list, tuple, dict)):
+        given = {id(x) for x, _ in before}
+        return [x for x, _ in held_by((y,)) if id(x) not in given]
+    return [] if any(y is x for x, _ in before) else [y]
 
 
 def refuse_changes(fn: Any, args: tuple[Any, ...], changed: Held, ȳ: Any) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from functools import partial
 from types import FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 
@@ -42,6 +43,7 @@ from morula.core.extend import (
 from morula.core.general import Claim
 from morula.core.interface import pullback
 from morula.interop.meanings import Args, claim, go_by_value, handed_on, plainly
+from morula.mixed_mode.push import opaque as opaque_forward
 from morula.mixed_mode.push import pushes
 from morula.mixed_mode.tangents import together
 from morula.rules.calls import entry, serves, with_derivative_of
@@ -469,6 +471,17 @@ def computed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return host(args[0])
 
 
+def all_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`dask.compute(x, y)`, `dask.persist(x, y)`: a tuple."""
+    method = host if fn is dask.compute else persisted
+    return tuple([method(x) if isinstance(x, Array) else x for x in args])
+
+
+def persisted(x: Any) -> Any:
+    """`x.persist()`."""
+    return the_same(Array.persist, (x,), {})
+
+
 def number(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`float(x)`."""
     return fn(host(args[0]))
@@ -501,17 +514,15 @@ def typed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """What has no rule: a call as it is."""
-    return opaque(fn, args, kwargs, "Morula has no rule for it on Dask's arrays")  # type: ignore[call-arg]
+    return opaque(fn, args, kwargs, REASON)  # type: ignore[call-arg]
 
 
 def unknown_forward(run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any) -> Any:
     """The same in forward mode."""
-    if not all(map(is_zero, tangents)):
-        raise no_rule(fn, args)
-    n = len(args) - len(keywords)
-    return fn(*args[:n], **dict(zip(keywords, args[n:], strict=True))), NONE
+    return opaque_forward(run, fn, ḟ, args, tangents, keywords, REASON)
 
 
+REASON = "Morula has no rule for it on Dask's arrays"
 ELEMENTS, TOTAL, MEAN, VARIANCE = claim(by_elements), claim(total), claim(mean), claim(variance)
 DEVIATION, PRODUCT, TURNED, ATTRIBUTE = (
     claim(deviation), claim(product_of), claim(turned), claim(attribute),
@@ -520,6 +531,7 @@ SHAPED, FLAT, PART, COMPUTED, NUMBER = (
     claim(shaped), claim(flat), claim(part), claim(computed), claim(number),
 )  # fmt: skip
 IN_CHUNKS, THE_SAME, TYPED = claim(in_chunks), claim(the_same), claim(typed)
+ALL_OF = claim(all_of)
 HANDED_ON, PLAINLY = claim(handed_on), claim(plainly)
 UNKNOWN = Claim(unknown, unknown_forward)
 
@@ -544,8 +556,11 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return None
     if fn is da.from_array:
         return IN_CHUNKS
+    if fn is dask.compute or fn is dask.persist:
+        inside = any(holds_array(x) and not isinstance(x, Array) for x in values)
+        return UNKNOWN if inside else ALL_OF
     if not values or not any(isinstance(x, Array) for x in values[:3]):
-        return None
+        return UNKNOWN if is_of_dask(fn) and any(map(holds_array, values)) else None
     if fn is getattr:
         if values[1] == "T":
             return ATTRIBUTE
@@ -567,7 +582,22 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return None
     if module in ("dask", "numpy") and hasattr(fn, "__name__"):
         return by_name(fn, values)
-    return UNKNOWN if module in ("dask", "distributed") else None
+    return UNKNOWN if module in DASKS else None
+
+
+def is_of_dask(fn: Any) -> bool:
+    """Is it a function of Dask's?"""
+    return str(getattr(fn, "__module__", "")).split(".")[0] in DASKS
+
+
+def holds_array(x: Any) -> bool:
+    """Is it an array of Dask's, or a list, a tuple or a dict that holds one?"""
+    if isinstance(x, dict):
+        return any(map(holds_array, x.values()))
+    return isinstance(x, Array) or (isinstance(x, (list, tuple)) and any(map(holds_array, x)))
+
+
+DASKS = ("dask", "distributed")
 
 
 def by_name(fn: Any, values: Args) -> Claim:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
+from itertools import combinations
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ from morula.core.extend import (
 )
 from morula.core.general import Claim
 from morula.interop.meanings import Args, claim, go_by_value, handed_on, plainly
+from morula.mixed_mode.push import opaque as opaque_forward
 from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign, tangent_dtype
@@ -147,30 +149,50 @@ def _(values: Anything, y: Anything):
 
 
 def by_elements(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """An operator, or a universal function, of arrays with the same labels."""
+    """An operator, or a universal function: of the entries that the labels bring together."""
     y = as_it_is(fn, args, kwargs)
-    found = fn(*[values_of(x) if is_labelled(x) else x for x in args])
+    if sum(map(is_labelled, args)) > 1:
+        places = brought_together(fn, args)
+        found = fn(*[np.ravel(values_of(x))[at] for x, at in zip(args, places, strict=True)])
+    else:
+        found = fn(*[values_of(x) if is_labelled(x) else x for x in args])
     check(fn, args, y, found)
     return valued(found, y)
+
+
+def brought_together(fn: Any, args: Args) -> list[Any]:
+    """For each of two arrays, which of its entries are in the entries of the result."""
+    if not all(map(is_labelled, args)) or len(args) != 2:
+        raise no_rule(fn, args, reason="it takes more than two arrays with labels")
+    add = np.add if isinstance(fn, np.ufunc) else operator.add
+    first, second = [labelled(np.arange(float(x.size)).reshape(x.shape), x) for x in args]
+    none = [labelled(np.zeros(x.shape), x) for x in args]
+    found = [np.asarray(add(first, none[1])), np.asarray(add(none[0], second))]
+    if np.isnan(found).any():
+        raise no_rule(fn, args, reason="a label of one array is not there in the other")
+    return [places.astype(int) for places in found]
 
 
 def reduced(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.sum()` and the like."""
     y = as_it_is(fn, args, kwargs)
-    found = getattr(np, fn.__name__)(values_of(args[0]), **options(fn, args, y))
+    found = getattr(np, fn.__name__)(values_of(args[0]), **options(fn, args, kwargs))
     check(fn, args, y, found)
     return valued(found, y)
 
 
-def options(fn: Any, args: Args, y: Any) -> dict[str, Any]:
-    """The options of NumPy's function that give the same numbers."""
-    x = values_of(args[0])
+def options(fn: Any, args: Args, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The options of NumPy's function that give the same numbers, for any array."""
+    of, *more = args
+    x = np.random.default_rng(0).uniform(1.0, 2.0, of.shape)
+    y = fn(labelled(x, of), *more, **kwargs)
     spread = [{"ddof": 1}, {"ddof": 0}] if fn.__name__ in ("var", "std") else [{}]
-    for axis in [None, *range(x.ndim)]:
-        for more in spread:
-            found = getattr(np, fn.__name__)(x, axis=axis, **more)
+    axes = [c for n in range(1, x.ndim + 1) for c in combinations(range(x.ndim), n)]
+    for axis in [None, *axes]:
+        for also in spread:
+            found = getattr(np, fn.__name__)(x, axis=axis, **also)
             if agree(y, found):
-                return {"axis": axis, **more}
+                return {"axis": axis, **also}
     raise no_rule(fn, args, reason="it gives other numbers than NumPy's function of this name")
 
 
@@ -228,18 +250,15 @@ def made(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """What has no meaning here: a call as it is."""
-    reason = "Morula has no rule for it on arrays with labels"
-    return opaque(fn, args, kwargs, reason)  # type: ignore[call-arg]
+    return opaque(fn, args, kwargs, REASON)  # type: ignore[call-arg]
 
 
 def unknown_forward(run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any) -> Any:
     """The same in forward mode."""
-    if not all(map(is_zero, tangents)):
-        raise no_rule(fn, args)
-    n = len(args) - len(keywords)
-    return fn(*args[:n], **dict(zip(keywords, args[n:], strict=True))), NONE
+    return opaque_forward(run, fn, ḟ, args, tangents, keywords, REASON)
 
 
+REASON = "Morula has no rule for it on arrays with labels"
 ELEMENTS, REDUCED, PICKED = claim(by_elements), claim(reduced), claim(picked)
 VALUES, NUMBER, MADE = claim(values), claim(number), claim(made)
 HANDED_ON, PLAINLY, UNKNOWN = claim(handed_on), claim(plainly), Claim(unknown, unknown_forward)
@@ -363,4 +382,4 @@ def gradient_of(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return labelled(c.astype(inside.dtype if inside.dtype.kind in "fc" else float), x)
 
 
-non_differentiable(is_labelled, options, places_of, check, as_it_is)
+non_differentiable(is_labelled, options, brought_together, places_of, check, as_it_is)

@@ -62,6 +62,22 @@ def test_arrays_of_numpy_and_numbers_keep_their_kind():
     np.testing.assert_allclose(g.compute(), 2 * X, rtol=1e-6)
 
 
+def test_functions_that_compute_give_tuples():
+    x = da.from_array(X, chunks=(2, 2))
+
+    def f(x):
+        y, three, z = dask.compute((x * x).sum(), 3.0, x[0])
+        (kept,) = dask.persist(x)
+        return y * three + z[1] + kept.sum().compute()
+
+    want = 6 * X + 1
+    want[0, 1] += 1
+    assert f(x) == pytest.approx(3 * (X * X).sum() + X[0, 1] + X.sum())
+    np.testing.assert_allclose(gradient(f, x)[0].compute(), want)
+    value, slope = jvp(f, (x,), (da.ones_like(x),))
+    assert (value, slope) == (pytest.approx(f(x)), pytest.approx(want.sum()))
+
+
 def test_second_order_and_forward_mode():
     x = da.from_array(X, chunks=(2, 2))
 
@@ -81,12 +97,19 @@ def test_second_order_and_forward_mode():
         lambda x: x.cumsum(axis=0).sum(),
         lambda x: da.median(x, axis=0).sum(),
         lambda x: x.map_blocks(np.sin).sum(),
+        lambda x: da.stack([x, x])[0].sum(),
+        lambda x: da.concatenate([x * 2, x]).sum(),
+        lambda x: da.block([[x], [x]]).sum(),
+        lambda x: dask.compute([x.sum()])[0][0],
+        lambda x: dask.compute({"y": x.sum()})[0]["y"],
     ],
 )
 def test_what_has_no_rule_is_an_error(f):
     x = da.from_array(X, chunks=(2, 2))
     with pytest.raises((NotImplementedError, TypeError)):
         gradient(f, x)
+    with pytest.raises((NotImplementedError, TypeError)):
+        jvp(f, (x,), (da.ones_like(x),))
     assert gradient(lambda x: x.sum() * int(x.cumsum(axis=0).size), x)[0].compute()[0, 0] == 12
 
 

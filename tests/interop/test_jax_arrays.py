@@ -273,6 +273,46 @@ def test_cotangents_are_trees_for_jax():
     np.testing.assert_allclose(total, 4 * X.sum() + (X**2).sum(), rtol=1e-6)
 
 
+@jax.tree_util.register_pytree_node_class
+class Pair:
+    """A tree of JAX's that holds what it is given, the second one first."""
+
+    def __init__(self, u, v):
+        self.v, self.u = v, u
+
+    def tree_flatten(self):
+        return (self.v, self.u), None
+
+    @classmethod
+    def tree_unflatten(cls, aux, children):
+        return cls(*reversed(children))
+
+
+SAME = [  # of an array that is there twice, the first one counts twice and the second not at all
+    lambda p: jnp.sum(jax.tree.leaves(p)[0] * 2),
+    lambda p: jnp.sum(jax.tree.map(lambda a: a, p)["a"] * 2),
+    lambda p: jnp.sum(jax.tree.flatten(p)[0][0] + jax.tree.leaves(p)[0]),
+    lambda p: jnp.sum(jax.tree.unflatten(jax.tree.structure((1, 1)), [p["a"], p["b"]])[0] * 2),
+    lambda p: jnp.sum(jax.tree.map(lambda a, b: (a, b), [p["a"]], [p["b"]])[0][0] * 2),
+    lambda p: jnp.sum(jax.tree_util.Partial(jnp.subtract, p["a"], p["b"])() + p["a"] + p["b"]),
+    lambda p: jnp.sum(jax.tree.leaves(Pair(p["a"], p["b"]))[1] * 2),
+]
+
+
+@pytest.mark.parametrize("f", SAME)
+@pytest.mark.parametrize("x", [X, np.array([0.5, 1.2])])
+def test_an_array_that_is_there_twice_is_two_arguments(f, x):
+    p = {"a": x, "b": x}
+    (found,) = gradient(f, p)
+    np.testing.assert_allclose(found["a"], 2)
+    np.testing.assert_allclose(found["b"], 0)
+    (expected,) = gradient(f, {"a": x, "b": x.copy()})
+    np.testing.assert_array_equal(found["b"], expected["b"])
+    tangents = ({"a": x, "b": 0 * x},)
+    assert jvp(f, (p,), tangents)[1] == pytest.approx(2 * float(x.sum()))
+    assert morula.hvp(lambda p: f(p) * f(p), p, p)["a"] == pytest.approx(8 * float(x.sum()))
+
+
 def test_maps_over_trees_of_numpy_give_what_the_plain_call_gives():
     Pair = collections.namedtuple("Pair", "u v")
 

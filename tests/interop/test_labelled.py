@@ -84,6 +84,62 @@ def test_arrays_of_xarray():
     close(gradient(lambda x: (x.values * np.exp(x.data)).sum(), x)[0], (1 + M) * np.exp(M), x)
 
 
+C = np.array([1.0, 10.0])
+CC = np.array([[1.0, 2.0], [30.0, 40.0]])
+
+
+def square(*dims):
+    return xr.DataArray(np.ones((2,) * len(dims)), dims=dims)
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "want"),
+    [
+        (lambda x: (x.sum("b").values * C).sum(), [square("a", "b")], [[[1, 1], [10, 10]]]),
+        (lambda x: (x.prod("a").values * C).sum(), [square("a", "b")], [[[1, 10], [1, 10]]]),
+        (lambda x: (x.max("b").values * C).sum(), [square("a", "b")], [[[0.5] * 2, [5.0] * 2]]),
+        (
+            lambda x: (x.mean(["a", "c"]).values * C).sum(),
+            [square("a", "b", "c")],
+            [np.full((2, 2, 2), [[0.25], [2.5]])],
+        ),
+        (
+            lambda x, z: ((x * z).values * CC).sum(),
+            [square("a", "b"), square("a")],
+            [CC, CC.sum(1)],
+        ),
+        (
+            lambda y, z: (np.add(y, z).values * CC).sum(),
+            [square("a"), square("b")],
+            [CC.sum(1), CC.sum(0)],
+        ),
+        (lambda x: ((x * x.T).values * CC).sum(), [square("a", "b")], [2 * CC]),
+        (
+            lambda d: (d.sum(axis=1).values * C).sum(),
+            [pd.DataFrame(np.zeros((2, 2)))],
+            [[[1, 1], [10, 10]]],
+        ),
+        (
+            lambda s, t: ((s / t).values * C).sum(),
+            [pd.Series([1.0, 1.0], index=[0, 1]), pd.Series([1.0, 1.0], index=[1, 0])],
+            [C, -C[::-1]],
+        ),
+        (
+            lambda s, t: (s * t).sum().item(),
+            [xr.DataArray([1.0, 2.0], {"i": [i, i + 1]}, "i") for i in (0, 1)],
+            [[0, 1], [2, 0]],
+        ),
+    ],
+)
+def test_labels_decide_where_numbers_are_the_same(f, args, want):
+    found = gradient(f, *args)
+    for g, g_want, x in zip(found, want, args, strict=True):
+        close(g, g_want, x)
+    slope = sum((np.asarray(w) * np.asarray(x) * 3).sum() for w, x in zip(want, args, strict=True))
+    tangents = tuple([x * 3 for x in args])
+    assert jvp(f, tuple(args), tangents) == (f(*args), pytest.approx(slope))
+
+
 def test_made_of_arrays_of_numpy():
     (g,) = gradient(lambda v: (pd.Series(v, index=list("abc")) ** 2).sum(), V)
     np.testing.assert_allclose(g, 2 * V)
@@ -102,7 +158,10 @@ def test_forward_and_second_order():
     "f",
     [
         lambda s: s.cumsum().sum(),
-        lambda s: (s + pd.Series([1.0, 2.0, 3.0], index=list("cba"))).sum(),
+        lambda s: (s + pd.Series([1.0, 2.0, 3.0], index=list("bcd"))).sum(),
+        lambda s: pd.DataFrame({"s": s}).values.sum(),
+        lambda s: pd.concat([s, s]).sum(),
+        lambda s: xr.DataArray(s).sum().item(),
         lambda s: s.groupby([0, 0, 1]).sum().max(),
         lambda s: s.rolling(2).mean().sum(),
         lambda s: s.loc["a"] * 2,
@@ -111,6 +170,8 @@ def test_forward_and_second_order():
 def test_what_is_not_followed_is_an_error(f):
     with pytest.raises(NotImplementedError):
         gradient(f, series())
+    with pytest.raises(NotImplementedError):
+        jvp(f, (series(),), (series(),))
 
 
 def test_memory_that_is_shared():

@@ -4,6 +4,7 @@ import copy
 import ctypes
 import ctypes.util
 import functools
+import marshal
 import math
 from collections import deque
 
@@ -51,6 +52,27 @@ def test_who_asks_gets_the_error():
         gradient(lambda m: scaled(m.order, 2.0), Model(1.5))
     with pytest.raises(NoRuleError, match="the derivative by its order is not known"):
         gradient(lambda orders: scaled(orders[0], 2.0), [1.5])
+
+
+def test_lists_inside_what_an_opaque_function_gives():
+    def thawed(x):
+        return marshal.loads(marshal.dumps(([2.0 * x], [[x]], {"x": [x]})))
+
+    for f in (
+        lambda x: thawed(x)[0][0],
+        lambda x: thawed(x)[1][0][0],
+        lambda x: thawed(x)[2]["x"][0],
+    ):
+        with pytest.raises(NoRuleError, match="loads"):
+            gradient(f, 3.0)
+
+    def popped(x):
+        inner = thawed(x)[1].pop()
+        return inner[0]
+
+    with pytest.raises(NoRuleError, match="loads"):
+        gradient(popped, 3.0)
+    assert gradient(lambda x: len(thawed(x)[1]) * x, 3.0) == (1.0,)
 
 
 def test_who_does_not_ask_is_not_bothered():

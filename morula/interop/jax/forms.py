@@ -32,6 +32,7 @@ from morula.interop.jax.kinds import (
     is_leaf,
     is_object_of_jax,
     is_public,
+    told_apart,
 )
 from morula.interop.meanings import raw
 from morula.rules import boxes
@@ -507,19 +508,32 @@ def parts_of(node: Any) -> list[tuple[Any, Any]]:
 def tree_parts(x: Any) -> list[tuple[Any, Any]]:
     """The children of a tree, each with what holds it and under which key."""
     keyed, _ = jax.tree_util.default_registry.flatten_one_level_with_keys(x)
-    fields = own_fields(x) if has_fields(type(x)) else {}
+    children = [child for _, child in keyed]
+    shown, seen = x, children
+    if len(set(map(id, children))) < len(children):  # one like it shows which is which
+        seen = list(told_apart(children))
+        shown = jax.tree_util.tree_structure(x, is_leaf=lambda y: y is not x).unflatten(seen)
+    fields = own_fields(shown) if has_fields(type(shown)) else {}
     found = []
-    for key, child in keyed:
-        name = getattr(key, "name", None)
-        if fields.get(name, MISSING) is child:
-            found.append(((x, name), child))
-            continue
-        places = [(x, n) for n, value in fields.items() if value is child]
-        for value in fields.values():
-            if isinstance(value, dict):
-                places += [(value, k) for k, item in value.items() if item is child]
-        found.append((places[0] if places else (x, name or str(key)), child))
+    for (key, child), like in zip(keyed, seen, strict=True):
+        name, inner = place_in(fields, getattr(key, "name", None), like) or (str(key), None)
+        place = (x, name) if inner is None else (own_fields(x)[name], inner[0])
+        found.append((place, child))
     return found
+
+
+def place_in(fields: dict[str, Any], name: Any, child: Any) -> tuple[str, Any] | None:
+    """The attribute that holds a child, and the key if it is a dict that does; its name goes first."""
+    if fields.get(name, MISSING) is child:
+        return name, None
+    for n, value in fields.items():
+        if value is child:
+            return n, None
+    for n, value in fields.items():
+        for k, item in value.items() if isinstance(value, dict) else ():
+            if item is child:
+                return n, (k,)
+    return None if name is None else (name, None)
 
 
 def forms_of(*values: Any) -> tuple[list[Any], Forms]:

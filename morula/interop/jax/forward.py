@@ -54,7 +54,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     result, outs = args
     y = put_together(result, outs)
-    form, order, _ = places_of(y, outs)
+    form, order, _ = places_of(result, y, outs)
     if result.refuse is not None and None in order and not is_zero(tangents[1]):
         raise result.refuse()
     dots = [ZERO if i is None else entry(tangents[1], i) for i in order]

@@ -37,7 +37,7 @@ from morula.core.extend import (
 from morula.interop.jax.arrays import device, host
 from morula.interop.jax.compiled import OFTEN, compile_passes, count_of
 from morula.interop.jax.forms import forms_of, is_opaque
-from morula.interop.jax.kinds import is_array, is_inexact, is_leaf
+from morula.interop.jax.kinds import is_array, is_inexact, is_leaf, told_apart
 from morula.interop.meanings import Reverse, raw
 from morula.rules.calls import entry, once, serves, together
 
@@ -113,6 +113,7 @@ class Run:
     """A call as a function of its leaves."""
 
     must_be_traced = False  # is there no way without?
+    twice = False  # is a leaf there twice?
 
     def __init__(self, fn: Any, forms: Any, captured: set[int], integers: set[int]) -> None:
         self.fn = fn
@@ -198,7 +199,10 @@ def conjugate(x: Any) -> Any:
 def take_apart(fn: Any, args: Args, kwargs: dict[str, Any]) -> tuple[Any, Args]:
     """A call as a function of its leaves, and these."""
     forms, known = forms_of(fn, args, kwargs)
-    return Run(fn, forms, known.captured, known.integers), tuple(known.leaves)
+    leaves = told_apart(known.leaves)
+    run = Run(fn, forms, known.captured, known.integers)
+    run.twice = any(x is not old for x, old in zip(leaves, known.leaves, strict=True))
+    return run, leaves
 
 
 @serves(take_apart)
@@ -232,7 +236,7 @@ def put_together(result: Any, outs: Any) -> Any:
 def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     result, outs = args
     y = put_together(result, outs)
-    form, order, n = places_of(y, outs)
+    form, order, n = places_of(result, y, outs)
 
     def put_together_pullback(ȳ: Any) -> Any:
         found = gathered(form, n, ȳ)
@@ -256,10 +260,15 @@ def gathered(form: Any, n: int, ȳ: Any) -> list[Any]:
     return found
 
 
-def places_of(y: Any, outs: Any) -> tuple[Any, list[Any], int]:
+def places_of(result: Any, y: Any, outs: Any) -> tuple[Any, list[Any], int]:
     """The form of a result, which of the outputs its leaves are, and how many it has."""
     (form,), known = forms_of(y)
-    where = {id(x): i for i, x in enumerate(outs)}
+    if len(set(map(id, outs))) < len(outs):
+        outs = told_apart(outs)
+        _, known = forms_of(result.put_together(outs))
+    where: dict[int, Any] = {}
+    for i, x in enumerate(outs):
+        where[id(x)] = None if id(x) in where else i  # integers cannot be told apart
     return form, [where.get(id(x)) for x in known.leaves], len(known.leaves)
 
 

@@ -151,8 +151,13 @@ def put(store: Any, node: Any, key: Any, c: Any) -> None:
 
 def constructed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """An object of a class of JAX's: the arrays that it was given are in it."""
-    _, leaves = take_apart(fn, args, kwargs)
-    return put_together(Made(fn, args, as_called(fn, args, kwargs)), leaves)
+    run, leaves = take_apart(fn, args, kwargs)
+    return put_together(Made(fn, args, as_constructed(run, leaves, args, kwargs)), leaves)
+
+
+def as_constructed(run: Any, leaves: Args, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The object; each of its numbers and arrays is to be found in it."""
+    return run.plain(leaves) if run.twice else run.fn(*args, **kwargs)
 
 
 class Made(Whole):
@@ -166,4 +171,4 @@ class Made(Whole):
         )
 
 
-non_differentiable(as_called, places, is_transform, note_transform)
+non_differentiable(as_called, as_constructed, places, is_transform, note_transform)
