@@ -28,7 +28,6 @@ from morula.core.extend import (
     general,
     is_zero,
     materialise,
-    no_rule,
     non_differentiable,
     opaque,
     project_to,

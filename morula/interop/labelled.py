@@ -23,7 +23,6 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     general,
-    is_zero,
     materialise,
     no_rule,
     non_differentiable,

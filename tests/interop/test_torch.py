@@ -111,6 +111,33 @@ def test_the_gradient_has_the_kind_of_the_argument():
     assert type(gradient(lambda p: (p * p).sum(), parameter)[0]) is torch.Tensor
 
 
+def test_tensors_with_arrays_and_numbers_of_numpy():
+    n = np.array([2.0, 3.0, -1.0])
+
+    def f(x, n):
+        return (x * n * n).sum() * x[0] + x[1] * np.float32(2.0) + (x.numpy()[1] * x).sum()
+
+    def in_torch(x, n):
+        return (x * n * n).sum() * x[0] + x[1] * 2.0 + (x[1] * x).sum()
+
+    x, like = x3(), torch.from_numpy(n)
+    x̄, n̄ = gradient(f, x, n)
+    want = torch.func.grad(in_torch, (0, 1))(x, like)
+    torch.testing.assert_close(f(x, n), in_torch(x, like))
+    torch.testing.assert_close(x̄, want[0])
+    assert type(n̄) is np.ndarray
+    np.testing.assert_allclose(n̄, want[1])
+    torch.testing.assert_close(
+        gradient(lambda x: (gradient(f, x, n)[0] * x).sum(), x)[0],
+        torch.func.grad(lambda x: (torch.func.grad(in_torch)(x, like) * x).sum())(x),
+    )
+    (mixed,) = gradient(lambda n: (gradient(f, x, n)[0] * x).sum(), n)
+    second = torch.func.grad(lambda n: (torch.func.grad(in_torch)(x, n) * x).sum())(like)
+    np.testing.assert_allclose(mixed, second)
+    slope = jvp(f, (x, n), (x, n))[1]
+    torch.testing.assert_close(slope, want[0] @ x + want[1] @ like)
+
+
 def test_to_numpy_and_back():
     def f(x):
         y = np.sin(x.numpy()) * np.asarray(x)

@@ -304,7 +304,7 @@ def in_kind(x: Any, c: Any) -> Any:
     """A cotangent of PyTorch's in the space of a leaf of any kind."""
     if is_zero(c) or type(c) is NotKnown:
         return c
-    return project_to(x)(c if is_tensor(x) else host(c))
+    return project_to(x)(host(c) if is_tensor(c) and not is_tensor(x) else c)
 
 
 @pushes(take_apart)
