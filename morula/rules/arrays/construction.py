@@ -530,7 +530,8 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     t = np.arange(num) / max(parts, 1)
     ratio = (stop + 0 * start) / start  # of the broadcast ends
     wide = np.reshape(t, (-1, *[1] * ratio.ndim))
-    return np.moveaxis(start * ratio**wide, 0, axis)
+    y = np.moveaxis(start * ratio**wide, 0, axis)
+    return y if dtype is None else y.astype(dtype)
 
 
 @derivative_of(np.logspace)
@@ -542,7 +543,8 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     powers = np.linspace(start, stop, num, endpoint, axis=axis)
     if base.ndim:
         base = np.expand_dims(wide_ends(base, ndmax), axis)
-    return base**powers
+    y = base**powers
+    return y if dtype is None else y.astype(dtype)
 
 
 def wide_ends(x, ndim):

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from morula.core.extend import NoTangent, rrule, type_stable
+from morula.core.extend import NoTangent, ZeroTangent, rrule, type_stable
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import total
 from morula.rules.arrays.reductions import (
     count,
     extreme_cotangent,
     initial_cotangent,
+    of_initial,
     restored_where,
+    rounds,
 )
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.types import NO_VALUE
@@ -40,14 +42,15 @@ def _(
 ):  # fmt: skip
     kept = counting(a, where)
     wide = keepdims is not NO_VALUE and keepdims
+    rounded = dtype is not None and rounds(a, dtype)
 
     def nansum_pullback(ȳ):
         return (
-            restored_where(ȳ, kept.shape, axis, wide, kept),
+            ZeroTangent() if rounded else restored_where(ȳ, kept.shape, axis, wide, kept),
             NoTangent(),
             NoTangent(),
             NoTangent(),
-            NoTangent() if initial is NO_VALUE else total(ȳ),
+            NoTangent() if initial is NO_VALUE else of_initial(total(ȳ), initial, y),
         )
 
     y = np.nansum(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)

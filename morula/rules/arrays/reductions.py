@@ -47,7 +47,7 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
             ZeroTangent() if rounded else restored_where(ȳ, shape, axis, keepdims, where),
             NoTangent(),
             NoTangent(),
-            NoTangent() if initial is NO_VALUE else total(ȳ),
+            NoTangent() if initial is NO_VALUE else of_initial(total(ȳ), initial, y),
         )
 
     y = np.add.reduce(a, axis, dtype, None, keepdims, initial, where)
@@ -59,7 +59,22 @@ def rounds(a: np.ndarray, dtype: Any) -> bool:
     return a.dtype.kind in "fc" and np.dtype(dtype).kind in "iub"
 
 
-decided_by_types(rounds)
+def made_whole(initial: Any, y: Any) -> bool:
+    """Is a real number that a reduction begins with made whole, as all of its result is?"""
+    return np.asarray(initial).dtype.kind in "fc" and np.asarray(y).dtype.kind in "iub"
+
+
+def drops_imaginary(a: np.ndarray, dtype: Any) -> bool:
+    """Are only the real parts of complex numbers reduced?"""
+    return a.dtype.kind == "c" and np.dtype(dtype).kind == "f"
+
+
+decided_by_types(rounds, made_whole, drops_imaginary)
+
+
+def of_initial(x̄, initial, y):
+    """The cotangent of what a reduction begins with, if that reached it as it is."""
+    return ZeroTangent() if made_whole(initial, y) else x̄
 
 
 def restored_where(ȳ, shape, axis, keepdims, where):
@@ -130,8 +145,11 @@ def _(
 ):  # fmt: skip
     shape = a.shape
     ddof = ddof if correction is NO_VALUE else correction
+    rounded = dtype is not None and rounds(a, dtype)
 
     def var_pullback(ȳ):
+        if rounded:
+            return (ZeroTangent(),) * 8
         n = count(shape, axis, keepdims, where) - ddof
         share = restore(np.true_divide(ȳ * 2, n), shape, axis, keepdims)
         ā = asked_for(share * deviations(a, axis, where, mean), where)
@@ -153,9 +171,12 @@ def _(
 ):  # fmt: skip
     shape = a.shape
     ddof = ddof if correction is NO_VALUE else correction
+    rounded = dtype is not None and rounds(a, dtype)
     y = np.std(a, axis, dtype, ddof=ddof, keepdims=keepdims, **_asked(where, mean))
 
     def std_pullback(ȳ):
+        if rounded:
+            return (ZeroTangent(),) * 8
         n = count(shape, axis, keepdims, where) - ddof
         share = np.true_divide(ȳ, n) * quotient(1.0, y)
         share = restore(share, shape, axis, keepdims)
@@ -263,10 +284,11 @@ def product_slopes(a, axis, y):
 @rrule(np.ndarray.prod)
 def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False, where=True):
     shape = a.shape
+    y = np.multiply.reduce(a, axis, dtype, None, keepdims, initial, where)
+    if dtype is not None and drops_imaginary(a, dtype):
+        a = a.real
     factors = a if where is True else np.where(where, a, 1)
     bare = np.multiply.reduce(factors, axis, dtype, None, keepdims)
-    y = np.multiply.reduce(a, axis, dtype, None, keepdims, initial, where)
-
     rounded = dtype is not None and rounds(a, dtype)
 
     def prod_pullback(ȳ):
@@ -279,7 +301,9 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
             asked_for(ā, where),
             NoTangent(),
             NoTangent(),
-            NoTangent() if initial is NO_VALUE else total(ȳ * bare.conjugate()),
+            NoTangent()
+            if initial is NO_VALUE
+            else of_initial(total(ȳ * bare.conjugate()), initial, y),
         )
 
     return y, prod_pullback
@@ -314,7 +338,8 @@ def running_back(ȳ, axis):
 def _(a: np.ndarray, axis=None, dtype=None):
     shape = a.shape
     y = np.cumprod(a, axis, dtype)
-
+    if dtype is not None and drops_imaginary(a, dtype):
+        a = a.real
     rounded = dtype is not None and rounds(a, dtype)
 
     def cumprod_pullback(ȳ):
@@ -448,7 +473,7 @@ def initial_cotangent(ȳ, a, y, axis, keepdims, where, initial):
     if initial is NO_VALUE:
         return NoTangent()
     n = attaining(attains(a, y, axis, keepdims, where), axis, keepdims, initial, y)
-    return total(masked(ȳ / n, np.equal(y, initial)))
+    return of_initial(total(masked(ȳ / n, np.equal(y, initial))), initial, y)
 
 
 def _extreme(primals, reduce):

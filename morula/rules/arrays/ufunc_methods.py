@@ -31,11 +31,17 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.arrays.broadcasting import part, restore, spread, unbroadcast
-from morula.rules.arrays.construction import as_it_is, like_sequence
+from morula.rules.arrays.construction import as_it_is, like_sequence, rounds
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import fits
 from morula.rules.arrays.outs import call_with_out, outs_of, parted
-from morula.rules.arrays.reductions import asked_for, attaining, attains, running_back
+from morula.rules.arrays.reductions import (
+    asked_for,
+    attaining,
+    attains,
+    of_initial,
+    running_back,
+)
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.types import NO_VALUE, Anything
 
@@ -146,7 +152,8 @@ def _(
 ):  # fmt: skip
     """A call with keywords: the rule of the bare call, and zeros where it was not computed.
 
-    What `elsewhere` holds is given there. Operands that are sequences are converted.
+    What `elsewhere` holds is given there. Operands that are sequences are converted. One that is
+    converted to another kind of number, by `dtype` and `casting`, counts as what it is converted to.
     """
     given, args = tuple([as_it_is(x) for x in args]), operands(args)
     keywords: dict[str, Any] = {"casting": casting, "order": order}
@@ -165,15 +172,41 @@ def _(
         if rule is None:
             raise _no_rule(ufunc, "__call__")
         shape = np.shape(y)
-        wide = args if where is True else [_selected_argument(x, where, shape) for x in args]
+        seen = args if dtype is None else as_converted(ufunc, args, dtype, casting)
+        wide = seen if where is True else [_selected_argument(x, where, shape) for x in seen]
         seed = ȳ if where is True else selected(spread(ȳ, shape), np.broadcast_to(where, shape))
         cotangents = rule.function(*wide)[1](seed)
         return (
             NoTangent(),
-            *[of_operand(unthunk(x̄), x) for x, x̄ in zip(given, cotangents, strict=False)],
+            *[
+                of_operand(ZeroTangent() if loses_fraction(x, z) else unthunk(x̄), x)
+                for x, z, x̄ in zip(given, seen, cotangents, strict=False)
+            ],
         )
 
     return y, ufunc_pullback
+
+
+def as_converted(ufunc, args, dtype, casting):
+    """The operands as the loop of a ufunc for this dtype sees them, if it changes their kind."""
+    given = [np.asarray(x).dtype for x in args]
+    nothing = (None,) * ufunc.nout
+    asked = (*[None] * ufunc.nin, np.dtype(dtype), *nothing[1:])
+    seen = ufunc.resolve_dtypes((*given, *nothing), signature=asked, casting=casting)
+    pairs = zip(args, given, seen, strict=False)
+    return tuple([x if _keeps(a, b) else np.asarray(x).real.astype(b) for x, a, b in pairs])
+
+
+def _keeps(given: np.dtype, seen: np.dtype) -> bool:
+    return given.kind == seen.kind or np.can_cast(given, seen, "same_kind")
+
+
+def loses_fraction(given: Any, seen: Any) -> bool:
+    """Was it made whole by a conversion?"""
+    return seen is not given and rounds(np.asarray(seen).dtype, given)
+
+
+non_differentiable(loses_fraction)
 
 
 def operands(args):
@@ -218,9 +251,10 @@ def _(
 
         return y, reduce_pullback
     y = ufunc.reduce(array, axis, dtype, **keywords)
+    rounded = dtype is not None and rounds(np.dtype(dtype), array)
 
     def other_reduce_pullback(ȳ):
-        if is_constant(ufunc):
+        if is_constant(ufunc) or rounded:
             return (ZeroTangent(),) * 7
         if ufunc not in (np.logaddexp, np.logaddexp2, np.hypot, np.fmax, np.fmin):
             if ufunc.nin != 2 or find_rrule(ufunc, (array, array)) is None:
@@ -243,8 +277,8 @@ def _(
             n = attaining(mask, axis, keepdims, initial, y)
             ā = selected(restore(ȳ / n, array.shape, axis, keepdims), mask)
             start_bar = np.where(y == start, ȳ / n, 0.0)
-        of_initial = NONE if initial is NO_VALUE else np.sum(start_bar)
-        return NoTangent(), asked_for(ā, where), *_N2, NONE, of_initial, NONE
+        start_bar = NONE if initial is NO_VALUE else of_initial(np.sum(start_bar), initial, y)
+        return NoTangent(), asked_for(ā, where), *_N2, NONE, start_bar, NONE
 
     return y, other_reduce_pullback
 
@@ -289,9 +323,10 @@ def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
 
         return y, accumulate_pullback
     y = ufunc.accumulate(array, axis, dtype)
+    rounded = dtype is not None and rounds(np.dtype(dtype), array)
 
     def extreme_pullback(ȳ):
-        if is_constant(ufunc):
+        if is_constant(ufunc) or rounded:
             return (ZeroTangent(),) * 4
         if ufunc is np.subtract:
             sums = np.moveaxis(running_back(ȳ, axis), axis, 0)
@@ -348,9 +383,10 @@ def _(ufunc: np.ufunc, a: Anything, b: Anything):
 @rrule(np.ufunc.reduceat)
 def _(ufunc: np.ufunc, array: np.ndarray, indices: Anything, axis=0, dtype=None):
     y = ufunc.reduceat(array, indices, axis, dtype)
+    rounded = dtype is not None and rounds(np.dtype(dtype), array)
 
     def reduceat_pullback(ȳ):
-        if is_constant(ufunc):
+        if is_constant(ufunc) or rounded:
             return (ZeroTangent(),) * 5
         if ufunc is not np.add:
             parts = segments_of(np.asarray(indices), array.shape[axis])

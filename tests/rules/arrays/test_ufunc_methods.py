@@ -124,3 +124,56 @@ def test_the_median_of_a_masked_array_is_refused():
 
     with pytest.raises(NoRuleError, match="MaskedArray"):
         gradient(f, np.array([3.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.multiply(x, 1.5, dtype=int, casting="unsafe"),
+        lambda x: np.add(x, x, dtype=bool, casting="unsafe"),
+        lambda x: np.add(x, x, dtype=int, casting="unsafe", where=[True, False, True]),
+        lambda x: np.add(x, x, np.zeros(3, int), dtype=int, casting="unsafe"),
+        lambda x: np.matmul(x, x, dtype=int, casting="unsafe"),
+        lambda x: np.vecdot(x, x, dtype=int, casting="unsafe"),
+        lambda x: np.add.reduceat(x, [0, 2], dtype=int),
+        lambda x: np.multiply.reduceat(x, [0, 2], dtype=int),
+        lambda x: np.maximum.reduce(x, dtype=int),
+        lambda x: np.fmin.reduce(x, dtype=int),
+        lambda x: np.maximum.accumulate(x, dtype=int),
+        lambda x: np.add.accumulate(x, dtype=int),
+        lambda x: np.nansum(x, dtype=int),
+        lambda x: np.nancumsum(x, dtype=int),
+        lambda x: np.var(x, dtype=int),
+        lambda x: np.std(x, dtype=int),
+        lambda x: np.logspace(x[0], x[1], 3, dtype=int),
+        lambda x: np.geomspace(x[0], x[1], 3, dtype=int),
+        lambda x: np.sum(np.arange(3), initial=x[1]),
+        lambda x: np.prod(np.arange(1, 3), initial=x[1]),
+        lambda x: np.nansum(np.arange(3), initial=x[1]),
+        lambda x: np.max(np.arange(2), initial=x[1]),
+        lambda x: np.fmax.reduce(np.arange(2), initial=x[1]),
+    ],
+)
+def test_what_is_made_whole_on_the_way_carries_no_derivative(f, path):
+    x = np.array([1.25, 2.75, 3.5])
+    assert gradient(lambda x: 2.5 * np.sum(f(x)), x)[0].tolist() == [0, 0, 0]
+    assert jvp(lambda x: 2.5 * np.sum(f(x)), (x,), (np.ones(3),))[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_operands_count_as_what_the_loop_converts_them_to(path):
+    def f(x, n):
+        return np.multiply(x, n, dtype=int, casting="unsafe").sum()
+
+    x̄, n̄ = gradient(f, np.array([1.75, 2.5]), np.array([3, 4]))
+    assert (x̄.tolist(), n̄.tolist()) == ([0, 0], [1, 2])
+    z = np.array([1 + 2j, 3 - 1j])
+    real = gradient(lambda z: np.multiply(z, z, dtype=float, casting="unsafe").sum(), z)[0]
+    assert real.tolist() == [2, 6]
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_products_of_real_parts(path):
+    z = np.array([1 + 2j, 3 - 1j])
+    assert gradient(lambda z: np.prod(z, dtype=float), z)[0].tolist() == [3, 1]
+    assert gradient(lambda z: np.cumprod(z, dtype=float).sum(), z)[0].tolist() == [4, 1]
