@@ -15,8 +15,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import _nd_image, _rank_filter_1d
 
-from morula.core.extend import non_differentiable
-from morula.rules.scipy.kernels import writes
+from morula.core.extend import UnsupportedError, non_differentiable
+from morula.rules.arrays.bodies import instead_of
+from morula.rules.scipy.kernels import writes, written_to
 
 NEAREST, WRAP, REFLECT, MIRROR, CONSTANT, GRID_WRAP, GRID_CONSTANT = range(7)
 
@@ -129,3 +130,39 @@ def _(x, order, axis, output, mode):
     row = np.moveaxis(x, axis, -1)
     found = row @ spline_matrix(row.shape[-1], order, mode)
     return np.moveaxis(found, -1, axis).astype(output.dtype)
+
+
+# -- functions of the neighbours, called once for each place ---------------------------------------
+
+written_to(_nd_image.generic_filter, _nd_image.generic_filter1d)
+
+
+def python_function(function: Any) -> Any:
+    """A function that is called with arrays; compiled ones have no derivative."""
+    if not callable(function):
+        raise UnsupportedError("no reverse rule for filters by a scipy.LowLevelCallable")
+    return function
+
+
+non_differentiable(python_function)
+
+
+@instead_of(_nd_image.generic_filter)
+def generic_filter(x, function, footprint, output, mode, cval, origins, extra, keywords):
+    """What a function makes of the neighbours of each entry."""
+    python_function(function)
+    near = all_around(x.astype(float), footprint.shape, mode, cval, origins)[..., footprint]
+    rows = near.reshape((x.size, near.shape[-1]))
+    output[...] = np.array([function(row, *extra, **keywords) for row in rows]).reshape(x.shape)
+
+
+@instead_of(_nd_image.generic_filter1d)
+def generic_filter1d(x, function, size, axis, output, mode, cval, origin, extra, keywords):
+    """What a function writes down for each line, which it gets with the neighbours of its ends."""
+    python_function(function)
+    x = np.moveaxis(x.astype(float), axis, -1)
+    lines = longer(x, size, x.ndim - 1, mode, cval, origin).reshape((-1, x.shape[-1] + size - 1))
+    found = np.zeros((len(lines), x.shape[-1]))
+    for line, row in zip(lines, found, strict=True):
+        function(line, row, *extra, **keywords)
+    output[...] = np.moveaxis(found.reshape(x.shape), -1, axis)

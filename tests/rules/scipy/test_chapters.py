@@ -83,6 +83,10 @@ IMAGES = {
     "spline": lambda a: ndimage.spline_filter(a),
     "spline of a row": lambda a: ndimage.spline_filter1d(a, 4, axis=0, mode="grid-wrap"),
     "labelled": lambda a: ndimage.mean(a, LABELS, [0, 1]),
+    "a function": lambda a, s: ndimage.generic_filter(
+        a, lambda row, k: k * np.sum(row**2), footprint=np.eye(3), mode="wrap", extra_arguments=(s,)
+    ),
+    "a function of lines": lambda a: ndimage.generic_filter1d(a, products_along, 2, mode="mirror"),
 }
 INTERPOLATION = {
     "CubicSpline": lambda x, y, t: interpolate.CubicSpline(x, y)(t),
@@ -131,6 +135,12 @@ DISTANCES = {
     "whole": lambda P: distance.squareform(distance.pdist(P)),
     "there and back": lambda P: distance.squareform(distance.squareform(distance.pdist(P))),
 }  # fmt: skip
+
+
+def products_along(line, out):
+    out[...] = line[1:] * line[:-1]
+
+
 ALL = {
     f"{chapter}: {name}": f
     for chapter, table in (
