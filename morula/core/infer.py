@@ -552,9 +552,9 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 @transfers(maybe_zero)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    """Cotangents of values whose details are known have the same."""
+    """Cotangents of values that have details have the same."""
     k = known(args[1]) if len(args) == 2 else None
-    return k if k is not None and k.type in is_finest and is_fine(k) else Known(Plain)
+    return k if k is not None and k.type in is_finest else Known(Plain)
 
 
 @transfers(check_bound)

@@ -219,7 +219,7 @@ class Shadows:
                 if any(x in self.varied for x in call.operands()) and self.may_store(call):
                     raise UnknownUseError
                 continue
-            if call.keywords:
+            if call.keywords and call.primitive not in JOINED:
                 raise UnknownUseError
             if id(call.primitive) not in REWRITTEN:
                 raise UnknownUseError

@@ -179,7 +179,9 @@ def rows_and_columns(a):
     fs = [a[:, :2] * a[0, 0], a]
     together = (np.vstack(hs) @ a).sum() + (np.vstack(gs) ** 2).sum()
     return (
-        together + (np.hstack(hs) ** 2).sum() + (np.hstack(fs) ** 3 * np.concatenate(fs, 1)).sum()
+        together
+        + (np.hstack(hs) ** 2).sum()
+        + (np.hstack(fs) ** 3 * np.concatenate(fs, axis=1)).sum()
     )
 
 
