@@ -15,9 +15,9 @@ from functools import partial
 from types import FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
+from dask.base import compute, persist
 
 from morula.core.errors import ArgumentError
 from morula.core.extend import (
@@ -472,7 +472,7 @@ def computed(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def all_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`dask.compute(x, y)`, `dask.persist(x, y)`: a tuple."""
-    method = host if fn is dask.compute else persisted
+    method = host if fn is compute else persisted
     return tuple([method(x) if isinstance(x, Array) else x for x in args])
 
 
@@ -555,7 +555,7 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return None
     if fn is da.from_array:
         return IN_CHUNKS
-    if fn is dask.compute or fn is dask.persist:
+    if fn is compute or fn is persist:
         inside = any(holds_array(x) and not isinstance(x, Array) for x in values)
         return UNKNOWN if inside else ALL_OF
     if not values or not any(isinstance(x, Array) for x in values[:3]):

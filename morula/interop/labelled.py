@@ -2,8 +2,9 @@
 
 A meaning does the call as it is, and the same with the arrays; where both give the same numbers,
 the value is that of the call and its derivative that of the arrays, with the labels put back. What
-picks entries is found by doing it with their numbers. All else is an error if a cotangent reaches
-its result.
+picks entries, or brings those of two arrays together, is found by doing it with their numbers; along
+which axes a reduction goes, by doing it with numbers that do not agree by chance. All else is an
+error if a cotangent reaches its result.
 Tests: tests/interop/test_labelled.py
 """
 

@@ -512,7 +512,8 @@ def tree_parts(x: Any) -> list[tuple[Any, Any]]:
     shown, seen = x, children
     if len(set(map(id, children))) < len(children):  # one like it shows which is which
         seen = list(told_apart(children))
-        shown = jax.tree_util.tree_structure(x, is_leaf=lambda y: y is not x).unflatten(seen)
+        definition: Any = jax.tree_util.tree_structure(x, is_leaf=lambda y: y is not x)
+        shown = definition.unflatten(seen)
     fields = own_fields(shown) if has_fields(type(shown)) else {}
     found = []
     for (key, child), like in zip(keyed, seen, strict=True):

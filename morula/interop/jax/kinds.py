@@ -115,7 +115,10 @@ def told_apart(xs: Any) -> tuple[Any, ...]:
     if len(set(map(id, xs))) == len(xs):
         return tuple(xs)
     seen: set[int] = set()
-    found = [another(x) if id(x) in seen or seen.add(id(x)) else x for x in xs]
+    found = []
+    for x in xs:
+        found.append(another(x) if id(x) in seen else x)
+        seen.add(id(x))
     return tuple(found)
 
 
