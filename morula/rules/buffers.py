@@ -684,13 +684,18 @@ def cotangent_in(x̂: np.ndarray) -> np.ndarray:
 
 def sum_if_reached(v̄: Any) -> Any:
     """The sum of what a shadow held; the structural zero if nothing has reached it."""
-    return total(v̄)
+    return total(v̄) if was_reached(v̄) else ZERO
+
+
+def was_reached(v̄: Any) -> bool:
+    """Is some entry of a cotangent not structurally zero?"""
+    return type(v̄) is not Selected or v̄._where is None or bool(v̄._where.any())
 
 
 written_results(zeros_for, unreached_like)
 fresh_results(zeros_for, unreached_like)
 marks_results(cotangent_in)
-non_differentiable(zeros_for, unreached_like, diagonal_of)
+non_differentiable(zeros_for, unreached_like, diagonal_of, was_reached)
 type_stable(cotangent_in)
 
 

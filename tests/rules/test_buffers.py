@@ -519,3 +519,20 @@ def test_lists_that_change_beside_buffers_have_gradients_of_their_first_length()
     assert g == pytest.approx([0.3, 0.3, 0.95])
     assert of_array.tolist() == [0.0, 1.0, 1.0]
     assert xs == [1.0, 2.0, 3.0, 1.5]
+
+
+def test_a_number_written_to_a_part_that_nothing_reads_has_a_structural_zero(path):
+    def f(x):
+        b = np.zeros(3)
+        b[:2] = np.sqrt(x[0]) * (x * x)[1]
+        return b[2:].sum() + x[1]
+
+    assert gradient(f, np.array([0.0, 2.0]))[0].tolist() == [0, 1]
+
+    def g(x):
+        y = x * x
+        b = np.zeros(2)
+        b[::2] = -y[1]
+        return (b[1::2] * 2.0).sum()
+
+    assert gradient(g, np.array([2.0, 1.0]))[0].tolist() == [0, 0]

@@ -519,8 +519,17 @@ def _(a: np.ndarray, val: Anything, wrap=False):
 
 @rrule(np.ndarray.fill, by_identity=True)
 def _(x: np.ndarray, value: Anything):
+    if x.dtype.kind == "O":
+        back = call(into_each, x, value)[1]
+        return None, lambda ȳ: (ZERO, back(ZERO)[2])
     _, back = call(operator.setitem, x, Ellipsis, value)
     return None, lambda ȳ: (ZERO, back(ZERO)[3])
+
+
+def into_each(x, value):
+    """The value itself as every entry, though it may be an array."""
+    for place in np.ndindex(x.shape):
+        x[place] = value
 
 
 @rrule(np.ndarray.sort, by_identity=True)

@@ -201,7 +201,7 @@ def give_at(x: np.ndarray, index: Any, ȳ: Any) -> None:
     if is_basic(index):
         part[index] += ȳ
         if reached is not None:
-            reached[index] |= where_of(ȳ)
+            reached[index] |= where_of(ȳ) if x.dtype.kind != "O" else True
     else:
         np.add.at(part, index, ȳ)
         if reached is not None:

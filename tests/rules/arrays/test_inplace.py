@@ -338,6 +338,15 @@ def test_arrays_of_objects():
     assert found.tolist() == [Fraction(4, 3) + 1, Fraction(2) + 3]
 
 
+def test_an_array_that_fills_an_array_of_objects(path):
+    def f(x):
+        a = np.empty((2, 2), object)
+        a.fill(x)
+        return np.sum(a[0, 0] * a[1, 1]) + a[0, 1][0]
+
+    assert gradient(f, np.array([1.0, 2.0, 3.0]))[0].tolist() == [3, 4, 6]
+
+
 def test_arrays_in_arrays_of_objects():
     def f(x):
         y, z = np.empty(2, object), x * 2
