@@ -57,7 +57,7 @@ from morula.rules.arrays.reductions import (
     plus_shared,
     shared,
 )
-from morula.rules.arrays.structural import Selected, masked, selected, unmarked
+from morula.rules.arrays.structural import Selected, mark, masked, selected, unmarked
 from morula.rules.arrays.traits import COMPLEX, FLOATING, INTEGERS, whole_shape
 from morula.rules.containers import bars_of
 from morula.rules.gathering import (
@@ -220,6 +220,8 @@ def fresh_zeros(shape: Any) -> Any:
 
 def set_at(zeros: Any, c: Any, index: Any) -> Any:
     """`c` as the entries of fresh zeros that a plain index meets, in place."""
+    if c is ZERO:
+        return mark(zeros, np.zeros(zeros.shape, bool))
     zeros[index] = c
     return zeros if type(c) is not Selected else marked_like(zeros, c, index)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     NoTangent,
     folds,
     fresh_results,
@@ -34,8 +35,14 @@ MOST = 64  # entries of an array that is put together so
 
 
 def vector(*parts: Any) -> Any:
-    """An array of these numbers."""
-    return np.array(parts)
+    """An array of these numbers, of which some may be structural zeros."""
+    y = np.array(parts)
+    return y if y.dtype.kind != "O" else np.array(without_zeros(parts))
+
+
+def without_zeros(parts: Any) -> list[Any]:
+    """Numbers in the place of structural zeros."""
+    return [0.0 if part is ZERO else part for part in parts]
 
 
 @rrule(vector)
@@ -51,7 +58,7 @@ def _(*parts: Anything):
 def entries_at(shape: Any, places: Any, *parts: Any) -> Any:
     """An array with these numbers at these places of it, counted as it lies, and zeros elsewhere."""
     x̄ = np.zeros(shape)
-    x̄.put(places, parts)
+    x̄.put(places, without_zeros(parts))
     return x̄
 
 
@@ -82,7 +89,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
 def pieced(shape: Any, *indices_and_parts: Any) -> Any:
     """An array of doubles from parts at plain indices, which meet every entry once."""
     parts = indices_and_parts[1::2]
-    if any(type(part) is Selected for part in parts):
+    if any(type(part) is Selected or part is ZERO for part in parts):
         return scatter_all(shape, np.dtype(float), *indices_and_parts)
     x̄ = np.empty(shape)
     for index, part in zip(indices_and_parts[::2], parts, strict=True):

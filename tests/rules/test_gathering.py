@@ -222,3 +222,33 @@ def test_pieces():
         (1, 2),
         0.4,
     )
+
+
+def unread_row(x):
+    b = np.zeros(1)
+    b[:] = x * x[0]
+    return (x * 2.0).sum()
+
+
+def unread_entries(x):
+    b = np.zeros((2, 2))
+    b[0] = x * x[0] * x[1]
+    return b[1].sum() + x[1] * x[1]
+
+
+def slopes_of_what_is_not_taken(x):
+    y = np.where(x > 9, np.sqrt(x[0]) * x, x)
+    return y.sum() + y[0] * y[-1]
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (unread_row, [1.0], [2.0]),
+        (unread_entries, [3.0, 2.0], [0.0, 4.0]),
+        (slopes_of_what_is_not_taken, [0.0, 2.0], [3.0, 1.0]),
+        (slopes_of_what_is_not_taken, [0.0], [1.0]),
+    ],
+)
+def test_sums_of_structural_zeros_are_put_where_numbers_are_expected(f, x, expected, path):
+    assert morula.gradient(f, np.array(x))[0].tolist() == expected

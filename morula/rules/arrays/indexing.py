@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     NoTangent,
     UnsupportedError,
     non_differentiable,
@@ -53,7 +54,10 @@ def _(x: np.number, index: Anything):
 
 
 def scatter(ȳ, index, shape, dtype):
-    """`scattered`, where what nothing came to is structurally zero."""
+    """`scattered`, where what nothing came to is structurally zero.
+
+    In compiled programs a sum of structural zeros is ZERO where a number was expected.
+    """
     x̄ = scattered(ȳ, index, shape, dtype)
     return marked_like(x̄, ȳ, index) if x̄.ndim else x̄
 
@@ -65,6 +69,8 @@ def scattered(ȳ, index, shape, dtype):
             f"the gradient runs through the field {index!r} of a structured array that nothing writes "
             "to here, but that was copied, made or given as a whole: give its fields as arrays"
         )
+    if ȳ is ZERO:
+        return np.zeros(shape, tangent_dtype(dtype) or float)
     x̄ = np.zeros(shape, _scattered_dtype(ȳ, dtype))
     if is_view(index):
         x̄[index] = ȳ
@@ -87,6 +93,8 @@ def scattered_all(shape, dtype, *indices_and_parts):
     index, part, *others = indices_and_parts
     x̄ = scattered(part, index, shape, dtype)
     for index, part in zip(others[::2], others[1::2], strict=True):
+        if part is ZERO:
+            continue
         wide = np.result_type(x̄.dtype, _scattered_dtype(part, dtype))
         x̄ = x̄.astype(wide, copy=False)
         if is_view(index):
@@ -107,6 +115,8 @@ def scatter_all(shape, dtype, *indices_and_parts):
 
 def mark_reached(where, ȳ, index):
     """Note where something has come from `ȳ` at `index`."""
+    if ȳ is ZERO:
+        return
     if type(ȳ) is not Selected or ȳ._where is None:
         where[index] = True
     else:
@@ -115,7 +125,7 @@ def mark_reached(where, ȳ, index):
 
 def marked_like(x̄, ȳ, index):
     """`x̄`, structurally zero where all that came to it from `ȳ` at `index` is."""
-    if type(ȳ) is not Selected and names_one(index):
+    if type(ȳ) is not Selected and ȳ is not ZERO and names_one(index):
         return mark(x̄, where_alone(x̄.shape, index))
     where = np.zeros(x̄.shape, bool)
     mark_reached(where, ȳ, index)
