@@ -455,7 +455,7 @@ def opaque_with_changes(
     for x, _ in changed:
         if adjoint_object(x) is None:
             raise errors.changed_in_place(fn, x)
-    inside = made_inside(y, before)
+    inside = made_inside(y, args, before)
     if type(y) not in RUN_LATER:  # what a generator changes, it changes later
         before = []
 
@@ -478,12 +478,12 @@ def opaque_with_changes(
     return y, opaque_pullback, changed
 
 
-def made_inside(y: Any, before: Held) -> list[Any]:
+def made_inside(y: Any, args: tuple[Any, ...], before: Held) -> list[Any]:
     """The mutable values in a result that were not in what was given."""
+    given = {id(x) for x in args} | {id(x) for x, _ in before}
     if isinstance(y, (list, tuple, dict)):
-        given = {id(x) for x, _ in before}
         return [x for x, _ in held_by((y,)) if id(x) not in given]
-    return [] if any(y is x for x, _ in before) else [y]
+    return [] if id(y) in given else [y]
 
 
 def refuse_changes(fn: Any, args: tuple[Any, ...], changed: Held, ȳ: Any) -> tuple[Any, ...]:

@@ -489,6 +489,9 @@ def container_of(iterator: Any, kind: Any) -> Any:
     return next(x for x in gc.get_referents(iterator) if isinstance(x, kind))
 
 
+non_differentiable(container_of)  # the container has a cotangent of its own
+
+
 @originates(type(iter({})), type(reversed({})))
 def _(iterator: Any, item: Any, skip: int) -> Origin:
     return Entry(container_of(iterator, dict), Key(item))

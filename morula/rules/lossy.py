@@ -109,6 +109,7 @@ READERS = (
     float, complex, np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.ndarray.astype,
     float.__dict__["fromhex"], eval,
 )  # fmt: skip
+READING_OBJECTS: list[type] = []  # the types of objects that do when they are called
 ITEMS = (operator.getitem, getattr, dict.get, dict.pop, dict.setdefault)  # give what was there
 
 
@@ -119,7 +120,9 @@ def is_one_of(fn: Any, functions: tuple[Any, ...]) -> bool:
 
 def reads(fn: Any) -> bool:
     """Is it known for reading numbers from texts?"""
-    return is_one_of(fn, READERS) or (isinstance(fn, type) and issubclass(fn, Number | np.generic))
+    if isinstance(fn, type):
+        return fn in READERS or issubclass(fn, Number | np.generic)
+    return is_one_of(fn, READERS) or isinstance(fn, tuple(READING_OBJECTS))
 
 
 def makes(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> bool:
