@@ -13,7 +13,7 @@ from morula.rules.lossy import READING_OBJECTS
 
 non_differentiable(json.dumps, json.dump)
 
-Scanner = type(json.JSONDecoder().scan_once)
+Scanner = type(json.JSONDecoder().scan_once)  # type: ignore[attr-defined]
 CONSTANT = (None, float, int)
 READING_OBJECTS.append(Scanner)
 
