@@ -91,6 +91,7 @@ from morula.core.traits import (
     holds_memory,
     is_called_in_company,
     is_partial,
+    is_partial_of_arrays,
     marks,
     typed_zero,
     vanishes,
@@ -239,6 +240,8 @@ class Adjoint:
         if items is None or items.detail is None or type(i) is not int:
             return None
         if items.type is not tuple and not is_plainly_named(items):
+            return None
+        if not -len(items.detail) <= i < len(items.detail):
             return None
         function = item_rule(len(items.detail), i % len(items.detail))
         self.rules[id(function)] = Rule(operator.getitem, function)
@@ -456,7 +459,7 @@ class Adjoint:
             code, namespace, defaults = f.__code__, f.__globals__, f.__defaults__
             kwdefaults = f.__kwdefaults__ or {}
             free: list[Operand] = [Const(c) for c in f.__closure__ or ()]
-            removable = self.is_pure_rule(f) or call.removable
+            removable = self.is_pure_rule(f, call) or call.removable
         elif fn in made:
             function = made[fn]
             code, namespace = function.args[1].value, function.args[0].value
@@ -475,10 +478,12 @@ class Adjoint:
     def may_inline(self, f: FunctionType) -> bool:
         return id(f) in self.rules or is_helper(f)
 
-    def is_pure_rule(self, f: FunctionType) -> bool:
-        """May calls that the rule makes go where their results are not needed?"""
+    def is_pure_rule(self, f: FunctionType, call: Call) -> bool:
+        """May what a call of a rule does go where its results are not needed?"""
         rule = self.rules.get(id(f))
         if rule is None or rule.by_identity or not rule.trusted:
+            return False
+        if is_partial(rule.primal) or self.may_miss(rule.primal, call):
             return False
         entry = registry.get(rule.primal)
         return entry is not None and (entry.stable or entry.pure)
@@ -780,16 +785,29 @@ class Adjoint:
             call.movable = pure and all(map(self.is_unchanging, call.args))
         for block in self.reversal.primal:
             for call in block.calls:
-                if is_partial(call.primitive) and self.may_raise(call):
+                partial = is_partial(call.primitive) and self.may_raise(call)
+                if partial or self.may_miss(call.primitive, call):
                     call.removable = call.movable = False
 
     def may_raise(self, call: Call) -> bool:
         """May a partial function raise an exception: is an argument a plain number?"""
-        return any(
+        return is_partial_of_arrays(call.primitive) or any(
             typed_zero(t) is not None and t.__module__ == "builtins"
             for x in call.args
             for t in self.types_of(x)
         )
+
+    def may_miss(self, primal: Any, call: Call) -> bool:
+        """Is it the reading of an item of a container that may have none of this index or key?"""
+        if primal is not operator.getitem:
+            return False
+        k, i = known(self.types.get(call.args[0])), call.args[1]  # type: ignore[arg-type]
+        if k is None or type(i) is not Const:
+            return True
+        if k.type in (tuple, list) and type(i.value) is slice:
+            return False
+        n = len(k.detail) if isinstance(k.detail, tuple) else 0
+        return k.type is not tuple or type(i.value) is not int or not -n <= i.value < n
 
     def is_unchanging(self, x: Operand) -> bool:
         """Is the operand a value that nothing can change?"""

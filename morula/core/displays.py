@@ -133,8 +133,20 @@ def next_use(home: Block, origin: Block, x: Var) -> Block | None:
     if len(found) != 1:
         return None
     (block,) = found
-    again = blocks_behind(block, origin, x)
-    return None if block is origin or block in again else block
+    return None if block is origin or comes_again(block, origin) else block
+
+
+def comes_again(block: Block, origin: Block) -> bool:
+    """Can control come back to a block without passing the origin?"""
+    seen, work = {origin}, [block]
+    while work:
+        for after in work.pop().successors():
+            if after is block:
+                return True
+            if after not in seen:
+                seen.add(after)
+                work.append(after)
+    return False
 
 
 def blocks_behind(home: Block, origin: Block, x: Var) -> set[Block]:

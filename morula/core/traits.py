@@ -421,16 +421,27 @@ def is_called_in_company(t: type) -> bool:
 
 
 _partial: set[int] = set()
+_partial_of_arrays: set[int] = set()
 
 
-def partial_functions(*fns: Any) -> None:
-    """Declare callables that raise an exception for some numbers, so that each call must be made."""
+def partial_functions(*fns: Any, of_arrays: bool = False) -> None:
+    """Declare callables that raise an exception for some numbers, so that each call must be made.
+
+    For entries of arrays they give NaN instead, unless it is said that they raise there too.
+    """
     _partial.update(map(id, fns))
+    if of_arrays:
+        _partial_of_arrays.update(map(id, fns))
 
 
 def is_partial(fn: Any) -> bool:
     """May this callable raise for some numbers?"""
     return id(fn) in _partial
+
+
+def is_partial_of_arrays(fn: Any) -> bool:
+    """May this callable raise for some arrays of the right shape?"""
+    return id(fn) in _partial_of_arrays
 
 
 _written: set[int] = set()

@@ -847,7 +847,7 @@ partial_functions(
     math.log, math.log2, math.log10, math.log1p, math.sqrt, math.asin, math.acos, math.acosh,
     math.atanh, math.gamma, math.lgamma, math.pow, math.fmod, math.exp, math.expm1, math.sinh,
     math.cosh, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv,
-    operator.ifloordiv, operator.imod, operator.ipow,
+    operator.ifloordiv, operator.imod, operator.ipow, divmod, math.remainder, int,
 )  # fmt: skip
 
 

@@ -111,6 +111,19 @@ class Shadows:
         items = self.root(x)
         return x in self.followed or (items is not None and id(items) in self.active)
 
+    def gives_cotangent(self, x: Any) -> bool:
+        """Has x a cotangent in the adjoint, which a list that it is put into gives?"""
+        return not self.is_active(x) and self.carries(x)
+
+    def is_taken_from(self, xs: Any) -> bool:
+        """Does the adjoint take items out of the shadow of a list? Then it has to take out all."""
+        items = self.root(xs)
+        return any(
+            self.root(ys) is items and self.gives_cotangent(y)
+            for call in self.ir.calls()
+            for ys, y in stored(call)
+        )
+
     def is_needed(self) -> bool:
         """Find the lists that hold what carries a derivative; are there any?"""
         for leaf in self.adjoint.leaves:
@@ -422,8 +435,8 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         return
     x̂s = plan.shadow(xs)
     x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
-    carries = not plan.is_active(x) and plan.carries(x)
-    if call.primitive is primitives.list_append and not carries:
+    carries = plan.gives_cotangent(x)
+    if call.primitive is primitives.list_append and not plan.is_taken_from(xs):
         plan.insert_after(block, call, primitives.list_append, x̂s, x̂)
     else:
         slots = [(3, x)] if carries else []

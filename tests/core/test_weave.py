@@ -1,6 +1,7 @@
 """Generators that become part of the loops over them: the same as on the general path."""
 
 import copy
+import itertools
 import math
 
 import numpy as np
@@ -182,6 +183,26 @@ def made_before(x, n):
     return total
 
 
+def alternating(x, y):
+    while True:
+        yield x
+        x = x * y
+        yield x * x
+
+
+def greatest_of_some(x, y):
+    return max(itertools.islice(alternating(x, y), 5))
+
+
+def sum_of_some(x, y):
+    return sum(itertools.islice(alternating(x, y), 3))
+
+
+def list_of_some(x, y):
+    xs = list(itertools.islice(alternating(x, y), 5))
+    return xs[0] * xs[3] + xs[1] * xs[4] + xs[2]
+
+
 PROGRAMS = [
     (left_early, (1.0, 0.5)),
     (with_else, (1.3, 4)),
@@ -202,6 +223,10 @@ PROGRAMS = [
     (delegating, (0.7, 3)),
     (arrays, (0.7, 5)),
     (made_before, (0.7, 3)),
+    (greatest_of_some, (1.7, 0.4)),
+    (greatest_of_some, (1.7, 1.4)),
+    (sum_of_some, (1.7, 0.4)),
+    (list_of_some, (1.7, 0.4)),
 ]
 
 

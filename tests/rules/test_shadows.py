@@ -1,5 +1,6 @@
 """Programs with lists: by shadows, by the adjoints found by identity, and on the general path."""
 
+import itertools
 import math
 
 import numpy as np
@@ -232,12 +233,24 @@ def unused_items(x, y):
     return xs[1] * xs[2]
 
 
+def chained_with_constants(x, y):
+    moved = (x * i + y for i in (1, 2, 3))
+    return sum(itertools.chain((y * u for u in (0.0, x, y)), (2.0,), moved, (x, 4.0)))
+
+
+def chained_and_read(x, y):
+    moved = (x * i + y for i in (1, 2))
+    xs = list(itertools.chain((y * u for u in (x, y)), (2.0, 7.0), moved, (3.0, 4.0)))
+    return xs[0] * xs[1] + xs[2] * xs[3] + xs[-1] * xs[-3] + xs[4] * xs[4]
+
+
 PROGRAMS = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
     sums, fibonacci, of_constants, of_functions, mixed, sums_of_lists, extremes_of_lists,
     a_sum_with_a_start, appended_to_one, a_tuple_twice, unpacked_behind_a_pop,
-    a_list_in_a_tuple, deleted, captured, unused_items, swapped,
+    a_list_in_a_tuple, deleted, captured, unused_items, swapped, chained_with_constants,
+    chained_and_read,
 ]  # fmt: skip
 FOLLOWED = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, call, rrule, type_stable, unthunk
+from morula.core.extend import NoTangent, call, partial_functions, rrule, type_stable, unthunk
 from morula.rules.linalg.parts import ctranspose, diagonal, field, filled, on_diagonal
 
 
@@ -152,3 +152,4 @@ def raw_qr(A: Any) -> Any:
 
 
 type_stable(np.linalg.cholesky)
+partial_functions(np.linalg.cholesky, of_arrays=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import AbstractZero, NoTangent, rrule, type_stable
+from morula.core.extend import AbstractZero, NoTangent, partial_functions, rrule, type_stable
 from morula.rules.arrays.broadcasting import match
 from morula.rules.arrays.construction import as_it_is
 from morula.rules.arrays.shapes import members
@@ -197,3 +197,4 @@ def _(x1: np.ndarray, x2: np.ndarray):
 
 
 type_stable(np.linalg.solve, np.linalg.inv, np.linalg.det)
+partial_functions(np.linalg.solve, np.linalg.inv, of_arrays=True)

@@ -11,7 +11,7 @@ by_code       how some of them are declared
 
 from scipy import linalg
 
-from morula.core.extend import new_containers, stands_in, type_stable
+from morula.core.extend import new_containers, partial_functions, stands_in, type_stable
 from morula.rules.arrays.freshness import with_units
 from morula.rules.arrays.sequences import takes_array_likes
 from morula.rules.scipy.linalg import (
@@ -68,4 +68,9 @@ STABLE = (
     linalg.solve_sylvester, linalg.solve_continuous_lyapunov, linalg.solve_discrete_lyapunov,
 )  # fmt: skip
 type_stable(*STABLE)
+partial_functions(
+    linalg.solve, linalg.inv, linalg.cholesky, linalg.cho_factor, linalg.solve_triangular,
+    linalg.solve_banded, linalg.solve_toeplitz,
+    of_arrays=True,
+)  # fmt: skip
 stands_in(*STABLE)(with_units)
