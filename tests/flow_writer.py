@@ -393,7 +393,10 @@ class FlowWriter(Writer):
                 lines = [f"{name} = {g}({self.expr(s)})"]
                 s.bind(name, ("gen", self.generators[g]))
             else:
-                lines = [f"{name} = {self.generated(s, 1)}"]
+                made = self.generated(s, 1)
+                if made.startswith("itertools"):  # what has a name is sent something
+                    made = f"(t for t in {made})"
+                lines = [f"{name} = {made}"]
                 s.bind(name, ("gen", True))
             self.captured.add(name)
             return lines

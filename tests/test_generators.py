@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import inspect
+import itertools
 import math
 
 import pytest
@@ -618,3 +619,60 @@ def test_generators_that_loops_leave_end_when_they_do_in_plain_code(f):
     found, back = pullback(lambda x: f(log, x), 1.3)
     assert (found, log) == (y, expected)
     assert back(1.0) == back(1.0) == (x̄,)
+
+
+class Managing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return False
+
+
+def halving(x):
+    while True:
+        yield x
+        x = x * 0.5
+
+
+def every_other(xs):
+    wanted = 0
+    for position, x in enumerate(xs):
+        if position == wanted:
+            yield x
+            wanted += 2
+
+
+def first_of_two_within_with(xs):
+    with Managing():
+        a = next(xs)
+    return a * next(xs)
+
+
+def second_of_two_within_with(xs):
+    a = next(xs)
+    with Managing():
+        return a * next(xs)
+
+
+def second_of_two_within_try(xs):
+    a = next(xs)
+    try:
+        b = next(xs)
+    except KeyError:
+        b = 1.0
+    return a * b + next(xs)
+
+
+@pytest.mark.parametrize("make", [every_other, lambda xs: itertools.islice(xs, 1, 9, 2)])
+@pytest.mark.parametrize(
+    "take", [first_of_two_within_with, second_of_two_within_with, second_of_two_within_try]
+)
+def test_steps_in_and_out_of_protected_code(make, take, path):
+    def f(x):
+        return take(make(halving(x)))
+
+    x, h = 1.3, 1e-6
+    slope = pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-8)
+    assert withgradient(f, x) == (f(x), (slope,))
+    assert jvp(f, (x,), (1.0,)) == (f(x), slope)

@@ -161,8 +161,10 @@ def _param_values(
     values: dict[Var, Operand] = {}
     changes: dict[Var, int] = {}
     work = list(incoming)[::-1]
+    waiting = set(work)
     while work:
         p = work.pop()
+        waiting.remove(p)
         if changes.get(p) == MOST_CHANGES:
             continue
         new: Operand | None = p if p in stays else None
@@ -179,7 +181,9 @@ def _param_values(
         if new is not None and (old is None or not same(old, new)):
             changes[p] = changes.get(p, 0) + 1
             values[p] = new if changes[p] < MOST_CHANGES else p
-            work += users.get(p, ())
+            again = [q for q in dict.fromkeys(users.get(p, ())) if q not in waiting]
+            work += again
+            waiting.update(again)
     return {p: values.get(p, p) for p in incoming}
 
 

@@ -1,14 +1,16 @@
 """Text, logs and warnings on the way of a gradient."""
 
+import io
 import json
 import logging
 import pprint
 import re
+import tokenize
 import warnings
 
 import pytest
 
-from morula import grad, pullback
+from morula import grad, jvp, pullback
 
 logger = logging.getLogger(__name__)
 
@@ -61,3 +63,37 @@ def test_functions_that_sub_calls_are_differentiated_or_refused():
 
 def test_what_json_reads_is_constant():
     assert grad(lambda x: json.loads("[1, 2.5]")[1] * x)(2.0) == 2.5
+
+
+def numbers_in(text):
+    tokens = tokenize.tokenize(io.BytesIO(text.encode()).readline)
+    return [float(t.string) for t in tokens if t.type == tokenize.NUMBER]
+
+
+def test_tokens_are_constant(path):
+    def f(x):
+        a, b = numbers_in("2.5 * u + 3")
+        return a * x * x + b
+
+    assert grad(f)(2.0) == 10.0
+    assert jvp(f, (2.0,), (1.0,)) == (13.0, 10.0)
+
+
+def test_tokens_of_a_text_that_was_made_of_numbers():
+    with pytest.warns(UserWarning, match="is read from a text"):
+        assert grad(lambda x: numbers_in(f"{x} + 1")[0] * x)(2.0) == 2.0
+
+
+def test_tokens_of_lines_that_code_of_the_user_gives():
+    def f(x):
+        read = []
+
+        def lines():
+            read.append(x * x)
+            yield "a = 3\n"
+
+        names = [t.string for t in tokenize.generate_tokens(lines().__next__) if t.type == tokenize.NAME]
+        return sum(read) * len(names)
+
+    assert f(3.0) == 9.0
+    assert grad(f)(3.0) == 6.0

@@ -92,10 +92,11 @@ class _Steps(Lowering):
         of_free = dict(enumerate(self.ir.free, len(self.slots) - len(self.ir.free)))
         self.resumptions: list[Block] = []
         self.yields: list[tuple[Block, Operand]] = [(self.ir.entry, Const(None))]
-        self.kept: list[dict[Hashable, int]] = []  # per yield, where in the frame a variable stands
+        self.kept: list[dict[Hashable, None]] = []  # per yield, the variables that the frame holds
+        self.deepest = 0  # stack at a yield
         self.resume()
         arguments = range(count_of_parameters(self.code))
-        self.kept[0] = {("slot", i): _HEAD + i for i in arguments}
+        self.kept[0] = dict.fromkeys(("slot", i) for i in arguments)
         self.at_start = {**of_free, **{i: self.frame for i in arguments}}
         self.of_free = of_free
         self.block.branches.append(Branch(self.first))
@@ -114,18 +115,23 @@ class _Steps(Lowering):
         if kind == "slot" and i in self.of_free:
             return self.of_free[i]
         number = self.resumptions.index(block)
-        kept = self.kept[number]
-        if not number and variable not in kept:
+        if not number and variable not in self.kept[number]:
             return Const(UNDEFINED)
-        place = kept.setdefault(variable, _HEAD + len(kept))
+        self.kept[number][variable] = None
         value = self.ir.var(self.slots[i] if kind == "slot" else "")
-        item = Call(value, Const(operator.getitem), (self.frame, Const(place)))
-        block.calls.insert(0, item)
+        place = Const(self.place_in_frame(variable))
+        block.calls.insert(0, Call(value, Const(operator.getitem), (self.frame, place)))
         return value
+
+    def place_in_frame(self, variable: Any) -> int:
+        """The same in all forms of the function: a step of one form goes on with another's frame."""
+        kind, i = variable
+        return _HEAD + i + (0 if kind == "slot" else len(self.slots) - len(self.ir.free))
 
     def suspend(self, value: Operand) -> None:
         """End the block with a yield, and go on with what is sent."""
         suspended = self.block
+        self.deepest = max(self.deepest, self.depth)
         self.yields.append((suspended, value))
         suspended.branches = [Branch(None)]
         self.resume()
@@ -136,18 +142,22 @@ class _Steps(Lowering):
         """Frames, now that it is known what is read after each yield."""
         self.dispatch()
         super().finish()
-        saved: list[list[Operand]] = [[] for _ in self.yields]
+        saved: list[dict[Hashable, Operand]] = [{} for _ in self.yields]
         missing = True
         while missing:
             missing = False
             for i, (block, _) in enumerate(self.yields[1:], 1):
                 for variable in list(self.kept[i])[len(saved[i]) :]:
-                    saved[i].append(self.variables.read(block, variable))
+                    saved[i][variable] = self.variables.read(block, variable)
                     missing = True
             self.variables.finish()
+        size = len(self.slots) - len(self.ir.free) + self.deepest
         for i, (block, value) in enumerate(self.yields[1:], 1):
+            frame: list[Operand] = [Const(i), value, *[Const(UNDEFINED)] * size]
+            for variable, x in saved[i].items():
+                frame[self.place_in_frame(variable)] = x
             self.block = block
-            block.branches[0].args = [self.append(build_tuple, i, value, *saved[i])]
+            block.branches[0].args = [self.append(build_tuple, *frame)]
 
     def dispatch(self) -> None:
         """Go to the resumption that the frame says."""
