@@ -7,12 +7,14 @@ Tests: tests/rules/test_texts.py
 from __future__ import annotations
 
 import io
+import itertools
 import tokenize
 from collections.abc import Iterator
 from typing import Any
 
-from morula.core.extend import NONE, general, python_function
+from morula.core.extend import NONE, adjoint_object, general, python_function
 from morula.rules.calls import serves
+from morula.rules.iteration import CONSTANT, originates
 from morula.rules.lossy import is_marked, mark
 
 
@@ -25,7 +27,21 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     y = fn(*args, **kwargs)
     if is_marked(source, general.LOSSY):
         y = noted(y)
-    return y, lambda ȳ: (NONE,) * (1 + len(args) + len(kwargs))
+    return Tokens(y), lambda ȳ: (NONE,) * (1 + len(args) + len(kwargs))
+
+
+class Tokens(itertools.chain):
+    """An iterator of whose items it is known that they are constant."""
+
+    __slots__ = ()
+
+
+adjoint_object.register(Tokens, lambda x: None)
+
+
+@originates(Tokens)
+def _(iterator: Any, item: Any, skip: int) -> Any:
+    return CONSTANT
 
 
 def noted(tokens: Iterator[Any]) -> Iterator[Any]:
