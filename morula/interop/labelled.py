@@ -24,7 +24,9 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     general,
+    is_zero,
     materialise,
+    memory,
     no_rule,
     non_differentiable,
     opaque,
@@ -90,6 +92,7 @@ def valued(values: Any, y: Any) -> Any:
 @rrule(values_of)
 def _(x: Anything):
     def values_pullback(ȳ):
+        refuse_written(x, ȳ)
         return (labelled(ȳ, x),)
 
     return values_of(x), values_pullback
@@ -121,6 +124,7 @@ def shown(x: Any) -> Any:
 @rrule(shown)
 def _(x: Anything):
     def shown_pullback(ȳ):
+        refuse_written(x, ȳ)
         return (labelled(ȳ, x),)
 
     return shown(x), shown_pullback
@@ -143,6 +147,52 @@ def _(values: Anything, y: Anything):
         return values_of(ȳ), NONE
 
     return around(values, y), around_pullback
+
+
+# -- what writes to them ---------------------------------------------------------------------------
+
+
+def refuse_written(x: Any, c: Any) -> None:
+    """An error where a cotangent would go to an array with labels that differentiated code changes."""
+    if memory.is_written(x) and not is_zero(c):
+        raise written_to(x)
+
+
+def written_to(x: Any) -> Exception:
+    """The error for an array with labels that is written to: it goes by value."""
+    name = type(x).__name__
+    return unsupported(
+        f"what writes to a {name}",
+        "arrays with labels go by value in differentiated code",
+        f"write to an array of NumPy's and make the {name} of it, or join new ones",
+    )
+
+
+def owners(given: Args) -> list[Any]:
+    """The arrays with labels in a call, also those that an indexer such as `x.loc` belongs to."""
+    found = [x for x in given if is_labelled(x)]
+    if given and belongs(type(given[0])):
+        for name in ("obj", "data_array", "_obj"):
+            x = getattr(given[0], name, None)
+            if is_labelled(x):
+                found.append(x)
+    return found
+
+
+def copies(given: Args) -> list[tuple[Any, Any]]:
+    """The arrays with labels in a call, and what they hold before it."""
+    return [(x, x.copy(deep=True)) for x in owners(given)]
+
+
+def changed(before: list[tuple[Any, Any]]) -> list[Any]:
+    """Those whose numbers are others now."""
+    return [x for x, old in before if not (have_same_numbers(x, old) or old.equals(x))]
+
+
+def have_same_numbers(x: Any, old: Any) -> bool:
+    """Do two arrays hold the same, whatever their labels are?"""
+    x, old = values_of(x), values_of(old)
+    return np.array_equal(x, old, equal_nan=x.dtype.kind in "fc" and old.dtype.kind in "fc")
 
 
 # -- meanings --------------------------------------------------------------------------------------
@@ -197,8 +247,10 @@ def options(fn: Any, args: Args, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def picked(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """What picks entries of the first argument, or puts them in another order."""
+    """What picks entries of the first argument, or puts them in another order; or coordinates."""
     y = as_it_is(fn, args, kwargs)
+    if is_fixed(fn, args, kwargs):
+        return y
     places = places_of(fn, args, kwargs)
     found = np.ravel(values_of(args[0]))[places]
     check(fn, args, y, found)
@@ -207,9 +259,22 @@ def picked(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def places_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """Where in the array the entries stand."""
-    x, *more = args
-    numbers = labelled(np.arange(values_of(x).size).reshape(values_of(x).shape), x)
-    return np.asarray(fn(numbers, *more, **kwargs)).astype(int)
+    found = np.asarray(fn(counted(args[0], 0), *args[1:], **kwargs))
+    if found.dtype.kind not in "iuf" or np.isnan(found).any():
+        raise no_rule(fn, args, reason="its result is not made of the entries alone")
+    return found.astype(int)
+
+
+def counted(x: Any, first: int) -> Any:
+    """An array like another, of its places."""
+    values = values_of(x)
+    return labelled(np.arange(first, first + values.size).reshape(values.shape), x)
+
+
+def is_fixed(fn: Any, args: Args, kwargs: dict[str, Any]) -> bool:
+    """Are the labels alone in what is picked, such as the coordinates, and no entries?"""
+    first, other = [np.asarray(fn(counted(args[0], n), *args[1:], **kwargs)) for n in (0, 1)]
+    return first.size > 0 and np.array_equal(first, other)
 
 
 def check(fn: Any, args: Args, y: Any, found: Any) -> None:
@@ -223,6 +288,8 @@ def check(fn: Any, args: Args, y: Any, found: Any) -> None:
 def agree(y: Any, found: Any) -> bool:
     """Have both the same numbers?"""
     y, found = np.asarray(y), np.asarray(found)
+    if y.dtype.kind not in "biufc":
+        return False
     return y.shape == found.shape and bool(np.allclose(y, found, 1e-12, 0, equal_nan=True))
 
 
@@ -250,12 +317,21 @@ def made(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """What has no meaning here: a call as it is."""
-    return opaque(fn, args, kwargs, REASON)  # type: ignore[call-arg]
+    before = copies((*args, *kwargs.values()))
+    y, back = opaque(fn, args, kwargs, REASON)  # type: ignore[call-arg]
+    for x in changed(before):
+        memory.write_to(x)
+    return y, back
 
 
 def unknown_forward(run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any) -> Any:
     """The same in forward mode."""
-    return opaque_forward(run, fn, ḟ, args, tangents, keywords, REASON)
+    before = copies(args)
+    found = opaque_forward(run, fn, ḟ, args, tangents, keywords, REASON)
+    written = changed(before)
+    if written and not all(map(is_zero, (ḟ, *tangents))):
+        raise written_to(written[0])
+    return found
 
 
 REASON = "Morula has no rule for it on arrays with labels"
@@ -270,6 +346,7 @@ OPERATORS = {
         operator.truediv, operator.pow, operator.mod, abs,
     )
 }  # fmt: skip
+WRITES = (operator.setitem, operator.delitem, setattr, delattr)
 COMPARISONS = {id(getattr(operator, name)) for name in ["lt", "le", "eq", "ne", "gt", "ge"]}
 REDUCTIONS = {"sum", "mean", "prod", "var", "std", "max", "min", "median"}
 PICKING = {"isel", "sel", "head", "tail", "transpose", "squeeze"}
@@ -288,6 +365,8 @@ def claims(fn: Any, given: Args) -> Claim | None:
         return MADE if plain else UNKNOWN
     if not given or isinstance(fn, (MethodType, partial)):
         return None
+    if fn in WRITES and (is_labelled(given[0]) or belongs(type(given[0]))):
+        return UNKNOWN
     if not any(map(is_labelled, given[:2])):  # groups and indexers of the library's
         return UNKNOWN if belongs(fn) and belongs(type(given[0])) else None
     if fn is getattr:
@@ -311,8 +390,11 @@ def of_attribute(x: Any, name: str) -> Claim:
     """`x.name`."""
     if name in ("values", "data"):
         return VALUES
-    if name == "T" or is_labelled(getattr(x, name, None)):
+    found = getattr(x, name, None)
+    if name == "T" or is_labelled(found):
         return PICKED
+    if isinstance(found, (float, complex, np.inexact)) and not hasattr(type(x), name):
+        return PICKED  # an entry by its label
     return HANDED_ON if callable(getattr(x, name, None)) else PLAINLY
 
 
@@ -382,4 +464,4 @@ def gradient_of(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return labelled(c.astype(inside.dtype if inside.dtype.kind in "fc" else float), x)
 
 
-non_differentiable(is_labelled, options, brought_together, places_of, check, as_it_is)
+non_differentiable(is_labelled, options, brought_together, places_of, check, is_fixed, as_it_is)

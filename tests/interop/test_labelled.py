@@ -44,6 +44,7 @@ def close(got, want, like):
         (lambda s: s.var(), (V - V.mean()) * 2 / 2),
         (lambda s: s["b"] ** 2 + s[["a", "c"]].sum(), [1, 4, 1]),
         (lambda s: float(np.asarray(s)[2]) * 3, [0, 0, 3]),
+        (lambda s: s.a**2 + s.c, [2, 0, 1]),
     ],
 )
 def test_series(f, want):
@@ -172,6 +173,91 @@ def test_what_is_not_followed_is_an_error(f):
         gradient(f, series())
     with pytest.raises(NotImplementedError):
         jvp(f, (series(),), (series(),))
+
+
+def sets_an_item(s):
+    s = s * 1.0
+    s["a"] = s["b"] ** 2
+    return s.sum()
+
+
+def sets_after_it_was_read(s):
+    s = s * 1.0
+    y = s * s
+    s.loc["a"] = 5.0
+    return y.sum()
+
+
+def sets_in_what_is_made(s):
+    out = pd.Series(np.zeros(3), index=s.index)
+    for k in s.index:
+        out[k] = s[k] ** 2
+    return out.sum()
+
+
+def sets_an_attribute(s):
+    s = s * 1.0
+    s.a = s.b
+    return s.sum()
+
+
+def changes_by_a_method(s):
+    s = s * 1.0
+    s.update(s * s)
+    return s.sum()
+
+
+def fills_a_column(s):
+    d = pd.DataFrame(index=s.index)
+    d["v"] = s**2
+    return d["v"].sum()
+
+
+def changes_its_argument(s):
+    s["a"] = 0.0
+    return (s * s).sum()
+
+
+def sets_rows_of_xarray(s):
+    x = xr.DataArray(s.values, dims="t") * 1.0
+    x[0] = 5.0
+    return float((x * x).sum())
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        sets_an_item,
+        sets_after_it_was_read,
+        sets_in_what_is_made,
+        sets_an_attribute,
+        changes_by_a_method,
+        fills_a_column,
+        changes_its_argument,
+        sets_rows_of_xarray,
+    ],
+)
+def test_what_is_written_to_is_an_error(f):
+    with pytest.raises(NotImplementedError, match=r"what writes to a|no reverse rule"):
+        gradient(f, series())
+    with pytest.raises(NotImplementedError):
+        jvp(f, (series(),), (series(),))
+
+
+def test_what_is_written_to_besides_is_in_nobodys_way():
+    log = pd.DataFrame({"loss": np.zeros(2)})
+
+    def f(s):
+        y = (s * s).sum()
+        log.loc[0, "loss"] = y
+        log["loss"] = log["loss"] + 1.0
+        named = s * 1.0
+        named.name, named.index = "w", list("xyz")
+        return y + named["x"]
+
+    close(gradient(f, series())[0], 2 * V + [1, 0, 0], series())
+    assert log.loc[0, "loss"] == (V @ V) + 1.0
+    assert jvp(lambda s: (s * s).sum() + 0 * len(log), (series(),), (series(),))[1] == 2 * V @ V
 
 
 def test_memory_that_is_shared():

@@ -105,6 +105,7 @@ def test_quantities_of_pint():
     for f, want in [
         (lambda x: np.sin(x * unit.deg).sum().magnitude, np.cos(np.deg2rad(X)) * np.pi / 180),
         (lambda x: np.concatenate([x * unit.m, x * unit.cm]).sum().magnitude, np.full(3, 1.01)),
+        (lambda x: np.interp(x[0] * unit.m, X * unit.m, X**2 * unit.s).magnitude, [3.0, 0, 0]),
     ]:
         value = f(X)  # pint keeps what it has read of its units; its parser would be differentiated
         assert value_and_grad(f)(X)[0] == value
