@@ -17,13 +17,14 @@ Tests: tests/interop/test_scipy.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 
+from morula.core.errors import ArgumentError, qualified_name
 from morula.core.interface import grad, value_and_grad
-from morula.mixed_mode import hessian, hvp, jacobian
+from morula.mixed_mode import hessian, hvp, jacobian, jvp
 from morula.rules.vectors import ravel
 
 F = Callable[..., Any]
@@ -32,8 +33,9 @@ F = Callable[..., Any]
 def jac(f: F, *, mode: str | None = None, sparsity: Any = None) -> F:
     """`(x, *args)` -> the gradient of `f` by x; its Jacobian, (m, n), if `f` gives a vector.
 
-    `mode` and `sparsity` are those of `jacobian`; with `sparsity="auto"` the Jacobian is a
-    `scipy.sparse` array, whose pattern is found anew at every call.
+    An array of one entry counts as a number, as it does for SciPy's solvers. `mode` and `sparsity`
+    are those of `jacobian`; with `sparsity="auto"` the Jacobian is a `scipy.sparse` array, whose
+    pattern is found anew at every call.
 
     >>> from scipy.optimize import rosen
     >>> jac(rosen)(np.array([1.0, 2.0]))
@@ -54,11 +56,12 @@ class Jacobian:
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The derivative at x."""
         if self.gives_number is None:
-            self.gives_number = np.ndim(self.f(as_point(x), *args, **kwargs)) == 0
+            y = self.f(as_point(x), *args, **kwargs)
+            self.gives_number = np.ndim(y) == 0 or (self.sparsity is None and np.size(y) == 1)
         if self.gives_number:
             return fresh(grad(self.f)(as_point(x), *args, **kwargs))
         found = jacobian(
-            lambda x: as_vector(self.f(x, *args, **kwargs)),
+            named(self.f, lambda x: as_vector(self.f(x, *args, **kwargs))),
             as_point(x),
             mode=self.mode,
             sparsity=self.sparsity,
@@ -82,7 +85,8 @@ def hess(f: F, *, sparsity: Any = None) -> F:
 def hessian_at(f: F, sparsity: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
     """What `hess` gives."""
     if kwargs:
-        return fresh(hessian(lambda x: f(x, *args, **kwargs), as_point(x), sparsity=sparsity))
+        of_x = named(f, lambda x: f(x, *args, **kwargs))
+        return fresh(hessian(of_x, as_point(x), sparsity=sparsity))
     return fresh(hessian(f, as_point(x), *args, sparsity=sparsity))
 
 
@@ -94,19 +98,21 @@ def hessp(f: F) -> F:
 def hessian_product(f: F, x: Any, p: Any, *args: Any, **kwargs: Any) -> Any:
     """What `hessp` gives."""
     if kwargs:
-        return fresh(hvp(lambda x: f(x, *args, **kwargs), as_point(x), as_point(p)))
+        of_x = named(f, lambda x: f(x, *args, **kwargs))
+        return fresh(hvp(of_x, as_point(x), as_point(p)))
     return fresh(hvp(f, as_point(x), as_point(p), *args))
 
 
-def constraint_hess(f: F) -> F:
-    """`(x, v)` -> the Hessian of `v @ f(x)`, as `NonlinearConstraint` wants it."""
-    return partial(hessian_of_combination, f)
+def constraint_hess(f: F, *, sparsity: Any = None) -> F:
+    """`(x, v)` -> the Hessian of `v @ f(x)`, as `NonlinearConstraint` wants it; as `hess`."""
+    return partial(hessian_of_combination, f, sparsity)
 
 
-def hessian_of_combination(f: F, x: Any, v: Any) -> Any:
+def hessian_of_combination(f: F, sparsity: Any, x: Any, v: Any) -> Any:
     """What `constraint_hess` gives."""
     weights = np.array(v, copy=True)
-    return fresh(hessian(lambda x: np.sum(weights * f(x)), as_point(x)))
+    combined = named(f, lambda x: np.dot(weights, np.ravel(f(x))))
+    return fresh(hessian(combined, as_point(x), sparsity=sparsity))
 
 
 def curve_jac(f: F, *, mode: str | None = None) -> F:
@@ -116,9 +122,8 @@ def curve_jac(f: F, *, mode: str | None = None) -> F:
 
 def jacobian_of_curve(f: F, mode: str | None, xdata: Any, *params: Any) -> Any:
     """What `curve_jac` gives."""
-    p = np.array(params, dtype=float)
-    found = jacobian(lambda p: np.reshape(f(xdata, *p), -1), p, mode=mode)
-    return fresh(found[0])
+    of_params = named(f, lambda p: np.reshape(f(xdata, *p), -1))
+    return fresh(jacobian(of_params, as_point(params), mode=mode)[0])
 
 
 def ode_jac(f: F, *, mode: str | None = None, sparsity: Any = None) -> F:
@@ -128,21 +133,37 @@ def ode_jac(f: F, *, mode: str | None = None, sparsity: Any = None) -> F:
 
 def jacobian_of_ode(f: F, mode: str | None, sparsity: Any, t: Any, y: Any, *args: Any) -> Any:
     """What `ode_jac` gives."""
-    found = jacobian(lambda y: as_vector(f(t, y, *args)), as_point(y), mode=mode, sparsity=sparsity)
-    return fresh(found[0])
+    of_y = named(f, lambda y: np.atleast_1d(as_vector(f(t, y, *args))))
+    return fresh(jacobian(of_y, as_point(y), mode=mode, sparsity=sparsity)[0])
 
 
 def fprime(f: F) -> F:
     """`(x, *args)` -> the derivative of a function of one number; elementwise, of an array.
 
-    It may be differentiated in its turn: `fprime(fprime(f))`.
+    At complex numbers it is that of a holomorphic function; any other is refused. It may be
+    differentiated in its turn: `fprime(fprime(f))`.
     """
     return partial(slope, f)
 
 
 def slope(f: F, x: Any, *args: Any) -> Any:
     """What `fprime` gives."""
-    return grad(lambda x: np.sum(f(x, *args)))(x)
+    if np.iscomplexobj(x):
+        return holomorphic_slope(f, x, args)
+    return grad(named(f, lambda x: np.sum(f(x, *args))))(x)
+
+
+def holomorphic_slope(f: F, x: Any, args: tuple[Any, ...]) -> Any:
+    """The same at complex numbers, where the derivatives along both axes have to agree."""
+    of_x = named(f, lambda x: f(x, *args))
+    along = jvp(of_x, (x,), (np.ones_like(x),))[1]
+    across = jvp(of_x, (x,), (1j * np.ones_like(x),))[1]
+    if not np.allclose(across, 1j * along, equal_nan=True):
+        raise ArgumentError(
+            f"{qualified_name(f)} is not holomorphic at {x}: its derivative depends on the direction; "
+            "morula.wirtinger gives both of its derivatives, jvp that along a direction"
+        )
+    return along
 
 
 # -- solvers for structures ------------------------------------------------------------------------
@@ -150,6 +171,7 @@ def slope(f: F, x: Any, *args: Any) -> Any:
 NO_DERIVATIVES = {"nelder-mead", "powell", "cobyla", "cobyqa"}
 WITH_PRODUCTS = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
 WITH_HESSIAN = {"dogleg", "trust-exact"}
+WITH_JACOBIAN = {"hybr", "lm"}  # of the methods of `root`
 
 
 def minimize(
@@ -173,7 +195,7 @@ def minimize(
     x0, fun, unravel = flat(f, params)
     name = method.lower() if isinstance(method, str) else ""
     given: dict[str, Any] = {}
-    if name not in NO_DERIVATIVES:
+    if name not in NO_DERIVATIVES and "jac" not in options:
         fun, given = value_and_grad(fun), {"jac": True}
     if name in WITH_PRODUCTS and "hess" not in options:
         given["hessp"] = hessp(flat(f, params)[1])
@@ -184,15 +206,16 @@ def minimize(
 
 
 def least_squares(f: F, params: Any, args: tuple[Any, ...] = (), **options: Any) -> Any:
-    """`scipy.optimize.least_squares` for residuals as a function of any structure; as `minimize`.
+    """`scipy.optimize.least_squares` for residuals, in any structure, of any structure; as `minimize`.
 
     With `sparsity="auto"` the Jacobian is sparse.
     """
     from scipy import optimize
 
     x0, fun, unravel = flat(f, params)
-    options.setdefault("jac", jac(fun, sparsity=options.pop("sparsity", None)))
-    return with_params(optimize.least_squares(fun, x0, args=args, **options), unravel)
+    residuals = in_vector(fun)
+    options.setdefault("jac", jac(residuals, sparsity=options.pop("sparsity", None)))
+    return with_params(optimize.least_squares(residuals, x0, args=args, **options), unravel)
 
 
 def root(f: F, params: Any, args: tuple[Any, ...] = (), **options: Any) -> Any:
@@ -200,22 +223,37 @@ def root(f: F, params: Any, args: tuple[Any, ...] = (), **options: Any) -> Any:
     from scipy import optimize
 
     x0, fun, unravel = flat(f, params)
-
-    def equations(v: Any, *args: Any) -> Any:
-        return ravel(fun(v, *args))[0]
-
-    options.setdefault("jac", jac(equations))
+    equations = in_vector(fun)
+    if options.get("method", "hybr").lower() in WITH_JACOBIAN:
+        options.setdefault("jac", jac(equations))
     return with_params(optimize.root(equations, x0, args=args, **options), unravel)
 
 
 def flat(f: F, params: Any) -> tuple[Any, F, Any]:
     """The vector of a structure, `f` as a function of it, and what makes the structure of it again."""
     x0, unravel = ravel(params)
+    if not x0.size:
+        raise ArgumentError(f"there are no numbers in the parameters, {params!r}: nothing can vary")
+    if x0.dtype.kind == "c":
+        raise ArgumentError(
+            "there are complex numbers among the parameters, and SciPy's solvers vary real ones: "
+            "take their real and imaginary parts as parameters"
+        )
 
     def of_vector(v: Any, *args: Any) -> Any:
         return f(unravel(v), *args)
 
-    return x0, of_vector, unravel
+    return x0, named(f, of_vector), unravel
+
+
+def in_vector(f: F) -> F:
+    """`f` with the numbers of its value in one vector."""
+
+    def vector_of(v: Any, *args: Any) -> Any:
+        y = f(v, *args)
+        return y if isinstance(y, np.ndarray) and y.ndim == 1 else ravel(y)[0]
+
+    return named(f, vector_of)
 
 
 def with_params(found: Any, unravel: Any) -> Any:
@@ -230,7 +268,17 @@ def with_params(found: Any, unravel: Any) -> Any:
 def as_point(x: Any) -> Any:
     """A copy of a point: solvers go on writing to theirs; integers are points of the real line."""
     x = np.array(x)
+    if x.dtype.kind not in "iufc":
+        raise ArgumentError(
+            f"a point is a number or an array of numbers, got one of {x.dtype}: for parameters in a "
+            "structure take minimize, least_squares or root of morula.interop.scipy, or morula.ravel"
+        )
     return x.astype(float) if x.dtype.kind in "iu" else x
+
+
+def named(f: F, g: F) -> F:
+    """`g`, which errors call by the name of the user's `f`."""
+    return wraps(f, updated=())(g)
 
 
 def as_vector(y: Any) -> Any:
