@@ -170,6 +170,12 @@ def claim_of(rule: Rule | None, fn: Any, values: tuple[Any, ...]) -> Claim | Non
     return None
 
 
+def is_claimed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Does a library say what a call means?"""
+    rule, _, _, unclaimed = service_of(fn, args, kwargs)
+    return not unclaimed and claim_of(rule, fn, (*args, *kwargs.values())) is not None
+
+
 non_differentiable(claim_of)
 
 

@@ -53,6 +53,17 @@ def observing(observer: Observer) -> Iterator[None]:
         current = None
 
 
+@contextmanager
+def resting(observer: Observer) -> Iterator[None]:
+    """Let the observer that was just shown a call look away while it is made."""
+    global current
+    current, observer.ahead = None, False
+    try:
+        yield
+    finally:
+        current = observer
+
+
 def sees_constants() -> bool:
     """Are calls shown to it that are known to have no derivative?"""
     return current is not None and current.sees_constants

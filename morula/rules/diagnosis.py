@@ -21,6 +21,7 @@ import numpy as np
 from morula.core.extend import (
     ZERO,
     AbstractZero,
+    ArgumentError,
     NonFiniteError,
     Tangent,
     accumulate,
@@ -39,6 +40,7 @@ from morula.core.extend import (
 )
 from morula.rules.numeric import is_numeric
 from morula.rules.steering import ignore_derivatives
+from morula.rules.vectors import Foreign, foreign_of
 
 
 class Record:
@@ -69,12 +71,12 @@ def served_by(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     if is_numeric(fn):
         return "finite differences, by numeric_rule"
     rule = find_rrule(fn, args, kwargs)
-    if rule is not None:
+    if rule is not None and not general.is_claimed(fn, args, kwargs):
         code = rule.function.__code__
         return f"the rule at {short_path(code.co_filename)}:{code.co_firstlineno}"
     if is_constant_of(fn, args):
         return "it has no derivative"
-    return "its own code"
+    return "the library of its values" if general.is_claimed(fn, args, kwargs) else "its own code"
 
 
 def short_path(file: str) -> str:
@@ -91,7 +93,7 @@ def short_path(file: str) -> str:
 
 def is_finite(x: Any) -> bool:
     """Are all numbers in a value or a cotangent finite?"""
-    x = unthunk(x)
+    x = numbers_of(unthunk(x))
     if isinstance(x, (np.ndarray, np.generic)):
         return x.dtype.kind not in "fc" or bool(np.isfinite(x).all())
     if isinstance(x, numbers.Complex):
@@ -103,9 +105,38 @@ def is_finite(x: Any) -> bool:
     return all(map(is_finite, x._fields.values())) if isinstance(x, Tangent) else True
 
 
+def numbers_of(x: Any) -> Any:
+    """An array of another library's as one of NumPy's, if it is there: a tracer is not."""
+    library = foreign_of(x)
+    if library is None or not is_there(x, library):
+        return x
+    x = library.to_numpy(x)
+    return x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype.kind == "V" else x
+
+
+def is_there(x: Any, library: Foreign) -> bool:
+    """Does an array hold numbers that have derivatives? Some are to be computed yet."""
+    try:
+        return library.is_leaf(x)
+    except ArgumentError:
+        return False
+
+
+def has_no_space(x: Any) -> bool:
+    """Is it an array of another library's that has no derivative: of integers or truth values?"""
+    library = foreign_of(x)
+    try:
+        return library is not None and not library.is_leaf(x)
+    except ArgumentError:
+        return False
+
+
 def finite_part(x: Any) -> Any:
     """A cotangent with zeros for what is not finite."""
     x = unthunk(x)
+    library, taken = foreign_of(x), numbers_of(x)
+    if library is not None and taken is not x:
+        return library.from_numpy(finite_part(taken), library.kind(x), np.shape(x))
     if isinstance(x, (np.ndarray, np.generic)):
         return np.where(np.isfinite(x), x, x.dtype.type(0))[()] if x.dtype.kind in "fc" else x
     if isinstance(x, (float, complex)):
@@ -148,7 +179,11 @@ class Watching(watch.Observer):
         place = places.place_of(sys._getframe(2))
         how = served_by(fn, args, kwargs)
         number = self.number
-        y, back = general.call(fn, *args, **kwargs)
+        if general.is_claimed(fn, args, kwargs):  # what happens within is the library's affair
+            with watch.resting(self):
+                y, back = general.call(fn, *args, **kwargs)
+        else:
+            y, back = general.call(fn, *args, **kwargs)
         is_leaf = self.number == number
         self.number += 1
         record = Record(self.number, fn, (*args, *kwargs.values()), place)
@@ -351,7 +386,8 @@ def names_of(f: Any, n: int) -> list[str]:
 
 def leaves_of(path: str, x: Any, gradient: Any) -> Iterator[tuple[str, Any, Any]]:
     """The numbers, arrays and constants in an argument, with their gradients."""
-    parts = parts_of(x) if not isinstance(x, np.ndarray) else None
+    is_array = isinstance(x, np.ndarray) or (hasattr(x, "shape") and hasattr(x, "dtype"))
+    parts = None if is_array else parts_of(x)
     if parts is None or gradient is None or isinstance(x, (set, frozenset)):
         yield path, x, gradient
         return
@@ -379,7 +415,7 @@ class WhyWatch(Watching):
 
     def pulled(self, record: Record, ȳ: Any, cotangents: Any) -> None:
         """Keep whether a cotangent came, and what it gave."""
-        record.reached |= not is_zero(ȳ)
+        record.reached |= not is_nothing(ȳ)
         given = cotangents[1:]
         record.cotangents = [
             accumulate(a, b) for a, b in zip(record.cotangents, given, strict=False)
@@ -432,7 +468,7 @@ class WhyWatch(Watching):
 
 def is_all_zero(gradient: Any) -> bool:
     """Is a gradient zero, in all of its entries?"""
-    return bool(np.all(np.equal(gradient, 0)))
+    return bool(np.all(np.equal(numbers_of(gradient), 0)))
 
 
 def is_followed(x: Any) -> bool:
@@ -530,7 +566,7 @@ def is_constant_of(fn: Any, args: tuple[Any, ...]) -> bool:
 
 def is_end(record: Record, hit: list[int], seen: list[int]) -> bool:
     """Does the dependence on these arguments end in a call? Those `seen` have cotangents by value."""
-    if is_constant_call(record) or record.fn is ignore_derivatives:
+    if is_constant_call(record) or record.fn is ignore_derivatives or has_no_space(record.y):
         return True
     if stores_into_integers(record) or (hit == [0] and writes_over_all(record)):
         return True
@@ -572,7 +608,7 @@ def is_nothing(c: Any) -> bool:
     c = unthunk(c)
     if is_zero(c) or isinstance(c, AbstractZero):
         return True
-    if isinstance(c, (np.ndarray, numbers.Number)):
+    if isinstance(c, (np.ndarray, numbers.Number)) or foreign_of(c) is not None:
         return is_all_zero(c)
     return isinstance(c, (tuple, list)) and all(map(is_nothing, c))
 
@@ -585,6 +621,8 @@ def reason_of(record: Record) -> str:
         return f"{record.name} ends it: it writes over all of the array"
     if record.fn is ignore_derivatives or is_constant_call(record):
         return f"{record.name} ends it: {record.how.removeprefix('ignore_derivatives: ')}"
+    if has_no_space(record.y):
+        return f"{record.name} ends it: what it gives has no derivative"
     if all(is_zero(c) for c in record.cotangents):
         return f"{record.name} ends it: {record.how} gives it no cotangent"
     return f"{record.name} ends it: its derivative is zero there, by {record.how}"

@@ -273,6 +273,49 @@ def test_cotangents_are_trees_for_jax():
     np.testing.assert_allclose(total, 4 * X.sum() + (X**2).sum(), rtol=1e-6)
 
 
+def floors(x):
+    y = jnp.sin(x) * 2
+    return jnp.floor(y).sum()
+
+
+def counts(x):
+    return (x > 1).sum() * 1.0
+
+
+@pytest.mark.parametrize(
+    ("f", "reason"),
+    [
+        (floors, "jax.numpy.floor ends it: its derivative is zero there, by the library of its"),
+        (counts, "_operator_gt ends it: what it gives has no derivative"),
+        (lambda x: np.sum(np.floor(x)), "numpy.floor ends it: it has no derivative"),
+        (lambda x: float(jnp.argmax(x)), "jax.numpy.argmax ends it: what it gives has no deriv"),
+        (lambda x: jnp.sum(jax.lax.stop_gradient(x)), "stop_gradient ends it: its derivative is z"),
+        (lambda x: jnp.sum(jnp.sqrt(x - x)), "first cotangent that is not comes out of jax.numpy.sqrt"),
+    ],
+)  # fmt: skip
+def test_why_knows_where_the_dependence_on_an_array_ends(f, reason):
+    found = morula.why(f, X)
+    (finding,) = found.findings
+    assert reason in finding.reason
+    assert finding.place.file == __file__
+    assert not any("morula" in call.name for call in found.calls)
+    assert morula.why(lambda x: jnp.sum(jnp.sin(x)), X).findings == []
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
+def test_numbers_that_are_not_finite_are_found(dtype):
+    root = lambda x: jnp.abs(jnp.sqrt(x["a"][0]) * 2).sum()
+    with pytest.raises(
+        morula.NonFiniteError, match=r"argument 0 of jax\.numpy\.sqrt is not finite"
+    ):
+        with morula.debug_nans():
+            gradient(root, {"a": [(X * 0).astype(dtype)]})
+    with morula.debug_nans():
+        gradient(root, {"a": [X.astype(dtype)]})
+        masked = gradient(lambda x: jnp.sum(jnp.where(x > 1, jnp.log(x), 0.0)), X)[0]
+    np.testing.assert_allclose(masked, [0, 1 / 1.2, 0.5], rtol=1e-6)
+
+
 @jax.tree_util.register_pytree_node_class
 class Pair:
     """A tree of JAX's that holds what it is given, the second one first."""

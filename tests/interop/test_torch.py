@@ -16,9 +16,11 @@ from torch.nn import functional as F  # noqa: E402
 
 from morula import (  # noqa: E402
     J,
+    NonFiniteError,
     NoRuleError,
     Tangent,
     checkpoint,
+    debug_nans,
     diaghessian,
     forwarddiff,
     gradient,
@@ -31,6 +33,7 @@ from morula import (  # noqa: E402
     ravel,
     taylor,
     tree_map,
+    why,
 )
 
 
@@ -470,3 +473,19 @@ def test_random_numbers_come_again():
         same(lambda: torch.diag(jacobian(dropped, t, mode="forward")[0]))
         same(lambda: torch.diag(hessian(lambda t: dropped(t).sum(), t)))
         same(lambda: gradient(lambda t: forwarddiff(dropped, t).sum(), t)[0])
+
+
+def test_why_and_debug_nans_look_into_tensors():
+    t = torch.tensor([0.0, 1.5])
+    ends = {
+        "floor ends it: its derivative is zero there": lambda t: torch.floor(t * 2).sum(),
+        "detach ends it": lambda t: (t.detach() * 2).sum(),
+        "comes out of torch._VariableFunctionsClass.sqrt": lambda t: torch.sqrt(t - t).sum(),
+    }
+    for reason, f in ends.items():
+        (finding,) = why(f, t).findings
+        assert reason in finding.reason
+    with pytest.raises(NonFiniteError, match="sqrt is not finite"), debug_nans():
+        gradient(lambda t: torch.sqrt(t).sum(), t)
+    with debug_nans():
+        assert gradient(lambda t: torch.sqrt(t + 1).sum(), t)[0][0] == 0.5

@@ -405,7 +405,14 @@ class Rounder:
         return math.ceil(self.x)  # here
 
 
+def flat_further_on(x):
+    y = np.sin(x) * 2.0
+    z = np.maximum(y, 9.0)  # here
+    return z * 3.0
+
+
 BREAKS = [
+    flat_further_on,
     into_an_integer_array,
     by_a_sign,
     by_a_key,
