@@ -10,8 +10,17 @@ from types import FunctionType
 from typing import Any
 
 from morula.core import context, general, interface, memory, protected, registry, traits
-from morula.core.cotangents import NONE, ZERO, accumulate, is_zero, project_to, unthunk
-from morula.core.registry import non_differentiable
+from morula.core.cotangents import (
+    NONE,
+    ZERO,
+    Tangent,
+    Thunk,
+    accumulate,
+    is_zero,
+    project_to,
+    unthunk,
+)
+from morula.core.registry import constant_unless
 from morula.mixed_mode import transposition
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.push import attempted, push, pushes, split_call
@@ -150,7 +159,28 @@ def projected(project: Any, c: Any) -> Any:
     return c if project is None or c is ZERO or c is NONE else project(c)
 
 
-non_differentiable(is_zero)
+def thunks_within(args: Args) -> Args:
+    """`Thunk`, if a cotangent holds one that is to be computed yet."""
+    waiting = list(args)
+    while waiting:
+        x̄ = waiting.pop()
+        if type(x̄) is Thunk:
+            if x̄._compute is not None:
+                return (Thunk,)
+            x̄ = x̄._value
+        if type(x̄) is tuple:
+            waiting += x̄
+        elif type(x̄) is Tangent:
+            waiting += x̄._fields.values()
+    return ()
+
+
+def computes(types: Args) -> bool:
+    """Is a Thunk computed by asking whether it is zero? It is kept, so its derivative counts."""
+    return Thunk in types
+
+
+constant_unless(computes, is_zero, types_of=thunks_within)
 
 
 @pushes(meta.pull_back)

@@ -348,3 +348,21 @@ def test_a_program_without_jax_is_not_slowed_down_by_importing_morula():
 
     code = "import sys, morula; morula.grad(lambda x: x * x)(2.0); assert 'jax' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("n", [2, np.int64(2), 2.0])
+@pytest.mark.parametrize(
+    "f", [lambda x, n: jnp.sum(x**2 * jnp.sin(n * x)), lambda x, n: jnp.sum(jnp.sin(x * n) * x**2)]
+)
+def test_second_derivatives_with_integers(f, n):
+    """Those that are held as constants, and those by the integer as a point of the real line."""
+    x = jnp.array([0.5, 1.2, 2.0])
+    captured = lambda x: f(x, n)
+    want = jax.grad(lambda x: jax.grad(lambda x: f(x, 2.0))(x).sum())(x)
+    np.testing.assert_allclose(grad(lambda x: grad(captured)(x).sum())(x), want, rtol=1e-4)
+    np.testing.assert_allclose(morula.hvp(captured, x, jnp.ones(3)), want, rtol=1e-4)
+    mixed = jax.jacfwd(jax.grad(f, argnums=1))(x, 2.0)
+    np.testing.assert_allclose(grad(lambda x: grad(f, 1)(x, n))(x), mixed, rtol=1e-4)
+    np.testing.assert_allclose(jvp(lambda x: grad(f, 1)(x, n), (x,), (x,))[1], mixed @ x, rtol=1e-4)
+    twice = jax.grad(jax.grad(f, argnums=1), argnums=1)(x, 2.0)
+    np.testing.assert_allclose(grad(lambda n: grad(f, 1)(x, n))(n), twice, rtol=1e-4)

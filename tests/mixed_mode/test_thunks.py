@@ -2,7 +2,7 @@
 
 import pytest
 
-from morula import Tangent, Thunk, gradient, hessian, jvp, rrule
+from morula import Tangent, Thunk, grad, gradient, hessian, jvp, rrule
 from morula.core.errors import UnsupportedError
 
 
@@ -52,3 +52,20 @@ def test_what_is_put_off_inside_of_a_cotangent_has_first_derivatives_only():
     ):
         with pytest.raises(UnsupportedError, match="a Thunk inside of another cotangent"):
             derivative()
+
+
+def multiplied(a, b):
+    return a * b
+
+
+@rrule(multiplied)
+def _(a, b):
+    return a * b, lambda ȳ: (Thunk(lambda: ȳ * b), Thunk(lambda: ȳ * a))
+
+
+@pytest.mark.parametrize("f", [lambda p: multiplied(*p), lambda p: multiplied(p[0], p[1])])
+def test_thunks_in_a_tuple_that_is_asked_whether_it_is_zero(f):
+    """To ask computes them, and what is kept then has a derivative too."""
+    slope = lambda y: grad(f)((2.0, y))[0]
+    assert grad(slope)(3.0) == 1.0
+    assert jvp(slope, (3.0,), (1.0,)) == (3.0, 1.0)

@@ -17,6 +17,8 @@ from morula.interop.jax.kinds import is_array, is_leaf
 from morula.interop.jax.primitives import (
     Result,
     apply,
+    by_integer,
+    by_integer_anew,
     linearized,
     places_of,
     pulled,
@@ -77,6 +79,11 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(pulled)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return push(run, pulled_anew, ZERO, args, tangents)
+
+
+@pushes(by_integer)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, by_integer_anew, ZERO, args, tangents)
 
 
 def pushed(call: Any, leaves: Args, tangents: Any) -> tuple[Any, Any, Any]:

@@ -39,7 +39,7 @@ from morula.interop.jax.compiled import OFTEN, compile_passes, count_of
 from morula.interop.jax.forms import forms_of, is_opaque
 from morula.interop.jax.kinds import is_array, is_inexact, is_leaf, told_apart
 from morula.interop.meanings import Reverse, raw
-from morula.rules.calls import entry, once, serves, together
+from morula.rules.calls import entry, serves, together
 
 Args = tuple[Any, ...]
 
@@ -421,13 +421,36 @@ def spread(
 
 def by_integer(run: Any, leaves: Args, i: int, present: list[int], seeds: Args) -> Any:
     """The cotangent of an integer: that of the real number, where the callable can take one."""
-    once("the gradient by an integer of a callable of JAX's")
-    real = with_leaves(leaves, [i], [np.asarray(leaves[i], float)])
     try:
-        _, pull, _ = vjp(run, real, [i])
+        _, pull, _ = vjp(run, with_real(leaves, i), [i])
         return host(transpose(pull, present, seeds)[0])
     except RETRIED:  # a shape, an index, an axis
         return ZERO
+
+
+def with_real(leaves: Args, i: int) -> Args:
+    """The leaves with an integer as a real number."""
+    return with_leaves(leaves, [i], [np.asarray(leaves[i], float)])
+
+
+def takes_real(run: Any, leaves: Args, i: int, present: list[int], seeds: Args) -> bool:
+    """Can the callable take a real number in the place of an integer?"""
+    return by_integer(run, leaves, i, present, seeds) is not ZERO
+
+
+def by_integer_anew(run: Any, leaves: Args, i: int, present: list[int], seeds: Args) -> Any:
+    """`by_integer`, as differentiated code sees it."""
+    if not takes_real(run, leaves, i, present, seeds):
+        return ZERO
+    transposed = Transposed(run, [i], len(leaves), present)
+    transposed.integers = run.integers - {i}
+    found, _ = apply(transposed, (*with_real(leaves, i), *seeds))
+    return host(found[0])
+
+
+@serves(by_integer)
+def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    return call(by_integer_anew, *args)
 
 
 def pulled_anew(run: Any, leaves: Args, pulls: Any, present: list[int], seeds: Args) -> Any:
@@ -445,4 +468,4 @@ def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return call(pulled_anew, *args)
 
 
-non_differentiable(places_of, is_out)
+non_differentiable(places_of, is_out, takes_real)
