@@ -24,6 +24,7 @@ from morula.core.extend import (
     ArgumentError,
     NonFiniteError,
     Tangent,
+    UnsupportedError,
     accumulate,
     adjoint_object,
     by_the_general_path,
@@ -40,7 +41,7 @@ from morula.core.extend import (
 )
 from morula.rules.numeric import is_numeric
 from morula.rules.steering import ignore_derivatives
-from morula.rules.vectors import Foreign, foreign_of
+from morula.rules.vectors import Foreign, foreign_of, tracing
 
 
 class Record:
@@ -468,6 +469,11 @@ class WhyWatch(Watching):
 
 def is_all_zero(gradient: Any) -> bool:
     """Is a gradient zero, in all of its entries?"""
+    if tracing([gradient]) is not None:
+        raise UnsupportedError(
+            "why looks at numbers, and while JAX traces a program there are none: call it outside of "
+            "jit, vmap and the like, on the function that is traced"
+        )
     return bool(np.all(np.equal(numbers_of(gradient), 0)))
 
 

@@ -25,7 +25,8 @@ def ravel(params: Any) -> tuple[Any, Any]:
     way, and the stored entries of sparse arrays; what else is in there (texts, truth values,
     functions) is kept as it is. The vector has the dtype that holds all of the numbers. `unravel`
     gives each number its own type and dtype back; integers count as points of the real line and come
-    back as floats. A list, a dict or an object that stands in two places is taken once, as it has
+    back as floats. Where JAX traces the numbers, the vector is an array of JAX's, and so is what is
+    made of one. A list, a dict or an object that stands in two places is taken once, as it has
     one gradient. Both may be differentiated.
 
     Args:
@@ -49,6 +50,10 @@ def raveled(params: Any, takes: Any) -> tuple[Any, Any]:
     """`ravel` of those numbers and arrays for which `takes(x)` holds."""
     leaves: list[Any] = []
     form = form_of(params, leaves, {}, takes)
+    library = tracing(leaves)
+    if library is not None:
+        vector = library.vector_of(leaves)
+        return vector, Unravel(form, len(vector))
     dtype = common_dtype(leaves)
     parts = [np.reshape(as_array(leaf), -1).astype(dtype) for leaf in leaves]
     vector = np.concatenate(parts) if parts else np.zeros(0)
@@ -64,7 +69,9 @@ class Unravel:
 
     def __call__(self, vector: Any) -> Any:
         """The structure with the numbers of the vector."""
-        vector = np.asarray(vector)
+        traced = tracing([vector]) is not None
+        vector = vector * 1.0 if traced and vector.dtype.kind in "iu" else vector
+        vector = vector if traced else np.asarray(vector)
         check_vector(vector, self.size)
         return self.form.fill(vector, {})
 
@@ -74,7 +81,7 @@ class Unravel:
 
 def check_vector(vector: Any, size: int) -> None:
     """Can a structure be made of it?"""
-    if vector.dtype.kind not in "fciu":
+    if vector.dtype.kind not in "fciu" and vector.dtype.name != "bfloat16":
         raise TypeError(f"unravel takes a vector of numbers, got an array of {vector.dtype}")
     if vector.shape != (size,):
         raise ValueError(f"unravel takes a vector of shape ({size},), got shape {vector.shape}")
@@ -94,6 +101,11 @@ def tangent_dtype(leaf: Any) -> Any:
     return np.dtype(complex if isinstance(leaf, complex) else float)
 
 
+def never(x: Any) -> bool:
+    """No."""
+    return False
+
+
 class Foreign(NamedTuple):
     """Arrays of another library: their types, which are leaves, the ways to NumPy's and back."""
 
@@ -102,6 +114,8 @@ class Foreign(NamedTuple):
     to_numpy: Callable[[Any], Any]
     from_numpy: Callable[[Any, Any, Any], Any]  # array, kind, shape
     kind: Callable[[Any], Any]  # what makes an array like another one, besides its shape
+    is_traced: Callable[[Any], bool] = never  # has an array no numbers, while a program is traced?
+    vector_of: Any = None  # the vector of numbers and arrays, of which some are traced
 
 
 foreign: list[Foreign] = []
@@ -111,6 +125,15 @@ def foreign_of(x: Any) -> Foreign | None:
     """The library that an array is of, if it is not NumPy."""
     meet(type(x))
     return next((library for library in foreign if isinstance(x, library.types)), None)
+
+
+def tracing(xs: list[Any]) -> Foreign | None:
+    """The library that traces one of these."""
+    for x in xs:
+        library = foreign_of(x)
+        if library is not None and library.is_traced(x):
+            return library
+    return None
 
 
 def is_leaf(x: Any) -> bool:
@@ -141,7 +164,7 @@ def is_object(x: Any) -> bool:
     return has_fields(kind) and is_by_identity(x) and not is_part_of_python(kind)
 
 
-non_differentiable(check_vector, common_dtype, is_leaf, is_object, foreign_of)
+non_differentiable(check_vector, common_dtype, is_leaf, is_object, foreign_of, tracing)
 
 
 class Leaf:
@@ -150,9 +173,11 @@ class Leaf:
     def __init__(self, x: Any, start: int) -> None:
         self.shape = tuple(np.shape(x))
         self.start = start
-        self.dtype = tangent_dtype(x)
         self.library = foreign_of(x)
-        size = math.prod(self.shape) if self.library is None else np.size(as_array(x))
+        traced = tracing([x]) is not None
+        self.dtype = x.dtype if traced else tangent_dtype(x)
+        by_shape = traced or self.library is None
+        size = math.prod(self.shape) if by_shape else np.size(as_array(x))
         self.stop = start + size
         self.own = None if self.library is None else self.library.kind(x)
         self.kind = type(x) if not isinstance(x, (int, np.integer)) else float
@@ -164,6 +189,8 @@ class Leaf:
         if self.library is not None:
             part = vector[self.start : self.stop]
             return self.library.from_numpy(part, self.own, self.shape)
+        if tracing([vector]) is not None:  # it can be made no number of NumPy's
+            return vector[self.start : self.stop].reshape(self.shape)
         if issubclass(self.kind, np.ndarray):
             return vector[self.start : self.stop].reshape(self.shape).astype(self.dtype)
         x = vector[self.start]

@@ -132,10 +132,17 @@ def test_the_gradient_survives_the_way_to_numpy(f, slope):
 
 
 def test_ravel_and_fixed_point_take_arrays_of_jax():
-    vector, unravel = morula.ravel({"a": X, "b": 2.0})
-    np.testing.assert_allclose(vector, [0.5, 1.2, 2.0, 2.0])
+    table = jnp.stack([X, 2 * X])
+    vector, unravel = morula.ravel({"a": table, "b": 2.0})
+    np.testing.assert_allclose(vector, [0.5, 1.2, 2.0, 1.0, 2.4, 4.0, 2.0], rtol=1e-6)
     assert isinstance(unravel(vector)["a"], jax.Array)
     assert unravel(vector)["a"].dtype == jnp.float32
+    np.testing.assert_array_equal(unravel(vector)["a"], table)
+    np.testing.assert_allclose(
+        gradient(lambda v: jnp.sum(unravel(v)["a"] ** 2) * unravel(v)["b"], vector)[0],
+        [*4 * vector[:-1], np.sum(vector[:-1] ** 2)],
+        rtol=1e-6,
+    )
     solve = lambda a: morula.fixed_point(lambda z, a: jnp.cos(z) * a, jnp.float32(0.5), a)
     z = float(solve(0.5))
     np.testing.assert_allclose(

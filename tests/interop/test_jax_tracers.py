@@ -1,6 +1,7 @@
 """Morula's functions within JAX's programs, on tracers."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -90,6 +91,17 @@ def test_values_of_numpy_within_a_trace():
           ((w * X).sum(), 2.0 * X))  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "c", [np.sqrt(2.0), np.float32(3), np.int64(2), np.complex128(1j), np.array(2.0), 3, 1.5]
+)
+def test_numbers_of_numpy_within_a_trace(c):
+    f = lambda x: jnp.sum(jnp.abs(x * c) * x)
+    close(jax.jit(grad(f))(X), jax.grad(f)(X))
+    close(jax.jit(lambda x: morula.hvp(f, x, x))(X), jax.jvp(jax.grad(f), (X,), (X,))[1])
+    (c̄,) = jax.jit(lambda x: morula.gradient(lambda c: jnp.sum(jnp.abs(x * c)), c))(X)
+    np.testing.assert_allclose(c̄, X.sum() * c / abs(c), rtol=1e-6)
+
+
 def test_a_branch_on_a_traced_value_is_an_error_of_jax():
     with pytest.raises(jax.errors.TracerBoolConversionError):
         jax.jit(grad(lambda x: x.sum() if x[0] > 0 else x.prod()))(X)
@@ -107,6 +119,73 @@ def test_the_value_of_a_tracer_is_refused_by_jax(g):
 def test_numpy_refuses_a_tracer_as_jax_says(g):
     with pytest.raises(jax.errors.TracerArrayConversionError):
         jax.jit(grad(lambda x: g(x).sum()))(X)
+
+
+PARAMS = {"w": X, "b": [2.0, np.float64(3.0)], "k": 3, "i": jnp.arange(2), "none": None}
+
+
+def through_a_vector(p):
+    vector, unravel = morula.ravel(p)
+    again = unravel(vector * vector)
+    return jnp.sum(again["w"] ** 2) * again["b"][0] + again["b"][1] * again["k"]
+
+
+def by_hand(p):
+    return jnp.sum(p["w"] ** 4) * p["b"][0] ** 2 + p["b"][1] ** 2 * p["k"] ** 2
+
+
+def with_w(f, w):
+    return f({**PARAMS, "w": w})
+
+
+@pytest.mark.parametrize(
+    ("how", "by_jax"),
+    [
+        (lambda w: jax.jit(partial(with_w, through_a_vector))(w), partial(with_w, by_hand)),
+        (jax.vmap(partial(with_w, through_a_vector)), jax.vmap(partial(with_w, by_hand))),
+        (jax.grad(partial(with_w, through_a_vector)), jax.grad(partial(with_w, by_hand))),
+        (jax.hessian(partial(with_w, through_a_vector)), jax.hessian(partial(with_w, by_hand))),
+        (jax.jit(grad(partial(with_w, through_a_vector))), jax.grad(partial(with_w, by_hand))),
+        (
+            jax.jit(lambda w: morula.jvp(partial(with_w, through_a_vector), (w,), (w,))),
+            lambda w: jax.jvp(partial(with_w, by_hand), (w,), (w,)),
+        ),
+    ],
+)
+def test_ravel(how, by_jax):
+    w = jnp.stack([X, 2 * X])
+    close(how(w), by_jax(w))
+
+
+def test_ravel_of_traced_numbers_keeps_dtypes_and_structure():
+    def there_and_back(p):
+        vector, unravel = morula.ravel(p)
+        return vector, unravel(vector)
+
+    p = {"h": X.astype(jnp.bfloat16), "f": X, "z": jnp.complex64(1 + 2j), "n": 3, "e": ()}
+    vector, again = jax.jit(there_and_back)(p)
+    assert vector.dtype == jnp.complex64
+    close(again, {**p, "n": 3})
+    assert (again["h"].dtype, again["f"].dtype) == (jnp.bfloat16, jnp.float32)
+    unravel = morula.ravel({"a": np.ones(2), "b": 1.0})[1]
+    close(jax.jit(unravel)(jnp.arange(3)), {"a": [0.0, 1.0], "b": 2.0})
+    close(jax.jit(grad(lambda v: unravel(v)["a"].prod()))(X), [1.2, 0.5, 0.0])
+    with pytest.raises(ValueError, match=r"of shape \(3,\), got shape \(2,\)"):
+        jax.jit(unravel)(X[:2])
+    with pytest.raises(TypeError, match="a vector of numbers"):
+        jax.jit(unravel)(X > 1)
+
+
+def test_why_needs_numbers():
+    with pytest.raises(morula.DifferentiationError, match="call it outside of jit"):
+        jax.jit(lambda x: morula.why(f, x).value)(X)
+
+
+def test_steps_of_optimisers_on_structures():
+    loss = lambda p: jnp.sum(p["w"] ** 2) * p["b"][0]
+    step = lambda p: morula.tree_map(lambda x, g: x - 0.1 * g, p, grad(loss)(p))
+    p = {"w": X, "b": [2.0, ()], "none": None}
+    close(jax.jit(step)(p), step(p))
 
 
 def test_nothing_keeps_a_tracer():

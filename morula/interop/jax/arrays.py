@@ -55,6 +55,21 @@ def device(x: Any, dtype: Any, shape: Any) -> Any:
     return x
 
 
+def vector_of(xs: list[Any]) -> Any:
+    """Numbers and arrays of any kind as one vector, of the dtype that JAX gives their sum."""
+    return jnp.concatenate([jnp.ravel(x) for x in real_line(xs)])
+
+
+def from_vector(part: Any, dtype: Any, shape: Any) -> Any:
+    """A part of a vector as an array of this dtype and shape."""
+    return device(part.reshape(shape), dtype, shape)
+
+
+def real_line(xs: list[Any]) -> list[Any]:
+    """Numbers and arrays, integers as points of the real line."""
+    return [x if is_inexact(jnp.result_type(x)) else jnp.asarray(x, float) for x in xs]
+
+
 @rrule(host)
 def _(x: Anything):
     of, shape = x.dtype, x.shape

@@ -28,7 +28,7 @@ from morula.core.extend import (
 from morula.interop.jax import arrays, forward
 from morula.interop.jax.claims import array_of, back_by_jax, belongs, claims
 from morula.interop.jax.forms import BOUND, JITTED, PLACES
-from morula.interop.jax.kinds import is_complex, is_inexact, is_leaf
+from morula.interop.jax.kinds import is_complex, is_inexact, is_leaf, is_tracer
 from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign
@@ -89,7 +89,17 @@ for _type in (*PLACES, BOUND):
     collector.register(_type, lambda y: None)
 del _type
 
-foreign.append(Foreign(arrays.TYPES, is_leaf, arrays.host, arrays.device, dtype_of))
+foreign.append(
+    Foreign(
+        arrays.TYPES,
+        is_leaf,
+        arrays.host,
+        arrays.from_vector,
+        dtype_of,
+        is_tracer,
+        arrays.vector_of,
+    )
+)
 libraries.append(Library(arrays.TYPES, jnp, is_inexact, is_complex))
 
 # -- cotangents as trees ---------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from morula.core.extend import (
     is_finest,
     materialise,
     no_tangent,
+    non_differentiable,
     project_to,
     projector,
     sample_of,
@@ -183,9 +184,14 @@ def _(x):
 ABSTRACT: list[type] = []
 
 
+def is_abstract(x̄: Any) -> bool:
+    """Does it stand for an array while a library traces a program?"""
+    return bool(ABSTRACT) and isinstance(x̄, tuple(ABSTRACT))
+
+
 def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """`x̄` as an array of this shape and dtype: real part, conversion, axes of length 1."""
-    if ABSTRACT and isinstance(x̄, tuple(ABSTRACT)):
+    if is_abstract(x̄):
         return x̄
     if not isinstance(x̄, np.ndarray) or stands_apart(type(x̄)):
         x̄ = np.asarray(x̄)
@@ -198,6 +204,9 @@ def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
             raise CotangentError(f"the cotangent of an array of shape {shape} has shape {x̄.shape}")
         x̄ = x̄.reshape(shape)
     return x̄
+
+
+non_differentiable(is_abstract)
 
 
 def _scalar_of(x̄: Any) -> Any:
@@ -213,7 +222,7 @@ def _(x):
         x̄ = _scalar_of(x̄)
         if type(x̄) is t:
             return x̄
-        return t(x̄.real)
+        return x̄.real if is_abstract(x̄) else t(x̄.real)
 
     return project_floating
 
@@ -224,7 +233,7 @@ def _(x):
 
     def project_complex(x̄):
         x̄ = _scalar_of(x̄)
-        return x̄ if type(x̄) is t else t(x̄)
+        return x̄ if type(x̄) is t or is_abstract(x̄) else t(x̄)
 
     return project_complex
 
@@ -232,7 +241,8 @@ def _(x):
 @projector.register(np.integer)
 def _(x):
     def project_integer(x̄):
-        return float(_scalar_of(x̄).real)
+        x̄ = _scalar_of(x̄).real
+        return x̄ if is_abstract(x̄) else float(x̄)
 
     return project_integer
 
