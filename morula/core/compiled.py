@@ -360,18 +360,23 @@ def family_of(
 
 
 def family_by(
-    code: CodeType, f: FunctionType, how: How, general: Fallback, source: Source | None
-) -> Family | None:
+    code: CodeType,
+    f: FunctionType,
+    how: How,
+    general: Fallback,
+    source: Source | None,
+    kind: type[Family] = Family,
+) -> Any:
     """The family of a function with this signature, of which the source says what it does."""
     if code.co_flags & RUNS_LATER or registry.registry.get(primal_of(f)) is not None:
         return None
     most = math.inf if code.co_flags & VARARGS else code.co_argcount
     if any(not 0 <= i < most for i in how[0]):
         return None
-    key = (id(code), id(f.__globals__), how, source)
+    key = (id(code), id(f.__globals__), how, source, kind)
     family = _families.get(key)
     if family is None:
-        family = _families.setdefault(key, Family(code, f.__globals__, *how, general, source))
+        family = _families.setdefault(key, kind(code, f.__globals__, *how, general, source))
     return family
 
 

@@ -19,6 +19,7 @@ from morula.core.memory import Written, begin_log, end_log, what_to_put_back
 from morula.core.nested import MAKERS, Maker
 from morula.core.orders import Along, OfFunction, OfGradient, with_direction
 from morula.core.places import ENTRIES, tell_place
+from morula.core.pulled import pullbacks_of
 from morula.core.results import lines_of_result
 from morula.core.settings import settings
 from morula.core.traits import gradient_for, has_tangent, materialise, on_entry, remembered, unit
@@ -37,7 +38,13 @@ def J(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     >>> back(1.0)
     (Tangent[function](a=2.0), 3.0)
     """
-    y, back, written = differentiate_and_log(f, args, kwargs)
+    return remembering(f, args, *differentiate_and_log(f, args, kwargs))
+
+
+def remembering(
+    f: Any, args: tuple[Any, ...], y: Any, back: Back, written: Written
+) -> tuple[Any, Back]:
+    """The value and its pullback, which runs while all is as it was when `f` had been called."""
     known: dict[int, Any] = {}
     memory = [
         as_it_was for x in (y, f, *args, *written.values()) for as_it_was in remembered(x, known)
@@ -157,6 +164,16 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     >>> back((1.0, 10.0))
     (13.0, 2.0)
     """
+    compiled = None
+    if not kwargs and watch.current is None:
+        compiled = pullbacks_of(f, len(args), differentiate_and_log)
+    found = differentiate_and_log(f, args, kwargs) if compiled is None else compiled(*args)
+    y, back = remembering(f, args, *found)
+    return y, functools.partial(_without_callee, back)
+
+
+def general_pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """`pullback` by the general path."""
     y, back = J(f, *args, **kwargs)
     return y, functools.partial(_without_callee, back)
 

@@ -273,7 +273,7 @@ class Gradient(Adjoint):
     def return_gradients(self) -> None:
         built = self.result_tuple()
         bars = list(built.args)
-        kept = bars.pop() if self.with_value else None
+        kept = bars.pop() if self.gives_value or self.has_aux else None
         leaves = bars[len(self.leaves) :]
         del bars[len(self.leaves) :]
         block = self.reversal.end

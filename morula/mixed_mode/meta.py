@@ -204,6 +204,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 instead(interface.J, interface.straight_differentiate)
 instead(interface.differentiate, interface.straight_differentiate)
 instead(interface.pull, interface.straight_pull)
+instead(interface.pullback, interface.general_pullback)
 instead(interface.gradient, meta.general_gradient)
 instead(interface.withgradient, meta.general_withgradient)
 

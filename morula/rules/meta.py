@@ -357,6 +357,11 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return context.as_before(call, interface.straight_differentiate, *args, **kwargs)
 
 
+@serves(interface.pullback)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(interface.general_pullback, *args, **kwargs)
+
+
 @serves(interface.pull)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return context.as_before(call, interface.straight_pull, *args, **kwargs)
