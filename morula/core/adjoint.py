@@ -409,9 +409,9 @@ class Adjoint:
         """What the primal knows of values that rules compute in ways of which nothing is known."""
         makers = {c.out: c for c in self.ir.calls()}
         found: dict[Var, Value] = {}
-        for out in self.pairs:
+        for out, call in makers.items():
             value = self.specialiser.types.get(out)
-            item = item_put_in(makers[out], makers) if out in makers else None
+            item = None if value is None else item_put_in(call, makers)
             if type(item) is Var and types.get(item) is None and not may_hold(value):
                 found[item] = value
         return found
@@ -529,6 +529,7 @@ class Adjoint:
                 unresolved = type(call.fn) is not Const or (
                     call.primitive is operator.getitem
                     and (self.types.get(call.out) is None or self.is_item(call, makers))
+                    and not self.is_entry(call)
                 )
                 doubted = call.primitive in DOUBTS and not self.optimistic
                 if (
@@ -543,6 +544,8 @@ class Adjoint:
                     sums.append(call)
                 elif (item := item_put_in(call, makers)) is not None:
                     passed.setdefault(call.out, []).append((item, None))
+                elif self.is_entry(call):
+                    passed.setdefault(call.out, []).append((call.args[0], None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
                     tests[call.out] = call.args[0]
             for branch in block.branches:
@@ -650,6 +653,13 @@ class Adjoint:
             return self.is_item(made, makers)
         return type(items) is Var and made is None
 
+    def is_entry(self, call: Call) -> bool:
+        """Is it an item of what holds numbers only? It is no structural zero if that is none."""
+        if call.primitive is not operator.getitem:
+            return False
+        k = self.known_of(call.args[0])
+        return k is not None and is_numeric(k)
+
     def opaque_results(self) -> set[Var]:
         """What comes out of pullbacks that were not inlined, of which nothing is known."""
         calls = {c.out: c for c in self.ir.calls()}
@@ -671,6 +681,7 @@ class Adjoint:
             self.fold_zero_tests()
             self.simplify()
             merge_blocks(self.ir)
+        self.settle_zeros()
         definite = self.definite_cotangents()
         opaque = self.opaque_results()
         self.infer_again()
@@ -687,6 +698,9 @@ class Adjoint:
             changed |= remove_empty_control(self.ir, self.reversal)
             merge_blocks(self.ir)
             changed |= self.fold_types()
+
+    def settle_zeros(self) -> None:
+        """Structural zeros that are left are handed on as they are."""
 
     def drop_doubts(self) -> None:
         """What may be a structural zero has been said; it was said by calls of the identity.
@@ -951,6 +965,11 @@ def prepares_writes(
 def flat(leaves: Any) -> list[Var]:
     """The variables of a nested list of them."""
     return [leaves] if type(leaves) is Var else [v for x in leaves for v in flat(x)]
+
+
+def is_numeric(k: Known) -> bool:
+    """Is it a number, or holds numbers and nothing else?"""
+    return typed_zero(k.type) is not None or k.type in holds_memory
 
 
 def adds_plainly(t: type) -> bool:

@@ -26,6 +26,9 @@ class Examples:
         self.appended = {
             c.args[0]: c.args[1] for c in ir.calls() if c.primitive is primitives.list_append
         }
+        self.passed: dict[Operand, list[Operand]] = {}
+        for p, a in ir.passed():
+            self.passed.setdefault(p, []).append(a)
         changed = True
         while changed:
             changed = False
@@ -46,6 +49,21 @@ class Examples:
             return sample_value(self.value(x))
         except KeyError:
             return NOTHING
+
+    def guess(self, call: Call) -> Value:
+        """What a call mostly gives, if what is known of its arguments does not decide it."""
+        guess = GUESSES.get(id(call.primitive))
+        if guess is None or call.keywords:
+            return None
+        return guess(*map(self.value_at_first, call.args))
+
+    def value_at_first(self, x: Operand) -> Value:
+        """What is known of an operand, or of what it is at the beginning of a loop."""
+        found = self.value(x)
+        if found is None:
+            ways = (self.value(a) for a in self.passed.get(x, ()))
+            found = next((value for value in ways if value is not None), None)
+        return found
 
     def read(self, call: Call) -> Any:
         if call.primitive is primitives.build_list:
@@ -125,6 +143,19 @@ def _first_of(x: Any) -> Any:
 def _example_zip(*xs: Any) -> Any:
     firsts = [_first_of(x) if type(x) in (list, tuple, range, _Example) else NOTHING for x in xs]
     return NOTHING if any(x is NOTHING for x in firsts) else _Example(tuple(firsts))
+
+
+GUESSES: dict[int, Callable[..., Value]] = {}
+
+
+def guesses(*fns: Any) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Register what these mostly give for arguments of which so much is known."""
+
+    def register(guess: Callable[..., Value]) -> Callable[..., Value]:
+        GUESSES.update((id(fn), guess) for fn in fns)
+        return guess
+
+    return register
 
 
 READERS: dict[int, Callable[..., Any]] = {

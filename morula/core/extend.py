@@ -68,6 +68,7 @@ from morula.core.errors import (
     qualified_name,
     unsupported,
 )
+from morula.core.examples import guesses
 from morula.core.general import (
     as_passing,
     attempted,
@@ -179,6 +180,7 @@ from morula.core.traits import (
 from morula.core.values import (
     NEVER,
     IteratorOver,
+    alternatives,
     coarsened,
     equal,
     is_plainly_named,
@@ -231,6 +233,7 @@ __all__ = [
     "adjoint_if_any",
     "adjoint_object",
     "adjoint_of",
+    "alternatives",
     "answers",
     "as_passing",
     "attempted",
@@ -278,6 +281,7 @@ __all__ = [
     "generators",
     "gives_new",
     "gradient_for",
+    "guesses",
     "hands_on",
     "hands_over",
     "has_tangent",

@@ -34,6 +34,7 @@ from morula.core.primitives import (
     actual_length,
     actual_type,
     advance,
+    alias,
     build_tuple,
     check_bound,
     get_cell,
@@ -627,6 +628,11 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     if Known(Plain) in (a, b):
         return Known(Plain)
     return result_on_samples(operator.add, args)
+
+
+@transfers(alias)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return args[0]
 
 
 @transfers(isinstance)

@@ -79,8 +79,10 @@ from morula.core.traits import (
     stays_general,
     typed_zero,
 )
+from morula.core.tuples import pass_items
 from morula.core.unroll import unroll_loops
 from morula.core.values import (
+    OneOf,
     Plain,
     Value,
     coarsened,
@@ -171,7 +173,7 @@ class Specialiser(Inference):
                 continue
             if any([put_in(self) for put_in in DERIVATIVES]):
                 continue
-            if tell_apart(self) or unroll_loops(self) or make_displays(self):
+            if tell_apart(self) or unroll_loops(self) or make_displays(self) or pass_items(self):
                 continue
             if (self.own_objects and resolve_instances(self)) or self.assume():
                 continue
@@ -361,7 +363,13 @@ class Specialiser(Inference):
     def assume_in(self, block: Block) -> bool:
         for i, call in enumerate(block.calls):
             x = call.out
-            if self.types.get(x) is not None or x in self.given or x not in self.examples.given:
+            if self.types.get(x) is not None or x in self.given:
+                continue
+            if (guess := self.examples.guess(call)) is not None:
+                self.given[x] = guess
+                self.guard(block, i + 1, x, guess)
+                return True
+            if x not in self.examples.given:
                 continue
             example = self.examples.given[x]
             if call.primitive is advance:
@@ -373,7 +381,7 @@ class Specialiser(Inference):
                 self.assume_identity(block, i + 1, x, example)
                 return True
             self.given[x] = coarsened(known_value(example, 1))
-            self.guard(block, i + 1, x, self.given[x])  # type: ignore[arg-type]
+            self.guard(block, i + 1, x, self.given[x])
             return True
         return False
 
@@ -390,7 +398,7 @@ class Specialiser(Inference):
         """The block that control goes to with an item."""
         return block.branches[1].block if loop_step(block) is call else None
 
-    def guard(self, block: Block, index: int, x: Var, k: Known) -> None:
+    def guard(self, block: Block, index: int, x: Var, k: Any) -> None:
         """Go on behind `index` only if x is of the type that is assumed."""
         ir = self.ir
         rest = self.split(block, index)
@@ -708,9 +716,14 @@ only_reads(bail_out, go_general, primitives.raise_exception)
 
 
 def check_type(
-    x: Operand, k: Known, append: Callable[..., Var], check: Callable[[Var], None]
+    x: Operand, k: Known | OneOf, append: Callable[..., Var], check: Callable[[Var], None]
 ) -> None:
     """Append tests of the type and the detail of x; of a tuple also of its items."""
+    if type(k) is OneOf:
+        types = tuple(sorted((member.type for member in k.members), key=str))
+        check(append(operator.contains, Const(types), append(actual_type, x)))
+        return
+    assert type(k) is Known
     check(append(operator.is_, append(actual_type, x), Const(k.type)))
     if k.type is tuple or has_items(k):
         if k.detail is None:

@@ -5,6 +5,7 @@ the value itself. A power has a type that depends on the values; here is what is
 Tests: tests/rules/test_folding.py
 """
 
+import itertools
 import math
 import operator
 from typing import Any
@@ -12,16 +13,21 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    NEVER,
     ZERO,
     Const,
     Known,
     accumulate,
+    alternatives,
     cheap,
     field_of,
     folds,
     fresh_results,
     gradient_for,
+    guesses,
     in_place_forms,
+    join,
+    known,
     marks,
     partial_functions,
     primitives,
@@ -783,23 +789,50 @@ for _op in ("add", "sub", "mul", "truediv"):
 
 @transfers(operator.pow, operator.ipow)
 def _(s: Any, call: Any, args: Any) -> Any:
-    """a ** n: a float or an array stays one for an int n, an int for a constant n >= 0."""
-    a, n = args
-    type_of_a = getattr(a, "type", None)
-    exponent = getattr(n, "value", None)
-    if type(exponent) is int and exponent >= 0:
-        return result_on_samples(operator.pow, args)
-    if type_of_a is float and (type(exponent) is int or getattr(n, "type", None) is int):
-        return a
-    if type_of_a is float and type(exponent) is float and exponent.is_integer():
-        return a
-    if type_of_a in (np.float64, np.float32) and type(exponent) in (int, float):
-        return result_on_samples(operator.pow, args)
-    if type_of_a is np.ndarray and (
-        type(exponent) in (int, float) or getattr(n, "type", None) in (int, float, np.ndarray)
-    ):
-        return result_on_samples(operator.pow, args)
+    """What is known of a ** n, of each that a and n may be."""
+    if None in args or NEVER in args:
+        return NEVER if NEVER in args else None
+    found = NEVER
+    for a, n in itertools.product(*map(alternatives, args)):
+        one = power(a, n)
+        if one is None:
+            return None
+        found = join(found, one)
+    return found
+
+
+def power(a: Any, n: Any) -> Any:
+    """A float or an array stays one for an int n, an int for a constant n >= 0."""
+    base, exponent = (getattr(known(x), "type", None) for x in (a, n))
+    constant = getattr(n, "value", None)
+    if type(constant) is int and constant >= 0:
+        return result_on_samples(operator.pow, [a, n])
+    if base is float and (exponent is int or is_whole(constant)):
+        return known(a)
+    types = {base, exponent}
+    if types <= {int, float, np.float64, np.float32, np.ndarray} and not types <= {int, float}:
+        return result_on_samples(operator.pow, [a, n])
     return None
+
+
+def is_whole(x: Any) -> bool:
+    """Is it a whole number?"""
+    return type(x) is float and x.is_integer()
+
+
+@guesses(operator.pow, operator.ipow)
+def _(a: Any, n: Any) -> Any:
+    """a ** n is real, though it need not be."""
+    if a is None or n is None:
+        return None
+    found = NEVER
+    for one, other in itertools.product(alternatives(a), alternatives(n)):
+        types = [getattr(known(x), "type", None) for x in (one, other)]
+        found = join(found, Known(float) if types in FLOATS else power(one, other))
+    return None if found is NEVER else found
+
+
+FLOATS = ([float, float], [int, float])
 
 
 type_stable(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)

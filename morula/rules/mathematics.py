@@ -30,7 +30,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import unbroadcast
 from morula.rules.numbers import Items, Numeric, Real
-from morula.rules.operators import conjugate, exponent_slope, infinite, rule_for
+from morula.rules.operators import conjugate, infinite, rule_for
 
 
 def real_function(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -286,7 +286,20 @@ def _(y, x: Real):
 
 @real_function(math.pow)
 def _(y, a: Real, b: Real):
-    return pow_by_base(a, b), exponent_slope(a, y)
+    return pow_by_base(a, b), pow_by_exponent(a, y)
+
+
+def pow_by_exponent(a: Any, y: Any) -> Any:
+    """∂y/∂b for y = math.pow(a, b)."""
+    return y * math.log(a) if a > 0 else 0.0 if a == 0 else math.nan
+
+
+@scalar_rule(pow_by_exponent)
+def _(slope, a: Real, y: Real):
+    return (y / a, math.log(a)) if a > 0 else (0.0, slope)
+
+
+type_stable(pow_by_exponent)
 
 
 def pow_by_base(a: Any, b: Any) -> Any:

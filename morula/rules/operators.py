@@ -23,11 +23,13 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     AbstractZero,
     NoTangent,
     Thunk,
     ZeroTangent,
     accumulate,
+    exactly,
     find_rrule,
     frule,
     non_differentiable,
@@ -459,6 +461,44 @@ def exponent_edge(ȳ: Any, a: Any, y: Any) -> Any:
     return pulled_back(ȳ, exponent_slope(a, y))
 
 
+# Their own slopes, where they are real.
+
+
+@rrule(base_edge)
+def _(ȳ: float, a: float, b: float):
+    def base_edge_pullback(z̄):
+        c = z̄ * ȳ
+        return base_edge(z̄, a, b), curvature_at_edge(c, a, b), twist_at_edge(c, a, b)
+
+    return base_edge(ȳ, a, b), base_edge_pullback
+
+
+def curvature_at_edge(c: float, a: float, b: float) -> Any:
+    """c ∂²(a ** b)/∂a², where a <= 0."""
+    if b == 0:
+        return c * 0.0
+    return c * -math.inf if a == 0 and b < 1 else c * b * base_slope(a, b - 1)
+
+
+def twist_at_edge(c: float, a: float, b: float) -> Any:
+    """c ∂²(a ** b)/∂a∂b, where a <= 0."""
+    if b == 0 or (a == 0 and b < 1):
+        return c * 0.0
+    y = a ** (b - 1)
+    return c * (y + b * exponent_slope(a, y))
+
+
+@rrule(exponent_edge)
+def _(ȳ: float, a: float, y: float):
+    def exponent_edge_pullback(z̄):
+        return exponent_edge(z̄, a, y), ZERO, ZERO
+
+    return exponent_edge(ȳ, a, y), exponent_edge_pullback
+
+
+type_stable(base_edge, exponent_edge, curvature_at_edge, twist_at_edge)
+
+
 @rules_of(operator.pow, operator.ipow, pow)
 def _(a: Real, b: int):
     y = a**b
@@ -480,6 +520,19 @@ def _(a: Real, b: float):
         return (
             ȳ * (b * a ** (b - 1.0)) if a > 0 else base_edge(ȳ, a, b),
             ȳ * (y * math.log(a)) if a > 0 else exponent_edge(ȳ, a, y),
+        )
+
+    return y, pow_pullback
+
+
+@exactly(operator.pow, float, float)
+def _(a, b):
+    y = a**b
+
+    def pow_pullback(ȳ):
+        return (
+            ȳ * (b * math.pow(a, b - 1.0)) if a > 0.0 else base_edge(ȳ, a, b),
+            ȳ * (y * math.log(a)) if a > 0.0 else exponent_edge(ȳ, a, y),
         )
 
     return y, pow_pullback
