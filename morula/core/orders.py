@@ -7,21 +7,42 @@ that have rules themselves. Where that is not so, a `NotSpecialised` leaves it t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core import context
+from morula.core.adjoint import is_numeric
 from morula.core.bytecode.lower import lower
-from morula.core.cotangents import AbstractZero, accumulate, settled
+from morula.core.cfg import Loop
+from morula.core.cotangents import ZERO, AbstractZero, accumulate, settled
+from morula.core.flags import flag_zeros
 from morula.core.general import call_from_program
-from morula.core.infer import Guards
-from morula.core.ir import IR, Call, Const, Var, substitute
-from morula.core.primitives import alias, maybe_zero, maybe_zero_of_parts, sum_if_any
+from morula.core.infer import Guards, transfers
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, substitute
+from morula.core.primitives import (
+    alias,
+    build_list,
+    list_append,
+    maybe_zero,
+    maybe_zero_of_parts,
+    sum_if_any,
+)
 from morula.core.program import Gradient, one_of
+from morula.core.registry import non_differentiable
+from morula.core.reverse import (
+    Residuals,
+    Reversal,
+    begin_iteration,
+    end_iteration,
+    enter_loop,
+    more_iterations,
+)
 from morula.core.specialise import NotSpecialised, bail_out, go_general, without_exceptions
-from morula.core.traits import Known, gradient_for
+from morula.core.traits import Known, gradient_for, sample
+from morula.core.values import Value, is_fine, known, possibilities
 
 # What programs of the first order do that is said of cotangents, not of values.
 OF_COTANGENTS = {
@@ -84,7 +105,7 @@ class OfGradient(Source):
         self, fn: FunctionType, knowns: list[Known], examples: Sequence[Any], keywords: Any
     ) -> Gradient:
         """The same, with what is known of its variables."""
-        gradient = Gradient(
+        gradient = InnerGradient(
             fn,
             knowns,
             self.wanted,
@@ -95,7 +116,6 @@ class OfGradient(Source):
             examples,
             source=self.source,
         )
-        gradient.again = True
         ir = gradient.build()
         ir.kept = []
         if gradient.needs_context or gradient.shadows or gradient.specialiser.callees.found:
@@ -106,6 +126,170 @@ class OfGradient(Source):
         if not all(map(is_of_values, ir.calls())) or passes_zeros(ir):
             raise NotSpecialised("a gradient with pullbacks that are not inlined")
         return gradient
+
+
+class InnerGradient(Gradient):
+    """A gradient that is differentiated in its turn."""
+
+    again = True
+
+    def resolve(self) -> None:
+        """Let the residuals reach the adjoint."""
+        self.infer_again()
+        self.reversal.resolve(
+            self.is_cheap, lambda reversal, is_cheap: Numbered(reversal, is_cheap, self.stand_in)
+        )
+
+    def settle_zeros(self) -> None:
+        """What may be a structural zero becomes a number with a flag, or a gradient of zeros."""
+        self.infer_again()
+        r, definite = self.reversal, self.definite_cotangents()
+        built = self.result_tuple()
+        for i, leaf in enumerate(self.leaves):
+            x̄ = built.args[i]
+            if type(x̄) is Var and x̄ not in definite and self.nothing_like(x̄) is not None:
+                self.choose_gradient(built, i, leaf)
+        ends = flag_zeros(self.ir, r.start, self.definite_cotangents(), self.nothing_like)
+        self.end_in(ends.get(r.end, r.end))
+
+    def choose_gradient(self, built: Call, i: int, leaf: Var) -> None:
+        """The i-th result: zeros like the leaf, if its cotangent is a structural zero."""
+        x̄, block, at = built.args[i], self.reversal.end, self.reversal.end.calls.index(built)
+        nothing, rest, chosen = self.ir.block(), self.ir.block(), self.ir.var()
+        rest.params, rest.calls, rest.branches = [chosen], block.calls[at:], block.branches
+        block.calls = block.calls[:at]
+        test = self.append(block, operator.is_, x̄, Const(ZERO))
+        block.branches = [Branch(nothing, (), test), Branch(rest, [x̄])]
+        nothing.branches = [Branch(rest, [self.append(nothing, zero_gradient, leaf)])]
+        built.args = (*built.args[:i], chosen, *built.args[i + 1 :])
+        self.end_in(rest)
+
+    def end_in(self, block: Block) -> None:
+        """This is the last block now."""
+        r = self.reversal
+        r.end = block
+        self.ir.kept = [r.exit, r.start, r.end]
+
+    def nothing_like(self, v: Var) -> Const | None:
+        """A number or an array of the type that a cotangent has where it is no structural zero."""
+        value = self.types.get(v)
+        if value is None:
+            return None
+        kinds = [k for k in possibilities(value) if not issubclass(k.type, AbstractZero)]
+        return zero_like(kinds[0]) if len(kinds) == 1 else None
+
+    def stand_in(self, v: Var) -> Const:
+        """What a variable is on a way on which it is not defined, and not read."""
+        k = known(self.types.get(v))
+        found = None if k is None else Const(False) if k.type is bool else zero_like(k)
+        return found or Const(None)
+
+
+def zero_like(k: Known) -> Const | None:
+    """A number or an array of this type."""
+    if not is_fine(k) or not is_numeric(k):
+        return None
+    one = sample(k)
+    return Const(one - one)
+
+
+def zero_gradient(x: Any) -> Any:
+    """The gradient for an argument on which nothing depends."""
+    return gradient_for(x, ZERO, no_adjoint)
+
+
+def no_adjoint(x: Any) -> None:
+    """Numbers and arrays have no adjoint objects."""
+
+
+@transfers(zero_gradient)
+def _(s: Any, call: Call, args: list[Value]) -> Value:
+    return args[0]
+
+
+non_differentiable(zero_gradient)
+
+
+class Numbered(Residuals):
+    """Residuals of loops in lists, one for each variable, whose items are read by number.
+
+    The adjoint of a loop counts down from the length of its lists. So the lists hold values of one
+    type each, which the next derivative knows, and what is done with them is known to have shadows.
+    """
+
+    reader = len
+
+    def __init__(
+        self,
+        reversal: Reversal,
+        is_cheap: Callable[[Call], bool],
+        stand_in: Callable[[Var], Const],
+    ) -> None:
+        self.stand_in = stand_in
+        self.lists: set[Var] = set()
+        super().__init__(reversal, is_cheap)
+
+    def begin_tapes(self) -> None:
+        super().begin_tapes()
+        self.lists.update(self.tapes.values())
+
+    def at_start(self, block: Block, variable: Any) -> Operand | None:
+        """What is not defined on a way is of the same type there."""
+        found = super().at_start(block, variable)
+        if block is not self.ir.entry:
+            return found
+        kind, key = variable
+        if kind == "items":
+            return Const(0)
+        if key not in self.lists:
+            return self.stand_in(key)
+        empty = self.ir.var("empty")
+        block.calls.insert(0, Call(empty, Const(build_list), ()))
+        return empty
+
+    def begin(self, block: Block, loop: Loop) -> None:
+        """One iteration fewer is left."""
+        left, number = self.variables.read(block, ("items", loop)), self.ir.var("k")
+        block.calls.insert(0, Call(number, Const(operator.sub), (left, Const(1))))
+        self.variables.write(block, ("items", loop), number)
+
+    def emit_tapes(self) -> None:
+        """Loops in loops come first: their lists are residuals of the loops around them."""
+        for loop in sorted(self.loops, key=lambda loop: len(self.bodies[loop])):
+            self.emit_lists(loop, self.pulled[loop] or [(self.ir.var(), Const(None))])
+            self.emit_count(loop)
+
+    def emit_lists(self, loop: Loop, pulled: list[tuple[Var, Operand]]) -> None:
+        """The latch appends to the lists, and the adjoint of an iteration reads them."""
+        latch, _ = self.marks[end_iteration, loop][0]
+        block, _ = self.marks[begin_iteration, loop][0]
+        number = self.variables.read(block, ("items", loop))
+        at = 1 + next(i for i, call in enumerate(block.calls) if call.out is number)
+        for i, (item, value) in enumerate(pulled):
+            items = self.list_of(loop) if i else self.tapes[loop]
+            latch.calls.append(Call(self.ir.var(), Const(list_append), (items, value)))
+            there = self.variables.read(block, ("residual", items))
+            block.calls.insert(at, Call(item, Const(operator.getitem), (there, number)))
+        self.variables.finish()
+
+    def list_of(self, loop: Loop) -> Var:
+        """One more list for the residuals of a loop."""
+        block, _ = self.marks[enter_loop, loop][0]
+        items = self.ir.var("tape")
+        block.calls.append(Call(items, Const(build_list), ()))
+        self.home[items] = block
+        self.lists.add(items)
+        self.variables.write(block, ("residual", items), items)
+        return items
+
+    def emit_count(self, loop: Loop) -> None:
+        """The adjoint runs as long as iterations are left."""
+        header, _ = self.marks[more_iterations, loop][0]
+        more = self.ir.var()
+        left = self.variables.read(header, ("items", loop))
+        header.calls.append(Call(more, Const(operator.gt), (left, Const(0))))
+        again, leave = header.branches
+        header.branches = [Branch(again.block, again.args, more), Branch(leave.block, leave.args)]
 
 
 def is_of_values(call: Call) -> bool:

@@ -264,7 +264,8 @@ class Gradient(Adjoint):
             if getattr(one, "shape", ()) != ():
                 return None
             units.append(one)
-        if any(type(one) is not type(units[0]) for one in units):
+        alike = self.again and all(one == units[0] for one in units)  # it is brought to its space
+        if not alike and any(type(one) is not type(units[0]) for one in units):
             return None
         return Const(units[0])
 

@@ -484,6 +484,11 @@ class Residuals:
                 self.variables.write(block, ("items", loop), items)
             elif call.primitive is more_iterations and call.args[0].value in self.tapes:
                 self.variables.read(block, ("items", call.args[0].value), "items")
+            elif call.primitive is begin_iteration and call.args[0].value in self.tapes:
+                self.begin(block, call.args[0].value)
+
+    def begin(self, block: Block, loop: Loop) -> None:
+        """The adjoint of an iteration begins here."""
 
     def emit_tapes(self) -> None:
         for loop in self.loops:

@@ -39,6 +39,7 @@ from morula.core.extend import (
     known,
     marks_results,
     non_differentiable,
+    only_reads,
     part_of,
     possibilities,
     prepares,
@@ -222,7 +223,7 @@ class Buffers:
         for x, calls in read.items():
             marked = self.asks(x, set())
             x̂ = self.ir.var(f"{x.name}̂")
-            shadow = Call(x̂, Const(shadow_rule(marked)), (x,))
+            shadow = Call(x̂, Const(shadow_rule(marked, self.adjoint.again)), (x,))
             if (made := self.definitions.get(x)) is not None:
                 block = self.block_of[x]
                 block.calls.insert(block.calls.index(made) + 1, shadow)
@@ -508,12 +509,12 @@ class Buffers:
             found = self.insert_after(
                 call, call.primitive, self.shadow(call.args[0]), *call.args[1:]
             )
-        elif call.primitive in MAKERS or self.is_filled(call):
+        elif call.primitive in (*MAKERS, zeros_for) or self.is_filled(call):
             found = self.insert_after(call, unreached_like if self.marked else np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
             if call.args[0] in self.members:
                 return self.shadow_of_copy(x, call)
-            rule = shadow_rule(self.marked)
+            rule = shadow_rule(self.marked, self.adjoint.again)
             found = self.insert_after(call, rule, x)
             self.pairs[found] = Pair(Const(rule), (x,), (), ((0, x),), True)
         else:
@@ -692,6 +693,7 @@ def was_reached(v̄: Any) -> bool:
     return type(v̄) is not Selected or v̄._where is None or bool(v̄._where.any())
 
 
+only_reads(zeros_for, unreached_like)
 written_results(zeros_for, unreached_like)
 fresh_results(zeros_for, unreached_like)
 marks_results(cotangent_in)
@@ -705,13 +707,17 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 
 @functools.cache
-def shadow_rule(marked):
-    """The shadow of a new array, or of one that is read; what it holds in the end is a cotangent."""
+def shadow_rule(marked, again):
+    """The shadow of a new array, or of one that is read; what it holds in the end is a cotangent.
+
+    Where it is differentiated in its turn, the cotangent is not the memory that was written to.
+    """
+    held = "cotangent_in(x̂)" if marked else "x̂.copy()" if again else "x̂"
     source = f"""
 def rule(x):
     x̂ = {"unreached_like" if marked else "zeros_for"}(x)
     def new_shadow_pullback(ȳ):
-        return ({"cotangent_in(x̂)" if marked else "x̂"},)
+        return ({held},)
     return x̂, new_shadow_pullback
 """
     return made(source)

@@ -286,13 +286,81 @@ def appended(x):
     return ys[0] * ys[1] + ys[2]
 
 
+def orbit(p):
+    """Arrays that a loop hands on; those of the last step have cotangents before the others."""
+    y, h = p[:2], 0.1
+
+    def slope(y):
+        return np.array([p[2] * y[1], -p[3] * np.sin(y[0])])
+
+    for _ in range(7):
+        k = slope(y)
+        y = y + h * slope(y + 0.5 * h * k)
+    return np.sum(y**2)
+
+
+def flow(p):
+    """A tuple that a loop hands on."""
+    state = p[0], p[1]
+    for i in range(6):
+        a, b = state
+        state = (a + 0.1 * b, b - p[2] * math.sin(a)) if i % 3 else (a * b, b)
+    return state[0] * state[1]
+
+
+def nest(p):
+    """Loops in loops, of lengths that depend on the numbers."""
+    s = p[0]
+    for i in range(3):
+        t = s
+        while abs(t) > 0.3:
+            t = t * 0.5 * p[1]
+            if t > 0.5:
+                t = t * p[2]
+        s = s + t * i
+    return s
+
+
+def some(p):
+    """A loop that may not run, and residuals that are only there if it does."""
+    s = p[0] * p[0]
+    if p[1] > 0.5:
+        for i in range(2):
+            s = s + math.exp(s * p[1]) * i
+    for _ in range(int(p[4] > 1.0)):
+        s = s * p[2]
+    return s * math.sin(s)
+
+
+def sweep(p):
+    """What is a structural zero at the end of the loop, where the cotangents begin."""
+    s, q = 0.0, p
+    for _ in range(4):
+        s = s + np.sum(q * q[0])
+        q = np.maximum(q * p, 0.1) + np.abs(q)
+    return s
+
+
+def powers(p):
+    s = 0.0
+    for i in range(3):
+        s = s + float(p[i]) ** 1.5 * 2.0 ** p[3] + p[1] ** p[2]
+    return s
+
+
 @pytest.mark.parametrize(
     ("f", "is_compiled"),
     [
+        (orbit, True),
+        (flow, True),
+        (nest, True),
+        (some, True),
+        (sweep, False),
+        (powers, True),
         (rosenbrock, True),
         (layers, True),
         (softmax, True),
-        (entries, False),
+        (entries, True),
         (written, False),
         (appended, False),
         (lambda x: np.linalg.norm(x) ** 3, False),
