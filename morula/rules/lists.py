@@ -153,6 +153,9 @@ def count_loops(s: Any) -> bool:
         if len(entries[block.branches[1].block]) != 1:
             continue
         source = calls.get(made.args[0])
+        if source is not None and is_turned(s, source, uses):
+            read_by_number(s, block, step, source)
+            return True
         if source is not None and source.primitive in (zip, enumerate) and uses[source.out] != 1:
             continue
         items = items_of_loop(s, made.args[0], source)
@@ -160,6 +163,33 @@ def count_loops(s: Any) -> bool:
             rewrite_loop(s, block, step, made, source, items)
             return True
     return False
+
+
+def is_turned(s: Any, source: Any, uses: Any) -> bool:
+    """Does a loop run over `reversed(xs)` of a list or an array that does not become shorter?"""
+    if source.primitive is not reversed or source.keywords or uses[source.out] != 1:
+        return False
+    k = known(s.value(source.args[0]))
+    if k is None or taking(k) not in (item_of_list, item_of_array):
+        return False
+    return not any(c.primitive is list.pop for c in s.ir.calls())
+
+
+def read_by_number(s: Any, block: Any, step: Any, source: Any) -> None:
+    """`for x in reversed(xs)` becomes `for k in range(len(xs) - 1, -1, -1)` with `x = xs[k]`."""
+    ir, (xs,) = s.ir, source.args
+    at = next(b for b in ir.blocks if source in b.calls)
+    n, last, k = ir.var(), ir.var(), ir.var("k")
+    i = at.calls.index(source)
+    at.calls[i:i] = [
+        Call(n, Const(len), (xs,), (), source.position),
+        Call(last, Const(operator.sub), (n, Const(1)), (), source.position),
+    ]
+    source.fn, source.args = Const(range), (last, Const(-1), Const(-1))
+    test, body = block.calls[-1], block.branches[1].block
+    item, step.out = step.out, k
+    test.args = (k, test.args[1])
+    body.calls.insert(0, Call(item, Const(operator.getitem), (xs, k), (), step.position))
 
 
 def item_of_list(raw: Any, xs: Any, k: Any) -> tuple[Any, tuple[Any, ...]]:
