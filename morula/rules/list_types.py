@@ -192,6 +192,7 @@ class ListContents(Contents):
 contents[list] = ListContents()
 only_reads(
     list,
+    math.fsum,
     math.prod,
     sum,
     min,
@@ -208,7 +209,7 @@ only_reads(
     bisect.bisect_left,
     bisect.bisect_right,
 )
-follows_changes(primitives.list_append, list.append, operator.setitem, operator.mul)
+follows_changes(primitives.list_append, list.append, list.pop, operator.setitem, operator.mul)
 
 
 def items_of(value: Any) -> Items | None:
@@ -257,6 +258,26 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     return Known(type(None))
 
 
+@transfers(list.pop)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """The last item, of a list that is followed."""
+    items = items_of(args[0])
+    if items is None or items.outside or len(args) != 1:
+        return None
+    s.own_changes.add(call.out)
+    return items.value
+
+
+@transfers(math.fsum)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """The sum of a list of numbers, as a float."""
+    items = items_of(args[0])
+    found = None if items is None or len(args) != 1 else items.value
+    if found is None:
+        return None
+    return Known(float) if found is NEVER or {*NUMBERS}.issuperset(possibilities(found)) else None
+
+
 @transfers(sum, math.prod)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
     """The sum or the product of a list of numbers, which may be empty."""
@@ -265,11 +286,11 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     start = Known(int) if len(args) == 1 else known(args[1])
     if found is NEVER:
         return start
-    if found not in NUMBERS or start not in NUMBERS:
+    if found is None or start not in NUMBERS or not {*NUMBERS}.issuperset(possibilities(found)):
         return None
-    return (
-        found if items is not None and items.root().some and len(args) == 1 else join(start, found)
-    )
+    if found in NUMBERS and items is not None and items.root().some and len(args) == 1:
+        return found
+    return join(start, found)
 
 
 @transfers(list, sorted)

@@ -10,6 +10,8 @@ Tests: tests/rules/test_shadows.py
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import operator
 from collections.abc import Callable
 from numbers import Number
@@ -297,6 +299,12 @@ class Shadows:
             return self.shadow_of_item(call, call.args[1], call.args[2])
         if call.primitive is getattr:
             return self.shadow_of_item(call, call.args[0], call.args[1])
+        if call.primitive is list.pop:
+            popped_too = self.insert_after(
+                self.block_of[call.out], call, list.pop, self.shadow(call.args[0])
+            )
+            self.shadows[call.out] = popped_too
+            return popped_too
         if call.primitive is operator.getitem:
             unpacked = self.definitions.get(call.args[0])
             if unpacked is not None and unpacked.primitive is primitives.unpack:
@@ -445,6 +453,20 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         )
 
 
+@rewrites_calls(list.pop)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    (xs, *place), x = call.args, call.out
+    if not plan.is_active(xs):
+        return
+    if place:
+        raise UnknownUseError
+    if plan.is_active(x):
+        plan.shadow(x)
+        return
+    plan.results.add(x)
+    plan.pair(call, popped, (xs, plan.shadow(xs)), (), always=True)
+
+
 @rewrites_calls(operator.setitem)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     xs, k, x = call.args
@@ -477,11 +499,19 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.read_from(block, call, call.args[0], call.args[1])
 
 
-@rewrites_calls(sum)
+@rewrites_calls(sum, math.fsum)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     if plan.is_active(call.args[0]):
         plan.numbers_only(call)
-        plan.pair(call, sum_rule(sum), (call.args[0], plan.shadow(call.args[0])), ())
+        rule = sum_rule(call.primitive)
+        plan.pair(call, rule, (call.args[0], plan.shadow(call.args[0])), ())
+
+
+@rewrites_calls(math.prod)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    if plan.is_active(call.args[0]):
+        plan.numbers_only(call)
+        plan.pair(call, product_of_items, (call.args[0], plan.shadow(call.args[0])), ())
 
 
 @rewrites_calls(min, max)
@@ -652,6 +682,24 @@ def add_to_all(x̂s: list[Any], ȳ: Any) -> None:
     x̂s[:] = [ȳ if x̄ is ZERO else x̄ + ȳ for x̄ in x̂s]
 
 
+def product_of_items(xs, x̂s):
+    """`math.prod(xs)`: the slope by an item is the product of the others."""
+    xs = tuple(xs)
+
+    def product_pullback(ȳ):
+        add_to_each(x̂s, slopes_of_product(xs, ȳ))
+        return ()
+
+    return math.prod(xs), product_pullback
+
+
+def slopes_of_product(xs: tuple[Any, ...], ȳ: Any) -> list[Any]:
+    """ȳ times the product of all items but one, for each."""
+    before = list(itertools.accumulate(xs[:-1], operator.mul, initial=ȳ)) if xs else []
+    behind = list(itertools.accumulate(xs[:0:-1], operator.mul, initial=1.0)) if xs else []
+    return [a * b for a, b in zip(before, behind[::-1], strict=True)]
+
+
 def array_of_items(xs, x̂s):
     """`np.array(xs)` of numbers: each has its entry of the cotangent."""
 
@@ -804,6 +852,17 @@ def append_rule(append, doubt):
         return None, append_pullback
 
     return rule
+
+
+def popped(xs, x̂s):
+    """`xs.pop()`: its cotangent is put where that of the item is looked for."""
+    x̂s.pop()
+
+    def pop_pullback(x̄):
+        primitives.list_append(x̂s, x̄)
+        return ()
+
+    return xs.pop(), pop_pullback
 
 
 @functools.cache
