@@ -281,6 +281,10 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
 @transfers(sum, math.prod)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
     """The sum or the product of a list of numbers, which may be empty."""
+    k = known(args[0])
+    if k is not None and k.type is tuple and not call.keywords:
+        numbers = k.detail and None not in k.detail and None not in args
+        return result_on_samples(call.primitive, args) if numbers else None
     items = items_of(args[0]) if not call.keywords else None
     found = None if items is None else items.value
     start = Known(int) if len(args) == 1 else known(args[1])
@@ -336,6 +340,15 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
                 made.put(items.value)
             return Known(list, made.root())
     return result_on_samples(operator.mul, args)
+
+
+@transfers(round)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A whole number, or one of the same type with so many digits."""
+    x, *digits = [known(a) for a in args]
+    if call.keywords or x not in NUMBERS or (digits and digits[0] != Known(int)):
+        return None
+    return x if digits else Known(int)
 
 
 @transfers(bisect.bisect_left, bisect.bisect_right)

@@ -111,6 +111,56 @@ def _(xs):
     return sum(xs), sum_pullback
 
 
+def sum_of(n: int) -> Any:
+    """The sum of a tuple of n numbers as a function of them, with its rule."""
+    names = [f"x{i}" for i in range(n)]
+    source = f"""
+def sum_of_items({", ".join(names)}):
+    return sum(({", ".join(names)},))
+
+def rule({", ".join([f"{x}: object" for x in names])}):
+    def sum_pullback(ȳ):
+        return {", ".join(["ȳ"] * n)},
+    return sum(({", ".join(names)},)), sum_pullback
+"""
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(source, scope)
+    rrule(scope["sum_of_items"])(scope["rule"])
+    type_stable(scope["sum_of_items"])
+    return scope["sum_of_items"]
+
+
+SUMS = {n: sum_of(n) for n in range(1, 9)}
+
+
+@rewrites
+def take_apart_sums(s: Any) -> bool:
+    """The sum of a tuple of a few numbers is a function of the numbers."""
+    changed = False
+    for block in s.ir.blocks:
+        for call in list(block.calls):
+            if call.primitive is not sum or call.keywords or len(call.args) != 1:
+                continue
+            k = known(s.value(call.args[0]))
+            items = k.detail if k is not None and k.type is tuple else None
+            if not items or len(items) not in SUMS or not all(map(is_number, items)):
+                continue
+            xs, i, numbers = call.args[0], block.calls.index(call), []
+            for j in range(len(items)):
+                numbers.append(s.ir.var())
+                read = Call(numbers[-1], Const(operator.getitem), (xs, Const(j)), (), call.position)
+                block.calls.insert(i + j, read)
+            call.fn, call.args = Const(SUMS[len(items)]), tuple(numbers)
+            changed = True
+    return changed
+
+
+def is_number(value: Any) -> bool:
+    """Is it a number to which the cotangent of a sum goes as it is?"""
+    k = known(value)
+    return k is not None and k.type in (float, int, np.float64)
+
+
 def list_item(x: Any, xs: list[Any], k: int) -> Any:
     """x, which a loop over the list xs has taken from its k-th place."""
     return x

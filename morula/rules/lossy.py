@@ -234,6 +234,8 @@ def reached_from(s: Any, variables: Iterable[Any]) -> set[Any]:
 def gives_text(s: Any, call: Any) -> bool:
     """Does a call give text, or something without derivative that is not known?"""
     k = known(s.types.get(call.out))
+    if call.primitive in VIEWS:
+        return False
     if k is None:
         if any([type(x) is Const and is_one_of(x.value, TEXT_MAKERS) for x in call.operands()]):
             return True
@@ -263,6 +265,9 @@ TEXT_MAKERS = (
     str, repr, format, ascii, str.format, str.format_map, str.__mod__, bytes.__mod__,
     primitives.format_value, primitives.build_string,
 )  # fmt: skip
+
+
+VIEWS = (dict.values, dict.items, dict.keys)  # of what is in a dict: texts that were put there
 
 
 def type_of(s: Any, x: Any) -> Any:

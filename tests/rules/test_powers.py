@@ -65,7 +65,7 @@ def test_slopes(b):
     check_gradient(power, 1.7, b)
     check_gradient(of_sum, 1.7, b)
     check_gradient(lambda x: 2**x + 0.5**x + math.pow(1.3, x), b)
-    check_gradient(lambda p: np.sum(p ** p[0] + 2.0 ** p + p[1] ** p), np.array([1.3, 0.7]))
+    check_gradient(lambda p: np.sum(p ** p[0] + 2.0**p + p[1] ** p), np.array([1.3, 0.7]))
 
 
 def test_no_call_is_left_to_be_found_out():
