@@ -138,19 +138,19 @@ def take_apart_sums(s: Any) -> bool:
     """The sum of a tuple of a few numbers is a function of the numbers."""
     changed = False
     for block in s.ir.blocks:
-        for call in list(block.calls):
-            if call.primitive is not sum or call.keywords or len(call.args) != 1:
+        for c in list(block.calls):
+            if c.primitive is not sum or c.keywords or len(c.args) != 1:
                 continue
-            k = known(s.value(call.args[0]))
+            k = known(s.value(c.args[0]))
             items = k.detail if k is not None and k.type is tuple else None
             if not items or len(items) not in SUMS or not all(map(is_number, items)):
                 continue
-            xs, i, numbers = call.args[0], block.calls.index(call), []
+            xs, i, numbers = c.args[0], block.calls.index(c), []
             for j in range(len(items)):
                 numbers.append(s.ir.var())
-                read = Call(numbers[-1], Const(operator.getitem), (xs, Const(j)), (), call.position)
+                read = Call(numbers[-1], Const(operator.getitem), (xs, Const(j)), (), c.position)
                 block.calls.insert(i + j, read)
-            call.fn, call.args = Const(SUMS[len(items)]), tuple(numbers)
+            c.fn, c.args = Const(SUMS[len(items)]), tuple(numbers)
             changed = True
     return changed
 
