@@ -30,7 +30,9 @@ from morula.core.cotangents import (
     ZeroTangent,
     accumulate,
     add,
+    project_to,
     settled,
+    unthunk,
 )
 from morula.core.emit import merge_blocks
 from morula.core.general import call as general_call
@@ -292,10 +294,15 @@ class Adjoint:
         self.needs_context |= differentiates(rule.function)
         by_keyword = any(x in self.varied for x in call.args[n:])  # for these it may return nothing
         direct = rule.trusted and not by_keyword and not self.needs_projection(rule, call, active)
-        if not direct:
-            active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
-        forward = Const(rule.function if direct else checked_rule(rule))
-        return Pair(forward, call.args, call.keywords, active, rule.by_identity)
+        if direct:
+            return Pair(Const(rule.function), call.args, call.keywords, active, rule.by_identity)
+        if rule.trusted and not call.keywords and self.may_project(rule, active):
+            function = projecting_rule(rule.function, n, tuple(i for i, _ in active))
+            self.rules[id(function)] = Rule(rule.primal, function)
+            self.pure_codes.update(c for c in function.__code__.co_consts if is_code(c))
+            return Pair(Const(function), call.args, (), active, False)
+        active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
+        return Pair(Const(checked_rule(rule)), call.args, call.keywords, active, rule.by_identity)
 
     def makes_object(self, rule: Rule, call: Call) -> bool:
         """May the result be a mutable object, whose cotangent the general path finds?"""
@@ -317,6 +324,13 @@ class Adjoint:
         if len(fields) > 1:
             return True
         return any(may_hold(self.specialiser.value(x)) for _, x in active)
+
+    def may_project(self, rule: Rule, active: tuple[tuple[int, Operand], ...]) -> bool:
+        """Are the cotangents of a rule numbers, or arrays, that are brought to their spaces one by one?"""
+        if rule.by_identity or uses_adjoints(rule.function) or differentiates(rule.function):
+        """Are the cotangents of a rule numbers or arrays, to be brought to their spaces one by one?"""
+        kinds = [known(self.specialiser.value(x)) for _, x in active]
+        return all(k is not None and field(k) is not None and is_numeric(k) for k in kinds)
 
     # -- the adjoint
 
@@ -544,6 +558,8 @@ class Adjoint:
                     sums.append(call)
                 elif (item := item_put_in(call, makers)) is not None:
                     passed.setdefault(call.out, []).append((item, None))
+                elif call.primitive is to_space:
+                    passed.setdefault(call.out, []).append((call.args[1], None))
                 elif self.is_entry(call):
                     passed.setdefault(call.out, []).append((call.args[0], None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
@@ -914,6 +930,29 @@ def rule(items, i):
     exec(source, scope)
     rule: FunctionType = scope["rule"]
     return rule
+
+
+@functools.cache
+def projecting_rule(function: FunctionType, n: int, active: tuple[int, ...]) -> FunctionType:
+    """A rule for n arguments, with these of its cotangents brought to the spaces of the arguments."""
+    names = ", ".join([f"x{i}" for i in range(n)])
+    cotangents = [f"to_space(x{i}, bars[{i}])" if i in active else "NONE" for i in range(n)]
+    source = f"""
+def rule({names}):
+    y, back = inner({names})
+    def projecting_pullback(ȳ):
+        bars = back(ȳ)
+        return {", ".join(cotangents)},
+    return y, projecting_pullback
+"""
+    scope = {"NONE": NONE, "to_space": to_space, "inner": function, "__name__": __name__}
+    exec(source, scope)
+    return scope["rule"]  # type: ignore[return-value]
+
+
+def to_space(x: Any, x̄: Any) -> Any:
+    """A cotangent in the space of x; structural zeros stay what they are."""
+    return project_to(x)(unthunk(x̄))
 
 
 # What changes containers only.

@@ -18,7 +18,7 @@ from morula.core import (
 )
 from morula.core.abandon import abandon
 from morula.core.activity import may_hold, may_mutate, spread_varied, varied_variables
-from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes
+from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes, to_space
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
 from morula.core.cfg import loop_step
@@ -184,6 +184,7 @@ from morula.core.values import (
     coarsened,
     equal,
     is_plainly_named,
+    is_zero_value,
     join,
     known,
     known_value,
@@ -301,6 +302,7 @@ __all__ = [
     "is_reached",
     "is_reached_at",
     "is_zero",
+    "is_zero_value",
     "isolated",
     "join",
     "keep_apart",
@@ -372,6 +374,7 @@ __all__ = [
     "stands_in",
     "stays_general",
     "strays_here",
+    "to_space",
     "traits",
     "transfers",
     "type_stable",

@@ -15,6 +15,7 @@ import numpy as np
 from morula.core.extend import (
     NEVER,
     ZERO,
+    Call,
     Const,
     Known,
     accumulate,
@@ -26,6 +27,7 @@ from morula.core.extend import (
     gradient_for,
     guesses,
     in_place_forms,
+    is_zero_value,
     join,
     known,
     marks,
@@ -33,6 +35,7 @@ from morula.core.extend import (
     primitives,
     result_on_samples,
     settled,
+    to_space,
     transfers,
     type_stable,
     written_results,
@@ -882,6 +885,22 @@ partial_functions(
     math.cosh, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv,
     operator.ifloordiv, operator.imod, operator.ipow, divmod, math.remainder, int,
 )  # fmt: skip
+
+
+@folds(to_space)
+def _(f: Any, call: Call) -> Any:
+    """What is in the space already stays; of a complex number that is to be a real one, its real part."""
+    x, x̄ = call.args
+    if is_zero_value(x̄):
+        return x̄
+    k, k̄ = f.known(x), f.known(x̄)
+    if k is None or k̄ is None:
+        return None
+    if k == k̄ and (k.type is not np.ndarray or whole_shape(k.detail)):
+        return x̄
+    if k.type is float and k̄.type is complex:
+        return [Call(call.out, Const(getattr), (x̄, Const("real")), (), call.position)]
+    return None
 
 
 def numpy_field(dtype: np.dtype) -> str:

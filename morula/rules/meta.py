@@ -48,6 +48,7 @@ from morula.core.extend import (
     registry,
     repeatable,
     rrule,
+    to_space,
     traits,
     transfers,
     unit,
@@ -121,10 +122,18 @@ def _(x: Any, x̄: Any):
     return in_space_of(x, x̄), in_space_of_pullback
 
 
-repeatable(in_space_of)
+@rrule(to_space)
+def _(x: Any, x̄: Any):
+    def to_space_pullback(ȳ):
+        return NONE, ȳ
+
+    return to_space(x, x̄), to_space_pullback
 
 
-@transfers(in_space_of)
+repeatable(in_space_of, to_space)
+
+
+@transfers(in_space_of, to_space)
 def _(s: Any, call: Any, args: Any) -> Any:
     """Like the argument, but that integers are points of the real line."""
     k = known(args[0])

@@ -77,3 +77,15 @@ def test_no_tuples_are_left(f):
     text = str(code_adjoint(f, 1.3, 0.7))
     assert "bars_of" not in text
     assert "accumulate" not in text
+
+
+def summed(x, y):
+    pair = (x, 1.0)
+    for _ in range(3):
+        pair = (pair[0] * y, sum(pair))
+    return sum((x, y, 2)) * sum(pair)
+
+
+def test_sums_of_tuples():
+    check_gradient(summed, 1.3, 0.7)
+    assert "call_from_program" not in str(code_adjoint(summed, 1.3, 0.7))
