@@ -326,9 +326,9 @@ class Adjoint:
         return any(may_hold(self.specialiser.value(x)) for _, x in active)
 
     def may_project(self, rule: Rule, active: tuple[tuple[int, Operand], ...]) -> bool:
-        """Are the cotangents of a rule numbers, or arrays, that are brought to their spaces one by one?"""
-        if rule.by_identity or uses_adjoints(rule.function) or differentiates(rule.function):
         """Are the cotangents of a rule numbers or arrays, to be brought to their spaces one by one?"""
+        if rule.by_identity or uses_adjoints(rule.function) or differentiates(rule.function):
+            return False
         kinds = [known(self.specialiser.value(x)) for _, x in active]
         return all(k is not None and field(k) is not None and is_numeric(k) for k in kinds)
 

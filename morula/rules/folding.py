@@ -889,7 +889,7 @@ partial_functions(
 
 @folds(to_space)
 def _(f: Any, call: Call) -> Any:
-    """What is in the space already stays; of a complex number that is to be a real one, its real part."""
+    """What is in the space stays; of a complex number for a real one, the real part."""
     x, x̄ = call.args
     if is_zero_value(x̄):
         return x̄

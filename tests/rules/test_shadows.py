@@ -244,7 +244,52 @@ def chained_and_read(x, y):
     return xs[0] * xs[1] + xs[2] * xs[3] + xs[-1] * xs[-3] + xs[4] * xs[4]
 
 
+def walked(x, y):
+    """A stack: what is popped was pushed in other iterations."""
+    stack, total = [x], 0.0
+    while stack:
+        v = stack.pop()
+        if abs(v) > 0.2:
+            stack.append(v * 0.5)
+            stack.append(v * y * 0.3)
+        else:
+            total += v * v
+    return total
+
+
+def popped_rows(x, y):
+    rows = [[x, 1.0], [x * y, x]]
+    last = rows.pop()
+    last.append(y)
+    return sum(last) * last.pop() + rows.pop()[0]
+
+
+def pushed_again(x, y):
+    stack = [x, 2.0, x * y]
+    a = stack.pop()
+    stack.append(a * x)
+    b = stack.pop()
+    return a * b + stack.pop() + sum(stack)
+
+
+def products(x, y):
+    xs = [x + i for i in range(3)]
+    xs.append(0.0 * y)
+    return math.prod(xs[:3]) * y + math.prod([x, y, 2]) + math.fsum(xs) * math.prod([x + y])
+
+
+def turned(x, y):
+    r, xs = 0.0, [x, y, x * y]
+    for v in reversed(xs):
+        r = r * 0.5 + v
+        xs.append(r)
+    for i, v in enumerate(reversed(xs)):
+        r += i * v
+    return r + sum(xs)
+
+
 PROGRAMS = [
+    walked, popped_rows, pushed_again, products, turned,
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
     sums, fibonacci, of_constants, of_functions, mixed, sums_of_lists, extremes_of_lists,
@@ -254,7 +299,7 @@ PROGRAMS = [
 ]  # fmt: skip
 FOLLOWED = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
-    replaced, unpacked, swapped,
+    replaced, unpacked, swapped, walked, popped_rows, pushed_again,
 ]  # fmt: skip
 
 
