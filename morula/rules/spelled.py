@@ -141,7 +141,9 @@ def spell_out(s: Any) -> bool:
             elif call.primitive is primitives.unpack:
                 changed |= unpack_array(s, block, call) or unpack_named(s, block, call)
             elif call.primitive is primitives.unpack_rest:
-                changed |= unpack_known(s, block, call, made, uses)
+                changed |= unpack_known(s, block, call, made, uses) or split_array(s, block, call)
+            elif call.primitive is list and len(call.args) == 1 and has_rows(s.value(call.args[0])):
+                call.fn, changed = Const(entries), True
             elif type(call.fn) is not Const:
                 changed |= call_through(call, made.get(call.fn), uses)
     return changed
@@ -290,6 +292,45 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
     block.calls.insert(block.calls.index(call), check)
     read_each(s, block, call, xs, n.value)
     return True
+
+
+def split_array(s: Any, block: Any, call: Call) -> bool:
+    """`a, *b = xs` of an array: entries are read, and the rest is a list of them."""
+    xs, before, after = call.args
+    if not has_rows(s.value(xs)) or type(before) is not Const or type(after) is not Const:
+        return False
+    calls: list[Call] = []
+
+    def append(fn: Any, *args: Any) -> Any:
+        calls.append(Call(s.ir.var(), Const(fn), args, (), call.position))
+        return calls[-1].out
+
+    append(require_least, xs, before, after)
+    first = [append(operator.getitem, xs, Const(i)) for i in range(before.value)]
+    inside = Const(slice(before.value, -after.value or None))
+    rest = append(entries, append(operator.getitem, xs, inside))
+    last = [append(operator.getitem, xs, Const(i)) for i in range(-after.value, 0)]
+    at = block.calls.index(call)
+    block.calls[at:at] = calls
+    call.fn, call.args = Const(primitives.build_tuple), (*first, rest, *last)
+    return True
+
+
+def entries(xs: Any) -> list[Any]:
+    """`list(xs)` of an array."""
+    return [x for x in xs]
+
+
+def require_least(xs: Any, before: int, after: int) -> None:
+    """Raise what unpacking with a rest raises, of an array that is too short."""
+    if len(xs) < before + after:
+        primitives.unpack_rest(xs, before, after)
+
+
+non_differentiable(require_least)
+only_reads(require_least)
+effects(require_least)
+transfers(require_least)(lambda s, call, args: Known(type(None)))
 
 
 def unpack_named(s: Any, block: Any, call: Call) -> bool:
