@@ -599,10 +599,13 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
         inside = plain and -len(known_items) <= key.value < len(known_items)  # type: ignore[union-attr]
         return known_items[key.value] if inside else None  # type: ignore[union-attr]
     if items is not None and items.type in contents:
+        k = known(key)
+        if k is not None and k.type is slice:
+            return contents[items.type].part(s, call, items.detail)
         return contents[items.type].at(items.detail, key)
     if items is not None and items.type is range:
         k = known(key)
-        return Known(int) if k is not None and k.type is int else None
+        return {int: Known(int), slice: Known(range)}.get(k.type) if k is not None else None
     return entry_of(args[0], key)
 
 
@@ -714,6 +717,8 @@ def is_other_object(a: Value, b: Value) -> bool:
 
 @transfers(zip, enumerate, reversed)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    if call.primitive is zip and call.keywords == ("strict",):
+        return Known(zip, tuple(args[:-1]))
     if call.keywords or (call.primitive is not zip and len(args) != 1):
         return None
     return Known(call.primitive, tuple(args))

@@ -551,6 +551,10 @@ class Contents:
         """What is known of each item."""
         raise NotImplementedError
 
+    def part(self, inference: Any, call: Any, detail: Any) -> Any:
+        """What is known of a slice."""
+        return None
+
     def at(self, detail: Any, key: Any) -> Any:
         """What is known of the item under a key of which `key` is known."""
         raise NotImplementedError

@@ -175,6 +175,15 @@ class ListContents(Contents):
         """The type of the items."""
         return detail.root().value if type(detail) is Items else None
 
+    def part(self, inference: Any, call: Any, detail: Any) -> Any:
+        """A new list of items of the same type."""
+        if type(detail) is not Items or detail.root().value is None:
+            return None
+        made = own_items(inference, call)
+        if detail.root().value is not NEVER:
+            made.put(detail.root().value)
+        return Known(list, made.root())
+
     def at(self, detail: Any, key: Any) -> Any:
         """The type of the items, by number."""
         k = known(key)

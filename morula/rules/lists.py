@@ -276,12 +276,13 @@ def items_of_loop(s: Any, over: Any, source: Any) -> list[Any] | None:
         return None if how is None else [(how, over)]
     if k.type not in (zip, enumerate) or source is None or source.primitive is not k.type:
         return None
-    if source.keywords or not source.args:
+    if source.keywords not in ((), ("strict",)):
         return None
-    ways = [taking(known(s.value(a))) for a in source.args]
+    given = source.args[: len(source.args) - len(source.keywords)]
+    ways = [taking(known(s.value(a))) for a in given]
     if None in ways or all(way is item_of_range for way in ways):
         return None
-    return list(zip(ways, source.args, strict=True))
+    return list(zip(ways, given, strict=True))
 
 
 def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, items: list[Any]) -> None:

@@ -288,7 +288,28 @@ def turned(x, y):
     return r + sum(xs)
 
 
+def sliced(x, y):
+    xs = [x * i + y for i in range(5)]
+    ys = xs[::-1]
+    ys[0] = x * y
+    ys.append(x)
+    total = sum(xs[1:3]) * xs[-1] + sum(ys)
+    for a, b in zip(xs[:-1], xs[1:], strict=True):  # noqa: RUF007
+        total += (b - a) ** 2
+    for n, m in zip([3, 4, 5][:-1], [3, 4, 5][1:], strict=False):
+        total += x * n * m
+    return total
+
+
+def sliced_rows(x, y):
+    rows = [[x, 1.0], [x * y, 2.0], [3.0, y]]
+    some = rows[1:]
+    some[0][1] = x
+    return rows[1][1] * some[1][1] + some[0][0] + len(some[5:])
+
+
 PROGRAMS = [
+    sliced, sliced_rows,
     walked, popped_rows, pushed_again, products, turned,
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
@@ -299,7 +320,7 @@ PROGRAMS = [
 ]  # fmt: skip
 FOLLOWED = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
-    replaced, unpacked, swapped, walked, popped_rows, pushed_again,
+    replaced, unpacked, swapped, walked, popped_rows, pushed_again, sliced, sliced_rows,
 ]  # fmt: skip
 
 
