@@ -26,7 +26,14 @@ from morula.mixed_mode.memory import current, holds_followed, is_followed
 from morula.rules.boxes import Box, captured_by
 from morula.rules.calls import entry
 from morula.rules.containers import lengthen, position
-from morula.rules.objects import has_fields, is_by_identity, is_rebound, own_fields, owner_of
+from morula.rules.objects import (
+    as_tangent,
+    has_fields,
+    is_by_identity,
+    is_rebound,
+    own_fields,
+    owner_of,
+)
 
 FEW = 256  # entries of a table that are not worth looking for values that have died
 
@@ -385,6 +392,7 @@ def _parts(given: Any, x: Any, name: str) -> dict[int, Any]:
 
 def _fields(given: Any, x: Any, name: str) -> dict[str, Any]:
     """The fields of the tangent of an object, by name."""
+    given = as_tangent(x, given)
     known = {*(dict(captured_by(x)) if isinstance(x, FunctionType) else own_fields(x))}
     if not isinstance(given, (Tangent, dict)) or not {*given.keys()} <= known:
         kind = type(x).__name__

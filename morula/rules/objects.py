@@ -1415,6 +1415,7 @@ def _(x: Any) -> Any:
     @hands_on(x, fields)
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the table of the object."""
+        x̄ = as_tangent(x, x̄)
         if isinstance(x, Tangent) and not (isinstance(x̄, Tangent) and x̄._primal is Tangent):
             return absorb_fields(x, x̄)
         if not isinstance(x̄, Tangent) and not isinstance(x̄, dict):
@@ -1466,6 +1467,82 @@ for _type in (FunctionType, CellType):
 for _type in (property, staticmethod, classmethod):
     adjoint_object.register(_type, lambda x: None)
     no_tangent(_type)
+
+
+class Part(NamedTuple):
+    """A part of an object: a value that the object, or a dict or a list in it, holds under a key."""
+
+    owner: Any
+    key: Any
+    value: Any
+    counts: bool  # has it a place in the gradient?
+
+    def read(self) -> Any:
+        """The value, as a program reads it."""
+        if isinstance(self.owner, (dict, list)):
+            return self.owner[self.key]
+        return getattr(self.owner, self.key)
+
+
+class Mirror(NamedTuple):
+    """How a library mirrors its objects, where their gradients are no `Tangent`."""
+
+    parts: Callable[[Any], list[Part] | None]  # in their order; None: it is no such object
+    made_of: Callable[[Any, list[Any]], Any]  # an object like another one, of these parts
+    settings: Callable[[Any], tuple[type, ...]]  # of numbers that are none of its parameters
+
+
+mirrors: list[Mirror] = []
+
+
+def mirror_of(x: Any) -> Mirror | None:
+    """How an object is mirrored; None: by a `Tangent`."""
+    if not mirrors or isinstance(x, Tangent):
+        return None
+    return next((mirror for mirror in mirrors if mirror.parts(x) is not None), None)
+
+
+def meet_all(x: Any) -> None:
+    """Load the rules for the libraries of all that a value holds."""
+    on_entry(x, {})
+
+
+def parts_by(mirror: Mirror, x: Any) -> list[Part]:
+    """The parts of an object that is mirrored so."""
+    return mirror.parts(x) or []
+
+
+def as_tangent(x: Any, x̄: Any) -> Any:
+    """What mirrors an object, as a `Tangent` of its attributes; a `Tangent` as it is."""
+    if type(x̄) is not type(x):
+        return x̄
+    meet_all(x)
+    mirror = mirror_of(x)
+    if mirror is None:
+        return x̄
+    of_x, of_bar = parts_by(mirror, x), parts_by(mirror, x̄)
+    if len(of_x) != len(of_bar):
+        kind = type(x).__name__
+        raise CotangentError(f"the cotangent of a {kind} of {len(of_x)} parts has {len(of_bar)}")
+    fields: dict[str, Any] = {}
+    for part, c in zip(of_x, of_bar, strict=True):
+        if part.counts and c.value is not None:
+            put_in(fields, x, part, c.read())
+    return Tangent[type(x)](fields)
+
+
+def put_in(fields: dict[str, Any], x: Any, part: Part, c: Any) -> None:
+    """Put the cotangent of a part among those of the attributes."""
+    if part.owner is x:
+        fields[part.key] = c
+    else:
+        name = next(name for name, value in own_fields(x).items() if value is part.owner)
+        if name not in fields:
+            fields[name] = [None] * len(part.owner) if isinstance(part.owner, list) else {}
+        fields[name][part.key] = c
+
+
+non_differentiable(mirror_of, meet_all, parts_by)
 
 
 class ObjectOnEntry:
@@ -1533,9 +1610,54 @@ for _type in (
     on_entry.register(_type, lambda x, known: x)
 
 
+def mirrored(mirror: Mirror, x: ObjectOnEntry, of: Callable[[Any], Any]) -> Any:
+    """The gradient of an object whose library mirrors it."""
+    settings = mirror.settings(x.primal)
+    bars = [
+        without(part.value, gradient_of_part(x, part, of), settings) if part.counts else None
+        for part in parts_by(mirror, x.primal)
+    ]
+    return mirror.made_of(x.primal, bars)
+
+
+def without(x: Any, x̄: Any, settings: tuple[type, ...]) -> Any:
+    """A gradient in which there is none for numbers of these types, also in lists, tuples and dicts."""
+    if type(x) in settings:
+        return None
+    if not settings or not isinstance(x, (list, tuple, dict)):
+        return x̄
+    if isinstance(x, dict):
+        return {key: without(x[key], c, settings) for key, c in x̄.items()}
+    items = [without(v, c, settings) for v, c in zip(x, x̄, strict=True)]
+    return items if isinstance(x, list) else tuple.__new__(type(x̄), items)
+
+
+def gradient_of_part(x: ObjectOnEntry, part: Part, of: Callable[[Any], Any]) -> Any:
+    """That of one part, as it was on entry."""
+    held = x.fields if part.owner is x.primal else picture_of(x, part.owner)
+    bars, key = of(part.owner), part.key
+    if isinstance(part.owner, list):
+        return gradient_for(held[key], bars[key] if bars and key < len(bars) else ZERO, of)
+    return gradient_for(held.get(key, part.value), (bars or {}).get(key, ZERO), of)
+
+
+def picture_of(x: ObjectOnEntry, owner: Any) -> Any:
+    """The items that a dict or a list in an object had."""
+    for value in x.fields.values():
+        if getattr(value, "primal", None) is owner:
+            return value.items
+    return owner
+
+
+non_differentiable(picture_of)
+
+
 @materialise.register(ObjectOnEntry)
 def _(x: ObjectOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
     made = results_of(of)
+    mirror = None if id(x) in made else mirror_of(x.primal)
+    if mirror is not None:
+        made[id(x)] = mirrored(mirror, x, of)
     if id(x) not in made:
         fields: dict[str, Any] = {}
         made[id(x)] = result = Tangent[type(x.primal)]()

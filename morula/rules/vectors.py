@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morula.core.extend import Tangent, meet, non_differentiable
-from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, own_fields
+from morula.rules.objects import (
+    Mirror,
+    has_fields,
+    is_by_identity,
+    is_part_of_python,
+    meet_all,
+    mirror_of,
+    own_fields,
+    parts_by,
+)
 
 
 def ravel(params: Any) -> tuple[Any, Any]:
@@ -48,6 +57,7 @@ def ravel(params: Any) -> tuple[Any, Any]:
 
 def raveled(params: Any, takes: Any) -> tuple[Any, Any]:
     """`ravel` of those numbers and arrays for which `takes(x)` holds."""
+    meet_all(params)
     leaves: list[Any] = []
     form = form_of(params, leaves, {}, takes)
     library = tracing(leaves)
@@ -222,6 +232,11 @@ class Node:
         if id(self) in made:
             return made[id(self)]
         primal = self.primal
+        mirror = mirror_of(primal)
+        if mirror is not None:
+            items = [part.fill(vector, made) for part in self.parts.values()]
+            made[id(self)] = mirror.made_of(primal, items)
+            return made[id(self)]
         if isinstance(primal, tuple):
             items = [part.fill(vector, made) for part in self.parts.values()]
             return type(primal)(*items) if hasattr(primal, "_fields") else tuple(items)
@@ -262,7 +277,21 @@ def form_of(x: Any, leaves: list[Any], known: dict[Any, Any], takes: Any) -> Any
         known[id(x)] = node
     for key, part in parts:
         node.parts[key] = form_of(part, leaves, known, takes)
+    mirror = mirror_of(x)
+    if mirror is not None:
+        add_parts(node, mirror, leaves, known, takes)
     return node
+
+
+def add_parts(node: Node, mirror: Mirror, leaves: list[Any], known: Any, takes: Any) -> None:
+    """The parts of an object that its library mirrors."""
+    settings = mirror.settings(node.primal)
+    for i, part in enumerate(parts_by(mirror, node.primal)):
+        if part.counts:
+            takes_it = takes if not settings else lambda x: type(x) not in settings and takes(x)
+            node.parts[i] = form_of(part.read(), leaves, known, takes_it)
+        else:
+            node.parts[i] = Constant(part.value)
 
 
 def parts_in_order(x: Any) -> Any:
@@ -274,5 +303,6 @@ def parts_in_order(x: Any) -> Any:
     if isinstance(x, Tangent):
         return [(key, x[key]) for key in x]
     if is_object(x):
-        return [(name, getattr(x, name)) for name in own_fields(x)]
+        fields = own_fields(x) if mirror_of(x) is None else ()
+        return [(name, getattr(x, name)) for name in fields]
     return None

@@ -27,7 +27,13 @@ from morula.core.extend import no_rule, non_differentiable
 from morula.core.general import Claim
 from morula.interop.jax.arrays import host
 from morula.interop.jax.forms import PLACES
-from morula.interop.jax.kinds import is_array, is_array_type, is_callable_of_jax, is_tracer
+from morula.interop.jax.kinds import (
+    is_array,
+    is_array_type,
+    is_callable_of_jax,
+    is_of_jax,
+    is_tracer,
+)
 from morula.interop.jax.primitives import OpaqueResultError, primitive
 from morula.interop.jax.transforms import (
     constructed,
@@ -48,6 +54,7 @@ from morula.interop.meanings import (
     reverse,
 )
 from morula.rules.calls import with_derivative_of
+from morula.rules.objects import holds
 
 Args = tuple[Any, ...]
 Meaning = Callable[[Any, Args, dict[str, Any]], Any]
@@ -132,6 +139,11 @@ def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return primitive(getattr, args, kwargs)
 
 
+def field(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`module.weight`: what the object holds."""
+    return object.__getattribute__(*args[:2])
+
+
 non_differentiable(is_own)
 
 
@@ -144,6 +156,7 @@ BY_ROWS = claim(by_rows)
 ROWS = claim(rows)
 CONVERSION = claim(conversion)
 ATTRIBUTE = claim(attribute)
+FIELD = claim(field)
 PLAINLY = claim(plainly)
 HANDED_ON = claim(handed_on)
 TRANSFORMED = claim(transformed)
@@ -238,7 +251,15 @@ def of_attribute(x: Any, name: str) -> Claim | None:
         if name in DIFFERENTIABLE:
             return ATTRIBUTE
         return HANDED_ON if name == "at" or callable(getattr(x, name, None)) else PLAINLY
-    return None
+    return FIELD if is_field(x, name) else None
+
+
+def is_field(x: Any, name: str) -> bool:
+    """Is it an attribute that an object itself holds, which a `__getattribute__` of JAX's would read?"""
+    custom = type(x).__getattribute__
+    if type(custom) is not FunctionType or not is_of_jax(custom.__globals__.get("__name__")):
+        return False
+    return holds(x, name) and not isinstance(object.__getattribute__(x, name), MethodType)
 
 
 def of_operator(fn: Any, values: Args) -> Claim | None:

@@ -203,6 +203,18 @@ class Object(Keyed):
             object.__setattr__(new, name, form.build(values, built))
 
 
+def put_at(store: Any, place: tuple[Any, Any], c: Any) -> None:
+    """Give a store something for what an owner holds under a key."""
+    owner, key = place
+    (store.put_item if isinstance(owner, list) else store.put_value)(owner, key, c)
+
+
+def found_at(store: Any, place: tuple[Any, Any]) -> Any:
+    """What a store has for that."""
+    owner, key = place
+    return (store.get_item if isinstance(owner, list) else store.get_value)(owner, key)
+
+
 class Tree(Node):
     """An object that is registered with JAX as a tree; a part is found by its owner and key."""
 
@@ -216,14 +228,14 @@ class Tree(Node):
 
     def scatter(self, bars: Any, store: Any) -> Any:
         """By identity."""
-        for (owner, key), form in self.parts:
-            store.put_value(owner, key, form.scatter(bars, store))
+        for place, form in self.parts:
+            put_at(store, place, form.scatter(bars, store))
         return ZERO
 
     def gather(self, c: Any, store: Any, found: list[Any]) -> None:
         """By identity."""
-        for (owner, key), form in self.parts:
-            form.gather(store.get_value(owner, key), store, found)
+        for place, form in self.parts:
+            form.gather(found_at(store, place), store, found)
 
 
 class Cell(Node):
@@ -524,17 +536,25 @@ def tree_parts(x: Any) -> list[tuple[Any, Any]]:
 
 
 def place_in(fields: dict[str, Any], name: Any, child: Any) -> tuple[str, Any] | None:
-    """The attribute that holds a child, and the key if it is a dict that does; its name goes first."""
+    """The attribute that holds a child, and the key if it is a dict or a list that does.
+
+    The attribute of the child's name goes first.
+    """
     if fields.get(name, MISSING) is child:
         return name, None
     for n, value in fields.items():
         if value is child:
             return n, None
     for n, value in fields.items():
-        for k, item in value.items() if isinstance(value, dict) else ():
+        for k, item in items_of(value):
             if item is child:
                 return n, (k,)
     return None if name is None else (name, None)
+
+
+def items_of(x: Any) -> Any:
+    """What a dict or a list holds, by key."""
+    return x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, list) else ()
 
 
 def forms_of(*values: Any) -> tuple[list[Any], Forms]:

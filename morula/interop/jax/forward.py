@@ -21,6 +21,7 @@ from morula.interop.jax.primitives import (
     by_integer_anew,
     linearized,
     places_of,
+    plain_numbers,
     pulled,
     pulled_anew,
     put_together,
@@ -121,7 +122,7 @@ def pushforward(call: Any, leaves: Args, active: list[int], dots: Args) -> Any:
 
     primals = tuple([leaves[i] for i in active])
     outs, found, others = jax.jvp(function, primals, tuple(dots), has_aux=True)
-    return outs, others, found, kept[-1]
+    return plain_numbers(outs), others, found, kept[-1]
 
 
 class Pushforward:

@@ -13,6 +13,7 @@ Tests: tests/interop/test_jax_primitives.py
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from copy import copy
 from functools import partial
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from morula.core.errors import DifferentiationError, qualified_name
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -33,13 +35,15 @@ from morula.core.extend import (
     no_rule,
     non_differentiable,
     project_to,
+    unsupported,
 )
 from morula.interop.jax.arrays import device, host
 from morula.interop.jax.compiled import OFTEN, compile_passes, count_of
 from morula.interop.jax.forms import forms_of, is_opaque
-from morula.interop.jax.kinds import is_array, is_inexact, is_leaf, told_apart
+from morula.interop.jax.kinds import is_array, is_inexact, is_leaf, is_object_of_jax, told_apart
 from morula.interop.meanings import Reverse, raw
 from morula.rules.calls import entry, serves, together
+from morula.rules.objects import has_fields
 
 Args = tuple[Any, ...]
 
@@ -105,8 +109,8 @@ class Whole:
 
 
 def is_out(x: Any) -> bool:
-    """Is it an array with a tangent space?"""
-    return is_array(x) and is_inexact(x.dtype)
+    """Is it an array with a tangent space, or a number?"""
+    return is_inexact(x.dtype) if is_array(x) else type(x) in (float, complex)
 
 
 class Run:
@@ -125,14 +129,61 @@ class Run:
         """The call with these leaves."""
         built: dict[int, Any] = {}
         fn, args, kwargs = [form.build(leaves, built) for form in self.forms]
-        return fn(*args, **kwargs)
+        before = [(x, held_by_tree(x)) for x in built.values() if is_tree(x)]
+        try:
+            y = fn(*args, **kwargs)
+        except Exception as error:
+            if type(error).__name__ == "TraceContextError":  # of Flax: what is no copy was changed
+                raise changes(fn, "a Variable") from error
+            raise
+        for x, held in before:
+            if not have_same(held, held_by_tree(x)):
+                raise changes(fn, f"a {type(x).__name__}")
+        return y
 
     def traced(self, leaves: Args) -> Result:
         """The result of the call with tracers among the leaves."""
         y = self.plain(leaves)
+        if any(map(is_bound, jax.tree_util.tree_leaves(y))):
+            raise unsupported(
+                f"what {qualified_name(self.fn)} gives, a module of Flax with its variables,",
+                "Morula does not find the variables in it",
+                "call module.apply(variables, ...)",
+            )
         if is_opaque(y):
             raise OpaqueResultError
         return Result(self.fn, y)
+
+
+def is_bound(x: Any) -> bool:
+    """Is it a module of Flax's that holds variables?"""
+    return is_object_of_jax(x) and not is_array(x) and getattr(x, "scope", None) is not None
+
+
+def is_tree(x: Any) -> bool:
+    """Is it an object that JAX can take apart, and whose children are always the same ones?"""
+    return has_fields(type(x)) and have_same(held_by_tree(x), held_by_tree(x))
+
+
+def held_by_tree(x: Any) -> list[Any]:
+    """The children of a tree."""
+    keyed, _ = jax.tree_util.default_registry.flatten_one_level_with_keys(x) or ((), None)
+    return [child for _, child in keyed]
+
+
+def have_same(xs: list[Any], ys: list[Any]) -> bool:
+    """Are these the very same values?"""
+    return len(xs) == len(ys) and all(map(operator.is_, xs, ys))
+
+
+def changes(fn: Any, what: str) -> Exception:
+    """The error for a call that changes what it is given: JAX is given copies."""
+    return unsupported(
+        f"a call of {qualified_name(fn)}, which changes {what}",
+        "JAX is called with copies of what Morula differentiates by, so that the change would be lost",
+        "put all that changes it into one function under jax.jit, which gives the new state back "
+        "(nnx.merge at its beginning, nnx.state at its end)",
+    )
 
 
 class Transposed:
@@ -173,8 +224,13 @@ def vjp(run: Any, leaves: Args, active: list[int]) -> tuple[Any, Any, Any]:
         return result.outs, result.others
 
     outs, pull, others = jax.vjp(function, *[leaves[i] for i in active], has_aux=True)
-    shapes = [(x.shape, x.dtype) for x in outs]
-    return outs, (pull, shapes), kept[-1].replace(others)
+    shapes = [(np.shape(x), x.dtype) for x in outs]
+    return plain_numbers(outs), (pull, shapes), kept[-1].replace(others)
+
+
+def plain_numbers(outs: Any) -> list[Any]:
+    """The leaves of a result: a number that was handed on is a number, as in the plain call."""
+    return [x if is_array(x) else x + 0.0 for x in outs]  # of a class of JAX's, with a dtype
 
 
 def transpose(pull: Any, present: list[int], seeds: Any) -> Any:
@@ -289,23 +345,27 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
         active = [i for i in range(len(leaves)) if i not in run.integers]
         outs, pull, result = vjp(run, leaves, active)
         return tuple(outs), result, (pull, active, "")
-    found = in_compiled_form(run, leaves)
+    count = count_of(run, leaves)
+    found = in_compiled_form(count, run, leaves)
     if found is not None:
         return found
     reason = ""
     for active in by_which(run, leaves):
         try:
             outs, pull, result = vjp(run, leaves, active)
+            if count is not None and not all(map(is_array, outs)):
+                count.passes = None  # a compiled call gives no numbers
             return tuple(outs), result, (pull, active, reason)
+        except DifferentiationError:
+            raise
         except RETRIED as error:
             reason = str(error).split("\n")[0]
     refuse = partial(no_rule, run.fn, leaves, reason=f"JAX: {reason}")
     return (), Whole(run.plain(leaves), refuse), (None, [], reason)
 
 
-def in_compiled_form(run: Any, leaves: Args) -> Any:
+def in_compiled_form(count: Any, run: Any, leaves: Args) -> Any:
     """The same for a call that was made often; None: it was not, or cannot be compiled."""
-    count = count_of(run, leaves)
     if count is None or count.calls <= OFTEN or count.passes is None:
         return None
     active = next(by_which(run, leaves))
@@ -314,6 +374,8 @@ def in_compiled_form(run: Any, leaves: Args) -> Any:
             count.passes = compile_passes(vjp, run, leaves, active)
         forward, backward = count.passes
         outs, arrays, pull, result = forward(leaves)
+    except DifferentiationError:
+        raise
     except RETRIED:  # it asks for values
         count.passes = None
         return None
@@ -387,8 +449,13 @@ def pull(run: Any, leaves: Args, outs: Args, pulls: Any, bars: Any) -> Any:
     for i in present:
         if type(entry(bars, i)) is NotKnown:
             return (entry(bars, i),) * len(leaves)
-    seeds = tuple([device(entry(bars, i), outs[i].dtype, outs[i].shape) for i in present])
+    seeds = tuple([in_space_of(outs[i], entry(bars, i)) for i in present])
     return pulled(run, leaves, pulls, present, seeds)
+
+
+def in_space_of(out: Any, c: Any) -> Any:
+    """The cotangent of an output as JAX wants it."""
+    return device(c, jnp.result_type(out), np.shape(out))
 
 
 def pulled(run: Any, leaves: Args, pulls: Any, present: list[int], seeds: Args) -> Any:

@@ -25,7 +25,7 @@ from morula.core.extend import (
     rrule,
     stays_general,
 )
-from morula.interop.jax import arrays, forward
+from morula.interop.jax import arrays, forward, mirrors
 from morula.interop.jax.claims import array_of, back_by_jax, belongs, claims
 from morula.interop.jax.forms import BOUND, JITTED, PLACES
 from morula.interop.jax.kinds import is_complex, is_inexact, is_leaf, is_tracer
@@ -33,7 +33,7 @@ from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign
 
-__all__ = ["arrays", "forward", "vjp_rule"]
+__all__ = ["arrays", "forward", "mirrors", "vjp_rule"]
 
 
 def dtype_of(x: Any) -> Any:

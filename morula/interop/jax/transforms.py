@@ -31,8 +31,10 @@ from morula.interop.jax.forms import (
     Partial,
     Tree,
     Tuple,
+    found_at,
     kind_of,
     parts_of,
+    put_at,
 )
 from morula.interop.jax.kinds import is_leaf
 from morula.interop.jax.primitives import Whole, put_together, take_apart
@@ -131,8 +133,7 @@ def taken(store: Any, node: Any, key: Any) -> Any:
         return store.get_cell(node.x)
     if isinstance(node, List):
         return store.get_item(node.x, key)
-    owner, key = key if isinstance(node, Tree) else (node.x, key)
-    return store.get_value(owner, key)
+    return found_at(store, key if isinstance(node, Tree) else (node.x, key))
 
 
 def put(store: Any, node: Any, key: Any, c: Any) -> None:
@@ -142,8 +143,7 @@ def put(store: Any, node: Any, key: Any, c: Any) -> None:
     elif isinstance(node, List):
         store.put_item(node.x, key, c)
     else:
-        owner, key = key if isinstance(node, Tree) else (node.x, key)
-        store.put_value(owner, key, c)
+        put_at(store, key if isinstance(node, Tree) else (node.x, key), c)
 
 
 # -- constructions ---------------------------------------------------------------------------------
