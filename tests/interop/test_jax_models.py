@@ -19,6 +19,7 @@ from morula import (  # noqa: E402
     grad,
     gradient,
     hvp,
+    jacobian,
     jvp,
     pullback,
     ravel,
@@ -98,7 +99,7 @@ def test_second_derivatives_by_a_module():
     params, static = eqx.partition(m, eqx.is_inexact_array)
     v = jax.tree.map(lambda p: p + 1, params)
     of_params = lambda p: loss(eqx.combine(p, static), X)
-    slope, expected = jax.jvp(jax.grad(of_params), (params,), (v,))
+    expected = jax.jvp(jax.grad(of_params), (params,), (v,))[1]
     agree(hvp(lambda m: loss(m, X), m, v), expected)
     agree(jvp(grad(of_params), (params,), (v,))[1], expected)
     agree(grad(lambda m: optax.tree.norm(grad(loss)(m, X)))(m), eqx.filter_grad(
@@ -117,9 +118,15 @@ def test_second_derivatives_by_a_module():
 
 def test_numbers_of_a_module_are_numbers_in_differentiated_code():
     m = net()
-    value, found = value_and_grad(lambda s: eqx.apply_updates(Net(
-        m.layer, m.w, m.dropout, m.act, m.notes, s), jax.tree.map(lambda p: None, m)).scale * 3)(2.0)  # fmt: skip
+    nothing = jax.tree.map(lambda p: None, m)
+
+    def f(scale):
+        new = Net(m.layer, m.w, m.dropout, m.act, m.notes, scale)
+        return eqx.apply_updates(new, nothing).scale * 3
+
+    value, found = value_and_grad(f)(2.0)
     assert (value, type(value), found) == (6.0, float, 3.0)
+    assert hvp(lambda s: f(s) * s, 2.0, 1.0) == 6.0
     seen = []
     grad(lambda m: seen.append(type(m.scale)) or m.scale * m.w.sum())(m)
     assert seen == [float]
@@ -146,8 +153,6 @@ def test_what_does_not_mirror_a_module_is_refused():
     with pytest.raises(CotangentError, match=r"object of type Net is a Linear"):
         pullback(lambda w: dataclasses.replace(m, w=w), W)[1](m.layer)
     with pytest.raises(ArgumentError, match="use ravel for a structure"):
-        from morula import jacobian
-
         jacobian(lambda m: m.w, m)
     with pytest.raises(AttributeError, match="'Net' object has no attribute 'nope'"):
         gradient(lambda m: m.nope, m)

@@ -254,6 +254,25 @@ def test_least_squares_and_root():
     np.testing.assert_allclose(both.x, without.x, rtol=1e-8)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_solvers_take_the_jacobian_of_one_residual_as_a_row(n):
+    f = lambda x: np.array([np.sum(x**2) - 4.0])
+    x0 = np.ones(n)
+    assert jac(f)(x0).shape == (n,)
+    for method in ("trf", "dogbox", "lm")[: 3 if n == 1 else 2]:
+        found = optimize.least_squares(f, x0, jac=jac(f), method=method)
+        assert found.jac.shape == (1, n)
+        np.testing.assert_allclose(f(found.x), 0, atol=1e-6)
+    for method in ("hybr", "lm") if n == 1 else ():
+        np.testing.assert_allclose(optimize.root(f, x0, jac=jac(f), method=method).x, 2)
+    distance = lambda x: np.sum((x - 3.0) ** 2)
+    on_circle = optimize.NonlinearConstraint(f, 0, 0, jac=jac(f), hess=constraint_hess(f))
+    for given in (on_circle, {"type": "eq", "fun": f, "jac": jac(f)}):
+        method = "SLSQP" if isinstance(given, dict) else "trust-constr"
+        found = optimize.minimize(distance, x0, jac=jac(distance), constraints=given, method=method)
+        np.testing.assert_allclose(found.x, 2 / np.sqrt(n), rtol=1e-5)
+
+
 def test_sparse_jacobians():
     n = 30
 

@@ -255,7 +255,7 @@ def of_attribute(x: Any, name: str) -> Claim | None:
 
 
 def is_field(x: Any, name: str) -> bool:
-    """Is it an attribute that an object itself holds, which a `__getattribute__` of JAX's would read?"""
+    """Does an object itself hold an attribute, which a `__getattribute__` of JAX's would read?"""
     custom = type(x).__getattribute__
     if type(custom) is not FunctionType or not is_of_jax(custom.__globals__.get("__name__")):
         return False

@@ -38,7 +38,8 @@ def parts(x: Any) -> list[Part] | None:
     if not all(is_held(x, *place) for place, _ in found):
         return None
     return [
-        Part(*place, child, counts(child) and type(child) not in settings) for place, child in found
+        Part(place[0], place[1], child, counts(child) and type(child) not in settings)
+        for place, child in found
     ]
 
 
