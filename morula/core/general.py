@@ -435,17 +435,35 @@ RUN_LATER = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
 @resolves(object)
-def opaque(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str = "") -> Any:
+def in_sight(error: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Cotangents that nobody knows, for values that show all that may depend on arguments."""
+    if not all(map(shows_all, values)):
+        raise error
+    return not_known(error, values)
+
+
+def opaque(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    reason: str = "",
+    unknown: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] = in_sight,
+) -> Any:
     """A callable that cannot be looked into: an error, if a cotangent reaches what it gives.
 
-    That is its result, and what it has changed.
+    That is its result, and what it has changed. `unknown` gives the cotangents of the callable and of
+    its arguments then, or raises the error.
     """
-    y, back, _ = opaque_with_changes(fn, args, kwargs, reason)
+    y, back, _ = opaque_with_changes(fn, args, kwargs, reason, unknown)
     return y, back
 
 
 def opaque_with_changes(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    reason: str,
+    unknown: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]] = in_sight,
 ) -> tuple[Any, Back, Held]:
     """The same, and what it has changed."""
     expect_nothing()
@@ -476,10 +494,7 @@ def opaque_with_changes(
             reached = reached or not is_zero(from_memory(y, given))
         if is_zero(ȳ) and not reached:
             return (ZERO,) * n
-        error = errors.no_rule(fn, args, reason=reason)
-        if not all(map(shows_all, (fn, *given))):
-            raise error
-        return not_known(error, (fn, *given))
+        return unknown(errors.no_rule(fn, args, reason=reason), (fn, *given))
 
     return y, opaque_pullback, changed
 

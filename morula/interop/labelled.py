@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,18 +22,21 @@ import numpy as np
 from morula.core.errors import ArgumentError
 from morula.core.extend import (
     NONE,
+    ZERO,
     AbstractZero,
+    CotangentError,
+    NotKnown,
     general,
     is_zero,
     materialise,
     memory,
-    no_rule,
     non_differentiable,
     opaque,
     project_to,
     projector,
     registry,
     rrule,
+    shows_all,
     space_problem,
     stays_general,
     unit,
@@ -41,7 +44,16 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.core.general import Claim
-from morula.interop.meanings import Args, claim, go_by_value, handed_on, plainly
+from morula.core.registry import not_known
+from morula.interop.meanings import (
+    Args,
+    claim,
+    forward,
+    go_by_value,
+    handed_on,
+    plainly,
+    reverse,
+)
 from morula.mixed_mode.push import opaque as opaque_forward
 from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
@@ -49,11 +61,12 @@ from morula.rules.vectors import Foreign, foreign, tangent_dtype
 
 
 class Library(NamedTuple):
-    """A library of such arrays: its name, their types, and how one is made like another."""
+    """A library of such arrays: its name, their types, how one is made like another."""
 
     name: str
     types: tuple[type, ...]
     like: Callable[[Any, Any], Any]
+    same_labels: Callable[[Any, Any], bool]
 
 
 libraries: list[Library] = []
@@ -93,7 +106,7 @@ def valued(values: Any, y: Any) -> Any:
 def _(x: Anything):
     def values_pullback(ȳ):
         refuse_written(x, ȳ)
-        return (labelled(ȳ, x),)
+        return (ȳ if is_not_known(ȳ) else labelled(ȳ, x),)
 
     return values_of(x), values_pullback
 
@@ -101,7 +114,7 @@ def _(x: Anything):
 @rrule(labelled)
 def _(values: Anything, like: Anything):
     def labelled_pullback(ȳ):
-        return values_of(ȳ), NONE
+        return (ȳ if is_not_known(ȳ) else values_of(ȳ)), NONE
 
     return labelled(values, like), labelled_pullback
 
@@ -112,6 +125,11 @@ def _(values: Anything, y: Anything):
         return values_of(ȳ) if is_labelled(ȳ) else ȳ, NONE
 
     return valued(values, y), valued_pullback
+
+
+def is_not_known(x̄: Any) -> bool:
+    """Is it a cotangent that nobody knows, which travels as it is?"""
+    return type(x̄) is NotKnown
 
 
 def shown(x: Any) -> Any:
@@ -125,7 +143,7 @@ def shown(x: Any) -> Any:
 def _(x: Anything):
     def shown_pullback(ȳ):
         refuse_written(x, ȳ)
-        return (labelled(ȳ, x),)
+        return (ȳ if is_not_known(ȳ) else labelled(ȳ, x),)
 
     return shown(x), shown_pullback
 
@@ -144,7 +162,7 @@ def _(values: Anything, y: Anything):
                 "arrays with labels go by value in differentiated code",
                 "give it a copy of the array",
             )
-        return values_of(ȳ), NONE
+        return (ȳ if is_not_known(ȳ) else values_of(ȳ)), NONE
 
     return around(values, y), around_pullback
 
@@ -213,13 +231,13 @@ def by_elements(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def brought_together(fn: Any, args: Args) -> list[Any]:
     """For each of two arrays, which of its entries are in the entries of the result."""
     if not all(map(is_labelled, args)) or len(args) != 2:
-        raise no_rule(fn, args, reason="it takes more than two arrays with labels")
+        raise OtherNumbersError("it takes more than two arrays with labels")
     add = np.add if isinstance(fn, np.ufunc) else operator.add
     first, second = [labelled(np.arange(float(x.size)).reshape(x.shape), x) for x in args]
     none = [labelled(np.zeros(x.shape), x) for x in args]
     found = [np.asarray(add(first, none[1])), np.asarray(add(none[0], second))]
     if np.isnan(found).any():
-        raise no_rule(fn, args, reason="a label of one array is not there in the other")
+        raise OtherNumbersError("a label of one array is not there in the other")
     return [places.astype(int) for places in found]
 
 
@@ -243,7 +261,7 @@ def options(fn: Any, args: Args, kwargs: dict[str, Any]) -> dict[str, Any]:
             found = getattr(np, fn.__name__)(x, axis=axis, **also)
             if agree(y, found):
                 return {"axis": axis, **also}
-    raise no_rule(fn, args, reason="it gives other numbers than NumPy's function of this name")
+    raise OtherNumbersError("it gives other numbers than NumPy's function of this name")
 
 
 def picked(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -261,7 +279,7 @@ def places_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """Where in the array the entries stand."""
     found = np.asarray(fn(counted(args[0], 0), *args[1:], **kwargs))
     if found.dtype.kind not in "iuf" or np.isnan(found).any():
-        raise no_rule(fn, args, reason="its result is not made of the entries alone")
+        raise OtherNumbersError("its result is not made of the entries alone")
     return found.astype(int)
 
 
@@ -280,15 +298,15 @@ def is_fixed(fn: Any, args: Args, kwargs: dict[str, Any]) -> bool:
 def check(fn: Any, args: Args, y: Any, found: Any) -> None:
     """Are these the numbers of a result?"""
     if not agree(y, found):
-        raise no_rule(
-            fn, args, reason="its result is not that of the arrays inside, in their order"
-        )
+        if values_of(y).dtype.kind not in "biufc":
+            raise OtherNumbersError("its result has no numbers alone")
+        raise OtherNumbersError("its result is not that of the arrays inside, in their order")
 
 
 def agree(y: Any, found: Any) -> bool:
     """Have both the same numbers?"""
     y, found = np.asarray(y), np.asarray(found)
-    if y.dtype.kind not in "biufc":
+    if y.dtype.kind not in "biufc" or found.dtype.kind not in "biufc":
         return False
     return y.shape == found.shape and bool(np.allclose(y, found, 1e-12, 0, equal_nan=True))
 
@@ -315,28 +333,84 @@ def made(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return around(args[0], y)
 
 
-def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+class OtherNumbersError(Exception):
+    """A call has another result than the same call of the arrays inside."""
+
+
+def unknown(fn: Any, args: Args, kwargs: dict[str, Any], reason: str = "") -> Any:
     """What has no meaning here: a call as it is."""
     before = copies((*args, *kwargs.values()))
-    y, back = opaque(fn, args, kwargs, REASON)  # type: ignore[call-arg]
+    y, back = opaque(fn, args, kwargs, reason or REASON, in_sight)  # type: ignore[call-arg]
     for x in changed(before):
         memory.write_to(x)
     return y, back
 
 
-def unknown_forward(run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any) -> Any:
+def in_sight(error: Any, values: Args) -> Args:
+    """Cotangents that nobody knows, where all that may depend on arguments is in arrays with labels."""
+    if not all(map(shows, values)):
+        raise error
+    own = [x for x in values if not belongs(type(x)) and not is_silent(x)]
+    bars = iter(not_known(error, tuple(own)))
+    unknown = NotKnown(lambda: error)
+    return tuple(
+        [ZERO if is_silent(x) else unknown if belongs(type(x)) else next(bars) for x in values]
+    )
+
+
+def shows(x: Any) -> bool:
+    """Are all numbers of a value that may depend on arguments in sight?"""
+    if isinstance(x, (list, tuple, dict)):
+        return all(map(shows, x.values() if isinstance(x, dict) else x))
+    return belongs(type(x)) or is_silent(x) or shows_all(x)
+
+
+def is_silent(x: Any) -> bool:
+    """Is it a text, a range or a function of the library's, of which nobody asks for a derivative?"""
+    return isinstance(x, TEXTS) or (isinstance(x, (type, FunctionType)) and belongs(x))
+
+
+def unknown_forward(
+    run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any, reason: str = ""
+) -> Any:
     """The same in forward mode."""
     before = copies(args)
-    found = opaque_forward(run, fn, ḟ, args, tangents, keywords, REASON)
+    found = opaque_forward(run, fn, ḟ, args, tangents, keywords, reason or REASON)
     written = changed(before)
     if written and not all(map(is_zero, (ḟ, *tangents))):
         raise written_to(written[0])
     return found
 
 
+def reverse_or_unknown(meaning: Any, fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The value of a call and its pullback, which is not known where the numbers are others."""
+    try:
+        return reverse(meaning, fn, args, kwargs)
+    except OtherNumbersError as error:
+        reason = str(error)
+    return unknown(fn, args, kwargs, reason)
+
+
+def forward_or_unknown(
+    meaning: Any, run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any
+) -> Any:
+    """The same in forward mode."""
+    try:
+        return forward(meaning, run, fn, ḟ, args, tangents, keywords)
+    except OtherNumbersError as error:
+        reason = str(error)
+    return unknown_forward(run, fn, ḟ, args, tangents, keywords, reason)
+
+
+def if_same(meaning: Any) -> Claim:
+    """The call means what this function gives, where that has the same numbers."""
+    return Claim(partial(reverse_or_unknown, meaning), partial(forward_or_unknown, meaning))
+
+
+TEXTS = (str, bytes, slice, range)
 REASON = "Morula has no rule for it on arrays with labels"
-ELEMENTS, REDUCED, PICKED = claim(by_elements), claim(reduced), claim(picked)
-VALUES, NUMBER, MADE = claim(values), claim(number), claim(made)
+ELEMENTS, REDUCED, PICKED = if_same(by_elements), if_same(reduced), if_same(picked)
+VALUES, NUMBER, MADE = claim(values), claim(number), if_same(made)
 HANDED_ON, PLAINLY, UNKNOWN = claim(handed_on), claim(plainly), Claim(unknown, unknown_forward)
 
 OPERATORS = {
@@ -363,6 +437,8 @@ def claims(fn: Any, given: Args) -> Claim | None:
     if isinstance(fn, type) and any(fn in library.types for library in libraries):
         plain = given and isinstance(given[0], np.ndarray) and not any(map(is_labelled, given[1:]))
         return MADE if plain else UNKNOWN
+    if isinstance(fn, type) and belongs(fn) and given and not issubclass(fn, BaseException):
+        return UNKNOWN
     if not given or isinstance(fn, (MethodType, partial)):
         return None
     if fn in WRITES and (is_labelled(given[0]) or belongs(type(given[0]))):
@@ -407,12 +483,17 @@ def belongs(x: Any) -> bool:
 # -- what the core is told -------------------------------------------------------------------------
 
 
-def follow(name: str, types: tuple[type, ...], like: Callable[[Any, Any], Any]) -> None:
+def follow(
+    name: str,
+    types: tuple[type, ...],
+    like: Callable[[Any, Any], Any],
+    same_labels: Callable[[Any, Any], bool],
+) -> None:
     """Differentiate programs with the arrays of a library; `like(values, x)` puts labels on."""
     if not libraries:
         general.CLAIMS.append(claims)
         stays_general.append(belongs)
-    libraries.append(Library(name, types, like))
+    libraries.append(Library(name, types, like, same_labels))
     for t in types:
         projector.register(t, project)
         unit.register(t, lambda y: None)
@@ -448,10 +529,22 @@ def project(x: Any) -> Any:
     inside = project_to(values_of(x))
 
     def project_labelled(x̄: Any) -> Any:
+        if is_labelled(x̄) and not has_labels_of(x, x̄):
+            raise CotangentError(
+                f"the cotangent or tangent of a {type(x).__name__} has other labels: give it the same "
+                "ones, in their order, or take an array of NumPy's"
+            )
         found = inside(values_of(x̄) if is_labelled(x̄) else x̄)
         return NONE if found is NONE else labelled(found, x)
 
     return project_labelled
+
+
+def has_labels_of(x: Any, other: Any) -> bool:
+    """Has an array the labels of another one?"""
+    library = library_of(x)
+    assert library is not None
+    return isinstance(other, library.types) and library.same_labels(x, other)
 
 
 def gradient_of(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
@@ -464,4 +557,14 @@ def gradient_of(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return labelled(c.astype(inside.dtype if inside.dtype.kind in "fc" else float), x)
 
 
-non_differentiable(is_labelled, options, brought_together, places_of, check, is_fixed, as_it_is)
+non_differentiable(
+    is_labelled,
+    options,
+    brought_together,
+    places_of,
+    check,
+    is_fixed,
+    as_it_is,
+    has_labels_of,
+    is_not_known,
+)

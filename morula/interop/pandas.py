@@ -18,4 +18,11 @@ def like(values: Any, x: Any) -> Any:
     return found.astype({name: t for name, t in dtypes.items() if t.kind in "fc"})
 
 
-follow("pandas", (pandas.Series, pandas.DataFrame), like)
+def same_labels(x: Any, other: Any) -> bool:
+    """Have two series, or two frames, the same labels in the same order?"""
+    return len(x.axes) == len(other.axes) and all(
+        a.equals(b) for a, b in zip(x.axes, other.axes, strict=True)
+    )
+
+
+follow("pandas", (pandas.Series, pandas.DataFrame), like, same_labels)

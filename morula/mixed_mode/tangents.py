@@ -9,7 +9,7 @@ handed down explicitly, so that two passes, one within the other, never see each
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, MappingView
+from collections.abc import Callable, Mapping, MappingView
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -368,10 +368,15 @@ def number_or_array(run: Pass, x: Any, given: Any, name: str) -> Any:
     problem = space_problem(x, given)
     if problem is not None:
         raise errors.wrong_space(f"the tangent of {name}", *problem)
-    if np.iscomplexobj(given) and not np.iscomplexobj(x):
+    if is_complex(given) and not is_complex(x):
         raise errors.wrong_space(f"the tangent of {name}", "real", "complex")
     ẋ = project_to(x)(given)
     return ZERO if ẋ is NONE else run.given(ẋ)
+
+
+def is_complex(x: Any) -> bool:
+    """Is it a complex number or array?"""
+    return not isinstance(x, Mapping) and bool(np.iscomplexobj(x))
 
 
 def _shown(given: Any) -> str:

@@ -55,6 +55,7 @@ from morula.rules import (
     steering,
     structures,
     texts,
+    unknown,
     vectors,
 )
 
@@ -112,6 +113,7 @@ __all__ = [
     "steering",
     "structures",
     "texts",
+    "unknown",
     "vectors",
 ]
 

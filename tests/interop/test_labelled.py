@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from morula import gradient, jvp, ravel
+from morula import grad, gradient, hvp, jvp, pullback, ravel
+from morula.core.errors import CotangentError
 
 pd = pytest.importorskip("pandas", reason="the extra labelled is not installed")
 xr = pytest.importorskip("xarray", reason="the extra labelled is not installed")
@@ -289,3 +290,99 @@ def test_vectors_of_structures_have_their_numbers(x):
     close(gradient(lambda x: ravel(x)[0] @ weights, x)[0], weights.reshape(x.shape), x)
     with pytest.raises(TypeError, match="ravel cannot take a DataFrame of objects"):
         ravel(pd.DataFrame({"k": [1.0], "l": ["one"]}))
+
+
+# -- second order, data sets -----------------------------------------------------------------------
+
+
+def data_set():
+    return xr.Dataset({"u": array(), "v": ("t", V), "name": ("t", ["a", "b", "c"])})
+
+
+SECOND = [  # a function, its argument, and its Hessian times the argument
+    (lambda d: (d**3).sum().sum(), frame(), 6 * M**2),
+    (lambda d: (d["k"] ** 2 * d["l"]).sum(), frame(), np.stack([4 * M.prod(1), 2 * M[:, 0] ** 2], 1)),
+    (lambda x: float((x.mean("t") ** 3).sum()), array(), np.tile(2 * M.mean(0) ** 2, (3, 1))),
+    (lambda x: float((x * x.isel(t=0)).sum()), array(), M[:1] + [M.sum(0), [0, 0], [0, 0]]),
+    (lambda s: (s * s["b"]).sum(), series(), [2.0, 2 + V.sum(), 2.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "x", "want"), SECOND)
+def test_second_derivatives(f, x, want):
+    close(hvp(f, x, x), want, x)
+    along = lambda y: (gradient(f, y)[0].values * x.values).sum()
+    close(gradient(along, x)[0], want, x)
+
+
+def test_data_sets_have_gradients_of_their_variables():
+    d = data_set()
+    f = lambda d: float((d["u"] ** 3 * d.v).sum())
+    (g,) = gradient(f, d)
+    assert type(g) is xr.Dataset
+    assert list(g.data_vars) == ["u", "v"]
+    close(g["u"], 3 * M**2 * V[:, None], d["u"])
+    close(g["v"], (M**3).sum(1), d["v"])
+    twice = hvp(f, d, d[["u", "v"]])
+    close(twice["u"], 9 * M**2 * V[:, None], d["u"])
+    close(twice["v"], 3 * (M**3).sum(1), d["v"])
+    assert jvp(f, (d,), (d[["u"]],))[1] == pytest.approx(3 * f(d))
+    (single,) = gradient(lambda d: float((d["u"] ** 2).sum()), d[["u"]].astype("f4"))
+    assert single["u"].dtype == np.float32
+    (parts,) = gradient(lambda p: float((p[0]["u"] ** 2).sum()), [d])
+    close(parts[0]["u"], 2 * M, d["u"])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda d: float(d.sum()["u"]),
+        lambda d: float((d**2)["u"].sum()),
+        lambda d: float(xr.Dataset({"w": d["u"]})["w"].sum()),
+    ],
+)
+def test_what_is_done_with_whole_data_sets_is_an_error(f):
+    d = data_set()[["u", "v"]]
+    with pytest.raises(
+        NotImplementedError, match="Morula has no rule for it on arrays with labels"
+    ):
+        gradient(f, d)
+    assert gradient(lambda a: a * f(d), 2.0) == (f(d),)
+
+
+def test_cotangents_and_tangents_have_the_labels():
+    s, d = series(), data_set()
+    other = pd.Series(V, index=list("xyz"))
+    with pytest.raises(CotangentError, match="cotangent or tangent of a Series has other labels"):
+        pullback(lambda s: s**2, s)[1](other)
+    with pytest.raises(CotangentError, match="other labels"):
+        jvp(lambda s: (s**2).sum(), (s,), (other,))
+    with pytest.raises(CotangentError, match="DataArray has other labels"):
+        hvp(lambda x: float((x**3).sum()), array(), array().assign_coords(t=[1, 2, 3]))
+    with pytest.raises(CotangentError, match="expected one of its variables u, v"):
+        jvp(lambda d: float(d["u"].sum()), (d[["u", "v"]],), (xr.Dataset({"w": array()}),))
+    with pytest.raises(TypeError, match="ravel cannot take a Dataset: give it a dict"):
+        ravel(d)
+    close(pullback(lambda s: s**2, s)[1](np.ones(3))[0], 2 * V, s)
+
+
+TABLE = pd.DataFrame({"k": [1.0, 2.0], "n": ["a", "b"], "z": [1.0, np.nan]})
+
+
+@pytest.mark.parametrize(
+    ("f", "want"),
+    [
+        (lambda a, d: (a * d["k"]).sum(), 3.0),
+        (lambda a, d: a * d["z"].sum(), 1.0),
+        (lambda a, d: a * d.groupby("n").k.sum().iloc[0], 1.0),
+        (lambda a, d: a * d.loc[1, "k"], 2.0),
+        (lambda a, d: a * d.merge(d, on="n").k_x.sum(), 3.0),
+        (lambda a, d: (a * d[d.n == "b"].k.fillna(0.0).values).sum(), 2.0),
+    ],
+)
+def test_tables_that_are_no_parameters_are_in_nobodys_way(f, want):
+    assert grad(f)(2.0, TABLE) == want
+    assert gradient(lambda a: f(a, TABLE), 2.0) == (want,)
+    assert jvp(lambda a: f(a, TABLE), (2.0,), (1.0,))[1] == want
+    with pytest.raises(NotImplementedError):
+        gradient(f, 2.0, TABLE)
