@@ -16,5 +16,6 @@ waits("autograd", "morula.interop.autograd")
 waits("dask", "morula.interop.dask")
 waits("numba", "morula.interop.numba.rules")
 waits("pandas", "morula.interop.pandas")
+waits("pint", "morula.interop.pint")
 waits("xarray", "morula.interop.xarray")
 del _package

@@ -1610,6 +1610,12 @@ for _type in (
     on_entry.register(_type, lambda x, known: x)
 
 
+def like_tangent(x: ObjectOnEntry, of: Callable[[Any], Any]) -> Any:
+    """The gradient of a `Tangent`, or its tangent: one of the same primal."""
+    bars = gradient_for(x.fields["_fields"], (of(x.primal) or {}).get("_fields", ZERO), of)
+    return Tangent[x.primal._primal]({key: c for key, c in bars.items() if c is not None})
+
+
 def mirrored(mirror: Mirror, x: ObjectOnEntry, of: Callable[[Any], Any]) -> Any:
     """The gradient of an object whose library mirrors it."""
     settings = mirror.settings(x.primal)
@@ -1658,6 +1664,8 @@ def _(x: ObjectOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
     mirror = None if id(x) in made else mirror_of(x.primal)
     if mirror is not None:
         made[id(x)] = mirrored(mirror, x, of)
+    elif isinstance(x.primal, Tangent) and id(x) not in made:
+        made[id(x)] = like_tangent(x, of)
     if id(x) not in made:
         fields: dict[str, Any] = {}
         made[id(x)] = result = Tangent[type(x.primal)]()

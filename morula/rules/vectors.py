@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from morula.core.extend import Tangent, meet, non_differentiable
+from morula.core.extend import Tangent, has_tangent, meet, non_differentiable
 from morula.rules.objects import (
     Mirror,
     has_fields,
@@ -302,7 +302,7 @@ def parts_in_order(x: Any) -> Any:
         return list(x.items())
     if isinstance(x, Tangent):
         return [(key, x[key]) for key in x]
-    if is_object(x):
+    if is_object(x) and has_tangent(type(x)):
         fields = own_fields(x) if mirror_of(x) is None else ()
         return [(name, getattr(x, name)) for name in fields]
     return None

@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from morula import NoRuleError, grad, gradient, hessian, jvp, value_and_grad
+from morula import NoRuleError, grad, gradient, hessian, hvp, jvp, value_and_grad
+from morula.core.errors import CotangentError
 
 pytest.importorskip("autograd", reason="primitives of Autograd need Autograd")
 
@@ -71,3 +72,55 @@ def test_primitives_without_a_rule_are_refused_where_it_matters():
     assert gradient(lambda x: x * float(silent(1.0)), 2.0) == (2.0,)
     with pytest.raises(NoRuleError, match="defvjp was not called"):
         gradient(silent, 2.0)
+
+
+@primitive
+def norm_and_scale(p, x):
+    return p["scale"] * np.sqrt(np.sum(x * x))
+
+
+defvjp(
+    norm_and_scale,
+    lambda ans, p, x: lambda g: {"scale": g * anp.sqrt(anp.sum(x * x))},
+    lambda ans, p, x: lambda g: g * p["scale"] * x / anp.sqrt(anp.sum(x * x)),
+)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_precision_is_that_of_the_argument(dtype):
+    x = X.astype(dtype)
+    f = lambda x: log_sum_exp(abs(x) ** 2)
+    found = grad(f)(x)
+    assert found.dtype == x.dtype
+    assert np.allclose(found, grad(lambda x: plain(abs(x) ** 2))(x), rtol=1e-5)
+    assert grad(lambda n: log_sum_exp(n * 1.0))(np.arange(3)).dtype == np.float64
+
+
+def test_structures_go_through_primitives_of_a_user():
+    def by_primitive(p, x):
+        return norm_and_scale(p, x) ** 2
+
+    def by_hand(p, x):
+        return p["scale"] ** 2 * np.sum(x * x)
+
+    p = {"scale": 3.0}
+    found, expected = gradient(by_primitive, p, X), gradient(by_hand, p, X)
+    assert found[0]["scale"] == pytest.approx(expected[0]["scale"])
+    assert np.allclose(found[1], expected[1])
+    assert hvp(lambda p: by_primitive(p, X), p, p)["scale"] == pytest.approx(6 * X @ X)
+    assert np.allclose(hessian(lambda x: by_primitive(p, x), X), 18 * np.eye(3))
+    tangent = jvp(by_primitive, (p, X), (p, X))[1]
+    assert tangent == pytest.approx(4 * by_hand(p, X))
+
+
+@primitive
+def wrong_shape(x):
+    return np.sum(x)
+
+
+defvjp(wrong_shape, lambda ans, x: lambda g: anp.ones(2) * g)
+
+
+def test_products_of_another_shape_are_refused():
+    with pytest.raises(CotangentError, match=r"\(3,\)"):
+        gradient(wrong_shape, X)

@@ -1,3 +1,4 @@
+import collections
 import math
 import subprocess
 import sys
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 import morula
-from morula import NoRuleError, grad, gradient, hessian, jvp, value_and_grad
+from morula import NoRuleError, grad, gradient, hessian, hvp, jvp, pullback, value_and_grad
 from morula.core.errors import UnsupportedError
 
 numba = pytest.importorskip("numba", reason="functions that Numba compiles need Numba")
@@ -268,3 +269,56 @@ def test_zeros_that_are_structural_stay_zero():
     expected = grad(f)(np.array([0.0, 1.0]))
     assert expected.tolist() == [0.0, 0.5]
     assert njit_grad(f)(np.array([0.0, 1.0])).tolist() == [0.0, 0.5]
+
+
+# -- second order, structures, containers ----------------------------------------------------------
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+@numba.njit
+def product_and_sum(p, k):
+    return p.a * p.b**2, p.a + k
+
+
+def test_structures_go_through_functions_of_njit():
+    p = Pair(2.0, 3.0)
+    assert gradient(lambda p: product_and_sum(p, 1.0)[0], p) == (Pair(9.0, 12.0),)
+    assert pullback(product_and_sum, p, 1.0)[1]((1.0, 10.0)) == (Pair(19.0, 12.0), 10.0)
+    assert hvp(lambda p: product_and_sum(p, 1.0)[0], p, Pair(1.0, 1.0)) == Pair(6.0, 10.0)
+    assert njit_grad(lambda p: p[0] * p[1])((2.0, 3.0)) == (3.0, 2.0)
+    single = gradient(lambda x: weighted(x, 2.0), X.astype(np.float32))[0]
+    assert single.dtype == njit_grad(lambda x: (x * x).sum())(X.astype(np.float32)).dtype
+    assert single.dtype == np.float32
+
+
+def test_derivatives_of_compiled_gradients_are_those_of_morula():
+    slope, both = njit_grad(power), njit_value_and_grad(power)
+    assert (slope.__name__, slope(2.0, 3)) == ("power", 12.0)
+    assert grad(slope)(2.0, 3) == 12.0
+    assert gradient(lambda x: both(x, 3)[0] * both(x, 3)[1], 2.0) == (240.0,)
+    assert jvp(lambda x: slope(x, 3), (2.0,), (1.0,)) == (12.0, 12.0)
+    assert np.allclose(hessian(lambda x: njit_grad(squares)(x) @ x, X), 4 * np.eye(3))
+
+
+@numba.experimental.jitclass([("a", numba.float64)])
+class Compiled:
+    def __init__(self, a):
+        self.a = a
+
+    def scaled(self, x):
+        return self.a * x
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: Compiled(x).scaled(2.0),
+        lambda x: Compiled(x).a * 2.0,
+        lambda x: numba.typed.List([x, 2.0])[0] * 2.0,
+    ],
+)
+def test_containers_and_classes_that_numba_compiles_are_refused(f):
+    for run in (lambda: gradient(f, 3.0), lambda: jvp(f, (3.0,), (1.0,))):
+        with pytest.raises(NoRuleError, match="Numba compiled it, and what it was made of"):
+            run()

@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from morula import grad, gradient, hessian, hvp, jacobian, jvp, value_and_grad
+from morula import (
+    Tangent,
+    grad,
+    gradient,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    ravel,
+    value_and_grad,
+)
+from morula.core.errors import CotangentError
 from morula.testing import check_gradient
 
 try:
@@ -110,6 +121,51 @@ def test_quantities_of_pint():
         value = f(X)  # pint keeps what it has read of its units; its parser would be differentiated
         assert value_and_grad(f)(X)[0] == value
         np.testing.assert_allclose(gradient(f, X)[0], want)
+
+
+def area(q):
+    return (q["a"] * q["b"]).to("cm**2").magnitude
+
+
+@pytest.mark.skipif(pint is None, reason="the extra labelled is not installed")
+def test_gradients_by_quantities_of_pint():
+    q = {"a": 2.0 * unit.m, "b": 3.0 * unit.cm}
+    (q̄,) = gradient(area, q)
+    assert q̄ == {
+        "a": Tangent[unit.Quantity](_magnitude=pytest.approx(300.0)),
+        "b": Tangent[unit.Quantity](_magnitude=pytest.approx(200.0)),
+    }
+    vector, unravel = ravel(q)
+    assert vector.tolist() == [2.0, 3.0]
+    assert str(unravel(vector)["a"]) == "2.0 meter"
+    ones = {name: Tangent[unit.Quantity](_magnitude=1.0) for name in q}
+    assert jvp(area, (q,), (ones,)) == (pytest.approx(600.0), pytest.approx(500.0))
+    twice = hvp(area, q, ones)
+    assert [twice[name]._magnitude for name in q] == [pytest.approx(100.0)] * 2
+
+
+@pytest.mark.skipif(pint is None, reason="the extra labelled is not installed")
+def test_precision_and_second_derivatives_of_quantities():
+    def volume(x):
+        return ((x * unit.m) ** 3).magnitude.sum()
+
+    (x̄,) = gradient(volume, X.astype(np.float32))
+    assert x̄.dtype == np.float32
+    np.testing.assert_allclose(x̄, 3 * X**2)
+    np.testing.assert_allclose(hvp(volume, X, X), 6 * X**2)
+    z̄ = gradient(lambda z: abs((z * unit.V) ** 2).magnitude, 1 + 2j)[0]
+    assert z̄ == pytest.approx(2 + 4j)
+
+
+@pytest.mark.skipif(pint is None, reason="the extra labelled is not installed")
+def test_quantities_where_a_number_is_needed_are_errors():
+    q = 1.5 * unit.m
+    with pytest.raises(TypeError, match=r"returned a Quantity\. Return one of its numbers"):
+        gradient(lambda x: x * unit.m, 1.5)
+    with pytest.raises(CotangentError, match=r"is a Quantity, expected Tangent\[Quantity\]"):
+        jvp(lambda q: q.magnitude, (q,), (1.0 * unit.cm,))
+    with pytest.raises(pint.DimensionalityError):
+        gradient(lambda x: (x * unit.m + x * unit.s).magnitude, 1.0)
 
 
 class Counted:

@@ -811,3 +811,20 @@ def test_tangents_with_arrays_are_compared_entry_by_entry():
     assert of(1.0) != of(1.0, n=2.0)
     assert of(1.0) != Tangent[Plain](x=np.array([1.0]))
     assert of() == of()
+
+
+class Held:
+    def __init__(self):
+        self.w = 2.0
+        self.k = {"a": 3.0}
+
+
+def test_derivatives_of_tangents_are_tangents_of_the_same_class():
+    f = lambda o: o.w**3 * o.k["a"]
+    slope = lambda o: gradient(f, o)[0]
+    want = Tangent[Held](w=36.0, k={"a": 12.0})
+    assert hvp(f, Held(), Tangent[Held](w=1.0)) == want
+    assert jvp(slope, (Held(),), (Tangent[Held](w=1.0),))[1] == want
+    assert gradient(lambda t: t.w * t.k["a"], slope(Held()))[0] == Tangent[Held](
+        w=8.0, k={"a": 36.0}
+    )

@@ -7,7 +7,6 @@ Tests: tests/interop/test_numba.py
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from numba.core.errors import NumbaError
 from morula.core import errors
 from morula.core.callables import function_of, positions_of
 from morula.core.compiled import VARARGS, VARKEYWORDS
+from morula.core.interface import grad, value_and_grad
 from morula.core.values import argument_value, coarsened
 from morula.interop.numba import rules
 from morula.interop.numba.programs import Program, not_compiled
@@ -42,11 +42,10 @@ def njit_grad(f: Callable[..., Any], argnums: Any = 0, **options: Any) -> Callab
     """
     compiled = _compiled_value_and_grad(f, argnums, options)
 
-    @functools.wraps(f)
-    def grad_f(*args: Any, **kwargs: Any) -> Any:
+    def gradient_alone(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return compiled(args, kwargs)[1]
 
-    return grad_f
+    return rules.CompiledGradient(gradient_alone, grad(f, argnums), f)
 
 
 def njit_value_and_grad(
@@ -54,12 +53,7 @@ def njit_value_and_grad(
 ) -> Callable[..., Any]:
     """The value and the gradient of `f`, compiled; see `njit_grad`."""
     compiled = _compiled_value_and_grad(f, argnums, options)
-
-    @functools.wraps(f)
-    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
-        return compiled(args, kwargs)
-
-    return value_and_grad_f
+    return rules.CompiledGradient(compiled, value_and_grad(f, argnums), f)
 
 
 def compile_gradient(
@@ -87,7 +81,7 @@ def compile_gradient(
 def _compiled_value_and_grad(f: Callable[..., Any], argnums: Any, options: Any) -> Any:
     made: dict[Any, Dispatcher] = {}
 
-    def value_and_grad(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def compiled(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         function, args = _as_called(f, args, kwargs)
         key = tuple([coarsened(argument_value(a)) for a in args])
         if key not in made:
@@ -97,7 +91,7 @@ def _compiled_value_and_grad(f: Callable[..., Any], argnums: Any, options: Any) 
         except NumbaError as error:
             raise not_compiled(function, str(error)) from error
 
-    return value_and_grad
+    return compiled
 
 
 def _compile(function: Any, args: tuple[Any, ...], argnums: Any, options: Any) -> Dispatcher:

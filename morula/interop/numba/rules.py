@@ -8,11 +8,15 @@ Tests: tests/interop/test_numba.py
 from __future__ import annotations
 
 import math
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
+from numba.experimental.jitclass._box import Box
+from numba.experimental.jitclass.base import JitClassType
 from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 
@@ -21,14 +25,19 @@ from morula.core.extend import (
     Const,
     call,
     expect_nothing,
+    general,
     non_differentiable,
+    on_entry,
     opaque,
     parts_of,
     registry,
+    remembered,
     resolves,
     rewrites,
     runs,
+    stays_general,
 )
+from morula.core.general import Claim
 from morula.mixed_mode.push import opaque as push_opaque
 from morula.mixed_mode.push import push, pushes_type
 
@@ -117,4 +126,87 @@ def _(fn: Any) -> None:
     """What compiled functions hold is Numba's own."""
 
 
+on_entry.register(Dispatcher, lambda fn, known: on_entry(fn.py_func, known))
+remembered.register(Dispatcher, lambda fn, known: remembered(fn.py_func, known))
+for _type in (DUFunc, GUFunc):
+    on_entry.register(_type, lambda fn, known: fn)
+    remembered.register(_type, lambda fn, known: [])
+
+
+# -- compiled gradients, and what nobody can look into ---------------------------------------------
+
+
+class CompiledGradient:
+    """What `njit_grad` and its kin give; differentiated, it is Morula's own gradient, `plain`."""
+
+    def __init__(self, compiled: Any, plain: Any, f: Any) -> None:
+        update_wrapper(self, f, updated=())
+        self.compiled = compiled
+        self.plain = plain
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.compiled(args, kwargs)
+
+
+@resolves(CompiledGradient, passing=True)
+def plain_gradient(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The gradient that Morula computes."""
+    return call(fn.plain, *args, **kwargs)
+
+
+@pushes_type(CompiledGradient)
+def _(run: Any, fn: Any, ḟ: Any, args: Any, tangents: Any, keywords: Any) -> Any:
+    return push(run, fn.plain, ZERO, args, tangents, keywords)
+
+
+@parts_of.register(CompiledGradient)
+def _(fn: Any) -> None:
+    """What it holds has no derivative."""
+
+
+on_entry.register(CompiledGradient, lambda fn, known: fn)
+remembered.register(CompiledGradient, lambda fn, known: [])
+
+COMPILED = "Numba compiled it, and what it was made of cannot be looked into"
+HOMES = ("numba.typed", "numba.experimental", "numba.stencils")
+
+
+def not_followed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of one of Numba's containers, of a `jitclass`, of a stencil."""
+    return opaque(fn, args, kwargs, COMPILED)  # type: ignore[call-arg]
+
+
+def push_not_followed(run: Any, fn: Any, ḟ: Any, args: Any, tangents: Any, keywords: Any) -> Any:
+    """The same in forward mode."""
+    return push_opaque(run, fn, ḟ, args, tangents, keywords, COMPILED)
+
+
+NOT_FOLLOWED = Claim(not_followed, push_not_followed)
+
+
+def claims(fn: Any, values: tuple[Any, ...]) -> Any:
+    """What a call means that is Numba's; None: it is none."""
+    if is_compiled_class(fn) or is_at_home(fn) or (values and is_compiled_class(type(values[0]))):
+        return NOT_FOLLOWED
+    return None
+
+
+def is_compiled_class(x: Any) -> bool:
+    """Is it a class of `jitclass`?"""
+    return isinstance(x, JitClassType) or (isinstance(x, type) and issubclass(x, Box))
+
+
+def is_at_home(fn: Any) -> bool:
+    """Is it one of Numba's containers, a method of one, or a stencil?"""
+    owner = fn if isinstance(fn, (type, FunctionType)) else type(fn)
+    return str(getattr(owner, "__module__", "")).startswith(HOMES)
+
+
+def stays(x: Any) -> bool:
+    """Is a callable or a type one of these, so that a program with it is not specialised?"""
+    return isinstance(x, CompiledGradient) or is_compiled_class(x) or is_at_home(x)
+
+
+general.CLAIMS.append(claims)
+stays_general.append(stays)
 registry.registry.entry(jitted_function).changed()
