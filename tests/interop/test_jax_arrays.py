@@ -395,6 +395,46 @@ for g in (morula.grad(f)(x), jax.jit(morula.grad(f))(x)):
     assert len(g.sharding.device_set) == 8
     assert g.sharding == x.sharding
     assert np.allclose(g, jax.grad(f)(x))
+
+# second order, in both mixtures
+hv = jax.jvp(jax.grad(f), (x,), (x,))[1]
+for v in (morula.hvp(f, x, x), morula.grad(lambda y: (morula.grad(f)(y) * x).sum())(x)):
+    assert v.sharding == x.sharding
+    assert np.allclose(v, hv, atol=1e-5)
+
+# dtypes and structures: each part as its argument, also one that lies on all devices, or on one
+everywhere = jax.device_put(jnp.ones(3), NamedSharding(mesh, PartitionSpec()))
+p = {"a": x.astype(jnp.bfloat16), "b": [x.reshape(8, 2), everywhere], "n": np.arange(2.0), "k": jnp.arange(2)}
+def loss(p):
+    return (p["a"].astype(float) ** 2).sum() + (p["b"][0] * 3).sum() * p["b"][1].sum() * p["n"][1]
+g = morula.grad(loss)(p)
+for found, given in ((g["a"], p["a"]), (g["b"][0], p["b"][0]), (g["b"][1], everywhere)):
+    assert found.dtype == given.dtype
+    assert found.sharding.is_equivalent_to(given.sharding, given.ndim)
+(zero, by_numpy) = morula.gradient(lambda x, y: np.sum(np.sin(np.asarray(y))), x, x)
+assert zero.sharding == by_numpy.sharding == x.sharding
+assert (type(g["n"]), g["n"].dtype, g["k"]) == (np.ndarray, np.float64, None)
+assert np.allclose(g["n"], [0, 9 * float(x.sum())])
+(zero,) = morula.gradient(lambda x: 0.0 * float(x[0]), x.astype(jnp.float16))
+assert zero.dtype == jnp.float16
+
+# cotangents of another shape, and arrays that lie on other devices
+y, back = morula.pullback(jnp.sin, x)
+assert back(x)[0].sharding == x.sharding
+try:
+    back(x[:4])
+except morula.DifferentiationError as error:
+    assert "shape" in str(error), error
+else:
+    raise AssertionError("a cotangent of another shape was taken")
+few = jax.device_put(jnp.arange(16.0), jax.devices()[0])
+other = NamedSharding(Mesh(np.array(jax.devices()[:4]), ("d",)), PartitionSpec("d"))
+try:
+    morula.gradient(lambda x, y: (x * y).sum(), x, jax.device_put(few, other))
+except ValueError as error:
+    assert "incompatible devices" in str(error), error
+else:
+    raise AssertionError("JAX refuses that")
 """
 
 

@@ -192,6 +192,48 @@ def test_custom_vjp_is_honoured():
     np.testing.assert_allclose(gradient(lambda x: square(x).sum(), X)[0], 7 * X)
 
 
+@jax.custom_vjp
+def clipped(p, x):
+    return jnp.sum(p["w"] * x**3), x
+
+
+def clipped_forward(p, x):
+    return clipped(p, x), (p, x)
+
+
+def clipped_reverse(kept, bars):
+    p, x = kept
+    ȳ, z̄ = bars
+    return {"w": ȳ * x**3}, jnp.clip(ȳ * 3 * p["w"] * x**2, -4, 4) + z̄
+
+
+clipped.defvjp(clipped_forward, clipped_reverse)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_custom_vjp_keeps_structures_and_dtypes(dtype):
+    p, x = {"w": jnp.array([1.0, 2.0], dtype)}, jnp.array([0.5, 3.0], dtype)
+    f = lambda p, x: clipped(p, x)[0] * 2 + clipped(p, x)[1].sum()
+    p̄, x̄ = gradient(f, p, x)
+    want_p, want_x = jax.grad(f, (0, 1))(p, x)
+    assert (p̄["w"].dtype, x̄.dtype) == (x.dtype, x.dtype)
+    np.testing.assert_array_equal(np.float32(p̄["w"]), np.float32(want_p["w"]))
+    np.testing.assert_array_equal(np.float32(x̄), np.float32(want_x))
+    n̄, ā = gradient(f, {"w": np.array([1.0, 2.0])}, np.array([0.5, 3.0]))
+    assert (n̄["w"].dtype, ā.dtype) == (np.float64, np.float64)
+
+
+def test_second_derivatives_by_a_custom_vjp_are_those_of_its_rule():
+    p, x, v = {"w": jnp.array([1.0, 2.0])}, jnp.array([0.5, 3.0]), jnp.array([1.0, -1.0])
+    f = lambda x: clipped(p, x)[0] + jnp.sum(clipped(p, x)[1] ** 2)
+    along = lambda grad: lambda x: jnp.sum(grad(f)(x) * v)
+    np.testing.assert_allclose(gradient(along(grad), x)[0], jax.grad(along(jax.grad))(x))
+    with pytest.raises(TypeError, match="custom_vjp"):  # forward mode of it is none of JAX's
+        jax.jvp(f, (x,), (v,))
+    with pytest.raises((TypeError, NotImplementedError), match="custom_vjp"):
+        jvp(f, (x,), (v,))
+
+
 def test_custom_jvp_is_honoured_in_both_modes():
     @jax.custom_jvp
     def square(x):

@@ -124,7 +124,16 @@ def _materialise(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     if not is_inexact(x.dtype):
         return None
     x̄ = unthunk(x̄)
-    return jnp.zeros(x.shape, x.dtype) if isinstance(x̄, AbstractZero) else like(x)(x̄)
+    zero = isinstance(x̄, AbstractZero)
+    found = jnp.zeros(x.shape, x.dtype) if zero else like(x)(x̄)
+    return jax.device_put(found, x.sharding) if lies_elsewhere(found, x) else found
+
+
+def lies_elsewhere(x̄: Any, x: Any) -> bool:
+    """Does an array lie on other devices than the one that it is the gradient by, or other parts of it?"""
+    if is_tracer(x) or is_tracer(x̄) or not x.committed:
+        return False
+    return not x̄.sharding.is_equivalent_to(x.sharding, x.ndim)
 
 
 def _space_problem(x: Any, x̄: Any) -> tuple[str, str] | None:
@@ -143,4 +152,4 @@ for _type in TYPES:
 del _type
 ABSTRACT.append(jax.core.Tracer)
 
-non_differentiable(is_array, is_tracer, is_inexact)
+non_differentiable(is_array, is_tracer, is_inexact, lies_elsewhere)

@@ -145,6 +145,7 @@ class CompiledGradient:
         self.plain = plain
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What Numba computes."""
         return self.compiled(args, kwargs)
 
 
@@ -152,6 +153,11 @@ class CompiledGradient:
 def plain_gradient(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The gradient that Morula computes."""
     return call(fn.plain, *args, **kwargs)
+
+
+@runs(CompiledGradient)
+def _(fn: Any) -> Any:
+    return fn.plain, (), {}
 
 
 @pushes_type(CompiledGradient)
