@@ -434,7 +434,6 @@ Held = list[tuple[Any, Any]]  # mutable values, with what they hold or where
 RUN_LATER = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
-@resolves(object)
 def in_sight(error: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Cotangents that nobody knows, for values that show all that may depend on arguments."""
     if not all(map(shows_all, values)):
@@ -442,6 +441,7 @@ def in_sight(error: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
     return not_known(error, values)
 
 
+@resolves(object)
 def opaque(
     fn: Any,
     args: tuple[Any, ...],

@@ -404,7 +404,8 @@ for v in (morula.hvp(f, x, x), morula.grad(lambda y: (morula.grad(f)(y) * x).sum
 
 # dtypes and structures: each part as its argument, also one that lies on all devices, or on one
 everywhere = jax.device_put(jnp.ones(3), NamedSharding(mesh, PartitionSpec()))
-p = {"a": x.astype(jnp.bfloat16), "b": [x.reshape(8, 2), everywhere], "n": np.arange(2.0), "k": jnp.arange(2)}
+p = {"a": x.astype(jnp.bfloat16), "b": [x.reshape(8, 2), everywhere]}
+p |= {"n": np.arange(2.0), "k": jnp.arange(2)}
 def loss(p):
     return (p["a"].astype(float) ** 2).sum() + (p["b"][0] * 3).sum() * p["b"][1].sum() * p["n"][1]
 g = morula.grad(loss)(p)

@@ -1,4 +1,4 @@
-"""Sparse arrays of SciPy in programs of a user: value, gradient, second order, dtype, structure, errors."""
+"""Sparse arrays of SciPy in a user's programs: gradients, second order, dtypes, structures, errors."""
 
 import numpy as np
 import pytest
@@ -34,22 +34,25 @@ def test_the_gradient_has_the_format_and_the_pattern(kind):
     np.testing.assert_allclose(g.toarray(), want)
 
 
+ONE = np.outer(B, [0, 1, 0])
+
+
 @pytest.mark.parametrize(
     ("f", "slope"),
     [
-        (lambda A: spsolve(A, B).sum(), lambda A: -np.outer(np.linalg.solve(A, np.ones(3)), np.linalg.solve(A, B))),
-        (lambda A: (A @ A).sum(), lambda A: A.sum(0)[None, :].T * 1.0 + A.sum(1)[None, :]),
+        (lambda A: spsolve(A, B).sum(), None),
+        (lambda A: (A @ A).sum(), lambda A: A.sum(0)[:, None] + A.sum(1)[None, :]),
         (lambda A: A.multiply(A).sum() + A.trace(), lambda A: 2 * A + np.eye(3)),
-        (lambda A: (A.T @ B)[1] + A[1, 2] ** 2, lambda A: np.outer(B, [0, 1, 0]) + [[0] * 3, [0, 0, 4], [0] * 3]),
+        (lambda A: (A.T @ B)[1] + A[1, 2], lambda A: ONE + np.outer([0, 1, 0], [0, 0, 1])),
         (lambda A: sp.vstack([A, 2 * A]).sum(), lambda A: np.full((3, 3), 3.0)),
         (lambda A: np.sin(A.data).sum(), np.cos),
         (lambda A: (A.toarray() ** 2).sum(), lambda A: 2 * A),
     ],
-)  # fmt: skip
+)
 def test_gradients_and_second_derivatives(f, slope):
     A = matrix("csr")
     (g,) = gradient(f, A)
-    if f.__code__.co_names[:1] != ("spsolve",):
+    if slope is not None:
         np.testing.assert_allclose(g.toarray(), slope(DENSE) * (DENSE != 0), atol=1e-12)
     check_gradient(lambda v: f(sp.csr_array((v, A.indices, A.indptr), A.shape)), A.data.copy())
     h = 1e-6
@@ -75,7 +78,7 @@ def test_structures_that_hold_sparse_arrays():
     np.testing.assert_allclose(g["b"][0], 2 * DENSE @ B)
     assert g["b"][1].format == "csc"
     assert np.all(g["b"][1].data == 1.0)
-    y, back = pullback(lambda v: sp.diags_array(v), B)
+    _, back = pullback(lambda v: sp.diags_array(v), B)
     np.testing.assert_allclose(back(sp.diags_array(3 * B))[0], 3 * B)
     vector, unravel = ravel(p)
     assert vector.shape == (7 + 3 + 7,)

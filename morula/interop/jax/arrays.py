@@ -130,7 +130,7 @@ def _materialise(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
 
 
 def lies_elsewhere(x̄: Any, x: Any) -> bool:
-    """Does an array lie on other devices than the one that it is the gradient by, or other parts of it?"""
+    """Does a gradient lie on other devices than its array, or in other parts?"""
     if is_tracer(x) or is_tracer(x̄) or not x.committed:
         return False
     return not x̄.sharding.is_equivalent_to(x.sharding, x.ndim)
