@@ -82,6 +82,7 @@ from morula.core.specialise import (
     is_ours,
     may_run_twice,
 )
+from morula.core.spread import spread_arguments
 from morula.core.traits import (
     Known,
     coarse_detail,
@@ -343,7 +344,7 @@ class Adjoint:
                 changed = True
                 self.simplify()
             merge_blocks(self.ir)
-            changed |= self.inline_step() | self.fold_types()
+            changed |= spread_arguments(self.ir) | self.inline_step() | self.fold_types()
         self.follow_calls()
         self.force_thunks()
 

@@ -349,6 +349,8 @@ def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
         for k, c in _fields(given, x, name).items():
             set_box(run, cells[k], absorb(run, cells[k].cell_contents, c, f"{name}.{k}"))
         return ZERO
+    if isinstance(x, Tangent):
+        return absorb(run, x._fields, _fields(given, x, name), name)
     if not isinstance(x, BY_VALUE) and is_by_identity(x):
         fields = own_fields(x)
         for k, c in _fields(given, x, name).items():
@@ -380,6 +382,8 @@ def is_complex(x: Any) -> bool:
 
 
 def _shown(given: Any) -> str:
+    if isinstance(given, Tangent):
+        return f"{Tangent[given._primal]} of {', '.join(map(repr, given)) or 'nothing'}"
     return f"a {type(given).__name__}"
 
 
@@ -398,9 +402,12 @@ def _parts(given: Any, x: Any, name: str) -> dict[int, Any]:
 def _fields(given: Any, x: Any, name: str) -> dict[str, Any]:
     """The fields of the tangent of an object, by name."""
     given = as_tangent(x, given)
-    known = {*(dict(captured_by(x)) if isinstance(x, FunctionType) else own_fields(x))}
+    if isinstance(x, FunctionType):
+        known = {*dict(captured_by(x))}
+    else:
+        known = {*(x if isinstance(x, Tangent) else own_fields(x))}
     if not isinstance(given, (Tangent, dict)) or not {*given.keys()} <= known:
-        kind = type(x).__name__
+        kind = (x._primal if isinstance(x, Tangent) else type(x)).__name__
         raise errors.wrong_space(
             f"the tangent of {name}", f"Tangent[{kind}] of its attributes", _shown(given)
         )

@@ -16,6 +16,7 @@ import numpy as np
 
 from morula.core.extend import (
     ZERO,
+    Known,
     NoTangent,
     folds,
     fresh_results,
@@ -29,7 +30,6 @@ from morula.core.extend import (
 from morula.rules.arrays.indexing import scatter, scatter_all, scattered, scattered_all
 from morula.rules.arrays.structural import Selected, mark, unmarked
 from morula.rules.arrays.types import Anything
-from morula.rules.containers import bars_of
 
 MOST = 64  # entries of an array that is put together so
 
@@ -50,7 +50,7 @@ def _(*parts: Anything):
     n = len(parts)
 
     def vector_pullback(ȳ):
-        return bars_of(tuple(ȳ), n)
+        return primitives.unpack(ȳ, n)
 
     return vector(*parts), vector_pullback
 
@@ -165,6 +165,15 @@ def meet_all_once(shape: Any, indices: list[Any]) -> bool:
     except IndexError:  # the program raises before it comes here
         return False
     return bool((count == 1).all())
+
+
+@transfers(vector)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """An array as long as there are numbers."""
+    found = result_on_samples(vector, args)
+    if getattr(found, "type", None) is not np.ndarray or found.detail[1] != 1:
+        return found
+    return Known(np.ndarray, (found.detail[0], 1, (len(args),)))
 
 
 type_stable(vector)

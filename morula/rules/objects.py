@@ -1668,8 +1668,15 @@ def _(x: ObjectOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
         made[id(x)] = like_tangent(x, of)
     if id(x) not in made:
         fields: dict[str, Any] = {}
-        made[id(x)] = result = Tangent[type(x.primal)]()
         table = of(x.primal) or {}
+        if isinstance(
+            x.primal, Tangent
+        ):  # a point of a linear space, which is its own tangent space
+            inside = gradient_for(x.fields["_fields"], table.get("_fields", ZERO), of)
+            named = {name: c for name, c in inside.items() if c is not None}
+            made[id(x)] = Tangent[x.primal._primal](named)
+            return made[id(x)]
+        made[id(x)] = result = Tangent[type(x.primal)]()
         for name, value in x.fields.items():
             c = gradient_for(value, table.get(name, ZERO), of)
             if c is not None:

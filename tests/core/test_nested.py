@@ -342,6 +342,10 @@ def leapfrog(q):
     return q @ p
 
 
+def energy_of_entries(x):
+    return (1 - x[0]) ** 2 * x[2] + 3.0 * (x[1] - x[0] ** 2) ** 2 + x[2] ** 4
+
+
 def recorded(x):
     table = np.zeros((4, 3))
     for i in range(4):
@@ -366,6 +370,8 @@ OF_ARRAYS = {
     "the determinant": lambda x: np.linalg.slogdet(hessian(energy, x) + 3 * np.eye(3))[1],
     "the trace": lambda x: np.trace(hessian(energy, x)) ** 2,
     "diaghessian": lambda x: np.sum(diaghessian(energy, x) ** 2),
+    "of entries": lambda x: np.sum(hessian(energy_of_entries, x) ** 2),
+    "hvp of entries": lambda x: np.sum(hvp(energy_of_entries, x, x * ALONG) ** 2),
     "of a table": lambda x: np.sum(hessian(energy_of_table, np.stack([x, x * x], 1)) ** 2),
 }
 

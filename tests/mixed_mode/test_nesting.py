@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import frule, gradient, hessian, jvp, rrule, taylor
+from morula import Tangent, frule, gradient, hessian, hvp, jvp, pullback, pushforward, rrule, taylor
 from morula.core import context, memory, verify
 
 
@@ -278,3 +278,40 @@ def test_a_pass_that_is_broken_off_leaves_nothing_to_later_ones(way):
 
 def test_hessians_in_reverse_mode():
     assert gradient(lambda x: hessian(lambda u: u**4 * x, x), 1.3)[0] == pytest.approx(36 * 1.3**2)
+
+
+class Body:
+    def __init__(self, place, mass):
+        self.place, self.mass, self.name = place, mass, "body"
+
+
+def energy_of(body):
+    return np.sum(body.place**3) * body.mass**2
+
+
+def slope_of(body):
+    return gradient(energy_of, body)[0]
+
+
+def test_the_tangent_of_a_gradient_by_an_object_mirrors_the_object():
+    body, t = Body(np.array([1.0, 2.0]), 2.0), Tangent[Body](place=np.ones(2), mass=1.0)
+    second = Tangent[Body](place=np.array([36.0, 96.0]), mass=78.0)
+    third = Tangent[Body](place=np.array([78.0, 144.0]), mass=132.0)
+    assert hvp(energy_of, body, t) == second
+    assert hvp(lambda bodies: sum(map(energy_of, bodies)), [body], [t]) == [second]
+    assert jvp(slope_of, (body,), (t,))[1] == second
+    assert pushforward(slope_of, body)[1](t) == second
+    assert pullback(slope_of, body)[1](t) == (second,)
+    assert jvp(lambda b: jvp(slope_of, (b,), (t,))[1], (body,), (t,))[1] == third
+    assert pullback(lambda b: pullback(slope_of, b)[1](t)[0], body)[1](t) == (third,)
+
+
+def test_a_tangent_is_an_argument_like_another():
+    t = Tangent[Body](place=np.ones(2), mass=2.0)
+    (found,) = gradient(lambda t: t.place.sum() * t["mass"], t)
+    assert found == Tangent[Body](place=np.full(2, 2.0), mass=2.0)
+    assert jvp(lambda t: t.place.sum() * t["mass"], (t,), (found,))[1] == 12.0
+    with pytest.raises(
+        ValueError, match=r"is Tangent\[Body\] of 'speed', expected Tangent\[Body\]"
+    ):
+        jvp(lambda t: t.mass, (t,), (Tangent[Body](speed=1.0),))
