@@ -27,12 +27,14 @@ from morula.core.extend import (
     called_whole,
     general,
     gradient_for,
+    has_tangent,
     is_zero,
     non_differentiable,
     registry,
     unthunk,
 )
 from morula.rules.calls import entry, registered, serves
+from morula.rules.objects import has_fields, is_by_identity, is_part_of_python
 from morula.rules.vectors import Leaf, Node, is_leaf, ravel, raveled
 
 EVALUATIONS = {"forward": 1, "central": 2, "richardson": 4}  # for each number
@@ -119,11 +121,18 @@ def check_primal(f: Any) -> None:
         raise RuleError(f"{name} has a rule already, which is exact")
     if isinstance(f, FunctionType):
         for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
-            if not callable(cell.cell_contents):
+            if may_be_a_point(cell.cell_contents):
                 raise RuleError(
                     f"{name} captures {variable!r}, and finite differences by its arguments would not "
                     "see it: make it an argument"
                 )
+
+
+def may_be_a_point(x: Any) -> bool:
+    """May a captured value be, or hold, what a derivative is taken by?"""
+    if callable(x) or not has_tangent(type(x)):
+        return False
+    return not (has_fields(type(x)) and is_by_identity(x) and is_part_of_python(type(x)))
 
 
 def named_like(rule: Any, f: Any) -> Any:

@@ -99,6 +99,14 @@ def test_the_pullback_and_the_second_order():
     )
 
 
+def test_what_has_no_derivative_may_be_captured():
+    libm, name, exact = ctypes.CDLL(ctypes.util.find_library("m")), "cos", True
+    cosine = getattr(libm, name)
+    cosine.restype, cosine.argtypes = ctypes.c_double, [ctypes.c_double]
+    f = numeric_rule(lambda x: getattr(libm, name)(x) if exact else None)
+    assert gradient(f, 0.5)[0] == pytest.approx(-math.sin(0.5), rel=1e-8)
+
+
 def test_a_function_that_is_not_smooth_gives_a_warning():
     f = numeric_rule(lambda x: abs(x - 1.0001))
     with pytest.warns(RuntimeWarning, match="differences do not agree"):
