@@ -170,7 +170,7 @@ def meet_all_once(shape: Any, indices: list[Any]) -> bool:
 @transfers(vector)
 def _(s: Any, call: Any, args: Any) -> Any:
     """An array as long as there are numbers."""
-    found = result_on_samples(vector, args)
+    found: Any = result_on_samples(vector, args)
     if getattr(found, "type", None) is not np.ndarray or found.detail[1] != 1:
         return found
     return Known(np.ndarray, (found.detail[0], 1, (len(args),)))
