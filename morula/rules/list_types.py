@@ -274,6 +274,7 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     if items is None or items.outside or len(args) != 1:
         return None
     s.own_changes.add(call.out)
+    items.root().some = False
     return items.value
 
 

@@ -308,8 +308,14 @@ def sliced_rows(x, y):
     return rows[1][1] * some[1][1] + some[0][0] + len(some[5:])
 
 
+def emptied(x, y):
+    xs = [x * y]
+    last = xs.pop()
+    return sum(xs) + last * x
+
+
 PROGRAMS = [
-    sliced, sliced_rows,
+    emptied, sliced, sliced_rows,
     walked, popped_rows, pushed_again, products, turned,
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
