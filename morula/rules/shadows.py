@@ -140,8 +140,17 @@ class Shadows:
                 for xs, x in stored(call):
                     if x in self.varied:
                         self.activate(self.root(xs))
+                if self.is_slice(call) and self.is_active(call.args[0]):
+                    self.activate(self.root(call.out))
             changed = before != (len(self.varied), len(self.active))
         return bool(self.active or self.followed)
+
+    def is_slice(self, call: Any) -> bool:
+        """Is it `xs[a:b]` of a list?"""
+        if call.primitive is not operator.getitem:
+            return False
+        k = known(self.s.value(call.args[1]))
+        return k is not None and k.type is slice
 
     def follow_objects(self) -> None:
         """Follow the objects among the arguments, and what is read from them."""
@@ -309,8 +318,18 @@ class Shadows:
             unpacked = self.definitions.get(call.args[0])
             if unpacked is not None and unpacked.primitive is primitives.unpack:
                 return self.shadow_of_item(call, unpacked.args[0], call.args[1])
+            if self.is_slice(call):
+                return self.shadow_of_slice(call)
             return self.shadow_of_item(call, call.args[0], call.args[1])
         raise UnknownUseError
+
+    def shadow_of_slice(self, call: Any) -> Any:
+        """A part of a list has a shadow that is added to the list's."""
+        args = self.shadow(call.args[0]), call.args[1]
+        out = self.insert_after(self.block_of[call.out], call, sliced, *args)
+        self.shadows[call.out] = out
+        self.pairs[out] = Pair(Const(sliced), args, (), (), True)
+        return out
 
     def shadow_of_parameter(self, xs: Any) -> Any:
         """An argument gets a new shadow, another parameter those of what is passed for it."""
@@ -488,6 +507,9 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
             plan.read_from(block, call, unpacked.args[0], k)
     elif plan.is_active(items):
         index = known(plan.s.value(k))
+        if index is not None and index.type is slice:
+            plan.shadow(call.out)
+            return
         if index is None or index.type is not int:
             raise UnknownUseError
         plan.read_from(block, call, items, k)
@@ -700,6 +722,30 @@ def slopes_of_product(xs: tuple[Any, ...], ȳ: Any) -> list[Any]:
     return [a * b for a, b in zip(before, behind[::-1], strict=True)]
 
 
+def sliced(x̂s, k):
+    """The shadow of `xs[k]`: those of its lists and objects, room for other cotangents."""
+    places = range(len(x̂s))[k]
+    ŷs = part_of_shadow(x̂s, k)
+
+    def sliced_pullback(ȳ):
+        add_part(x̂s, places, ŷs)
+        return ()
+
+    return ŷs, sliced_pullback
+
+
+def part_of_shadow(x̂s: list[Any], k: slice) -> list[Any]:
+    """The shadows among these items, and zeros in the place of what has none."""
+    return [x̂ if type(x̂) in (list, dict) else ZERO for x̂ in x̂s[k]]
+
+
+def add_part(x̂s: list[Any], places: range, ŷs: list[Any]) -> None:
+    """Add to the items at these places."""
+    for k, ȳ in zip(places, ŷs, strict=False):  # more may have been appended
+        if type(ȳ) not in (list, dict):
+            x̂s[k] = accumulate(x̂s[k], ȳ)
+
+
 def array_of_items(xs, x̂s):
     """`np.array(xs)` of numbers: each has its entry of the cotangent."""
 
@@ -792,7 +838,7 @@ JOINED = {
     np.hstack: columns_joined,
 }
 
-effects(add_to_all, add_to_each)
+effects(add_to_all, add_to_each, add_part)
 non_differentiable(ends_of)
 
 

@@ -33,7 +33,7 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
-from morula.rules.list_types import is_array, items_of
+from morula.rules.list_types import is_array
 
 
 def mapped(f: Any, xs: Any) -> Any:
@@ -142,8 +142,6 @@ def spell_out(s: Any) -> bool:
                 changed |= unpack_array(s, block, call) or unpack_named(s, block, call)
             elif call.primitive is primitives.unpack_rest:
                 changed |= unpack_known(s, block, call, made, uses) or split_array(s, block, call)
-            elif call.primitive is operator.getitem and is_list_slice(s, call):
-                call.fn, changed = Const(part_of_list), True
             elif call.primitive is list and len(call.args) == 1 and has_rows(s.value(call.args[0])):
                 call.fn, changed = Const(entries), True
             elif type(call.fn) is not Const:
@@ -321,20 +319,6 @@ def split_array(s: Any, block: Any, call: Call) -> bool:
 def entries(xs: Any) -> list[Any]:
     """`list(xs)` of an array."""
     return [x for x in xs]
-
-
-def is_list_slice(s: Any, call: Call) -> bool:
-    """Is it `xs[a:b]` of a list of which something is known?"""
-    k = known(s.value(call.args[1]))
-    return k is not None and k.type is slice and items_of(s.value(call.args[0])) is not None
-
-
-def part_of_list(xs: list[Any], k: slice) -> list[Any]:
-    """`xs[k]` of a list."""
-    part = []
-    for i in range(len(xs))[k]:
-        part.append(xs[i])
-    return part
 
 
 def require_least(xs: Any, before: int, after: int) -> None:
