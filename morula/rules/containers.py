@@ -1039,6 +1039,7 @@ non_differentiable(
         if callable(getattr(cls, name, None))
     ],
 )  # fmt: skip
+COMPARED = asks("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__")
 ASKED = asks(
     "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__repr__", "__hash__", "__str__"
 )
@@ -1048,7 +1049,8 @@ for _cls in (list, tuple, dict, set, frozenset):
         "__repr__", "index", "count", "__hash__",
     ):  # fmt: skip
         if callable(getattr(_cls, _name, None)):
-            constant_unless(ASKED, getattr(_cls, _name), types_of=types_within)
+            asked = ASKED if _name == "__repr__" else COMPARED
+            constant_unless(asked, getattr(_cls, _name), types_of=types_within)
 no_tangent(type(primitives.DONE))
 
 

@@ -475,3 +475,12 @@ def test_sets_that_are_changed_in_place(name):
     assert jvp(f, (xs,), (v,))[1] == pytest.approx(slope)
     slopes = np.subtract(gradient(f, along(h))[0], gradient(f, along(-h))[0]) / (2 * h)
     assert hvp(f, xs, v) == pytest.approx(slopes)
+
+
+def test_counts_and_places_in_named_tuples_are_constant():
+    def f(x):
+        point = collections.namedtuple("Point", "u v")(1.5, x)
+        return point.count(x) * x + point.index(x) * x**2
+
+    assert gradient(f, 0.5) == (2.0,)
+    assert jvp(f, (0.5,), (1.0,)) == (0.75, 2.0)

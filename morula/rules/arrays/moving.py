@@ -139,7 +139,7 @@ def _(
     def unique_pullback(ȳ):
         ȳ = part(ȳ, 0) if several else ȳ
         if not is_number(ȳ):
-            return (ZeroTangent(),)
+            return ZeroTangent(), *[NoTangent()] * 4
         values = y[0] if several else y
         first = first_places(ar, values) if axis is None else unique_places(ar, axis, equal_nan)
         return (moved_back(ȳ, first, ar.shape), *[NoTangent()] * 4)

@@ -114,3 +114,11 @@ def test_a_real_cotangent_is_the_real_part_of_a_complex_one():
         warnings.simplefilter("error")
         (x̄,) = back(np.array([1.0 + 2.0j, 3.0j]))
     assert x̄.tolist() == [1.0, 0.0]
+
+
+def test_where_values_stand_is_constant():
+    def f(x):
+        _, inverse, counts = np.unique(np.round(x, 1), return_inverse=True, return_counts=True)
+        return x @ inverse + counts.sum() * x[0]
+
+    assert gradient(f, np.array([0.3, 0.8, 0.3]))[0].tolist() == [3.0, 1.0, 0.0]
