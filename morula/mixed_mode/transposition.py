@@ -22,7 +22,7 @@ from morula.core.cotangents import (
     unthunk,
 )
 from morula.core.registry import Rule, non_differentiable
-from morula.core.traits import adjoint_object
+from morula.core.traits import adjoint_object, has_tangent
 from morula.mixed_mode.tangents import (
     BY_VALUE,
     Pass,
@@ -252,7 +252,8 @@ def mutable(values: tuple[Any, ...], known: Any = ()) -> list[Any]:
     found.update({id(x): x for x in held if is_by_identity(x) and not is_owned(x)})
     for x in values:
         by_identity = not isinstance(x, (*BY_VALUE, tuple)) and is_by_identity(x)
-        if by_identity and not is_owned(x) and id(x) not in found:
+        followed = not by_identity or not has_tangent(type(x)) or is_owned(x) or id(x) in found
+        if not followed:
             raise errors.no_rule(type(x), values, why="in forward mode")
     return list(found.values())
 

@@ -19,6 +19,7 @@ from morula.core.extend import (
     adjoint_of,
     body_code,
     call,
+    no_tangent,
     non_differentiable,
     rewrites,
     rrule,
@@ -294,6 +295,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 non_differentiable(type.__init__)
+
+
+no_tangent(type(dataclasses._HAS_DEFAULT_FACTORY))  # type: ignore[attr-defined]
 
 
 @serves(dataclasses._process_class)  # type: ignore[attr-defined]

@@ -170,8 +170,8 @@ def meet_all_once(shape: Any, indices: list[Any]) -> bool:
 @transfers(vector)
 def _(s: Any, call: Any, args: Any) -> Any:
     """An array as long as there are numbers."""
-    found: Any = result_on_samples(vector, args)
-    if getattr(found, "type", None) is not np.ndarray or found.detail[1] != 1:
+    found = result_on_samples(vector, args)
+    if type(found) is not Known or found.type is not np.ndarray or found.detail[1] != 1:
         return found
     return Known(np.ndarray, (found.detail[0], 1, (len(args),)))
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -315,3 +316,18 @@ def test_a_tangent_is_an_argument_like_another():
         ValueError, match=r"is Tangent\[Body\] of 'speed', expected Tangent\[Body\]"
     ):
         jvp(lambda t: t.mass, (t,), (Tangent[Body](speed=1.0),))
+
+
+def test_a_dataclass_with_a_default_factory_is_made_in_a_second_derivative():
+    def f(x):
+        @dataclass
+        class Node:
+            value: float
+            children: list = field(default_factory=list)
+
+        node = Node(x)
+        node.children.append(Node(x * x))
+        return node.value * node.children[0].value
+
+    assert hessian(f, 0.5) == 3.0
+    assert jvp(lambda x: gradient(f, x)[0], (0.5,), (1.0,)) == (0.75, 3.0)
