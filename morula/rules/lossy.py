@@ -24,6 +24,7 @@ import numpy as np
 
 from morula.core.extend import (
     Const,
+    Known,
     NotSpecialised,
     constant_unless,
     general,
@@ -34,9 +35,11 @@ from morula.core.extend import (
     non_differentiable,
     prepares,
     primitives,
+    transfers,
     unthunk,
 )
 from morula.rules.arrays.inplace import users_line
+from morula.rules.objects import is_part_of_python
 
 WRITABLE = (bytearray, io.StringIO, io.BytesIO)
 TEXTS = (str, bytes, re.Match, *WRITABLE)
@@ -199,6 +202,12 @@ constant_unless(lambda types: False, primitives.build_string)
 # -- compiled programs -----------------------------------------------------------------------------
 
 
+@transfers(primitives.format_value, primitives.build_string)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """A text."""
+    return Known(str)
+
+
 @prepares
 def _(adjoint: Any) -> None:
     """A program that reads numbers from texts which depend on its arguments takes the general path."""
@@ -213,8 +222,16 @@ def _(adjoint: Any) -> None:
     texts = {c.out for c in made if any(x in dependent for x in c.operands())}
     encoded = reached_from(s, texts) if texts else set()
     for c in s.ir.calls():
-        if any(x in encoded for x in c.operands()) and is_kind_of_number(s.types.get(c.out)):
+        if is_of_exceptions(c.primitive) or not is_kind_of_number(s.types.get(c.out)):
+            continue
+        if any(x in encoded for x in c.operands()):
             raise NotSpecialised("numbers that were text")
+
+
+def is_of_exceptions(fn: Any) -> bool:
+    """Does it make an exception of a text, or raise one?"""
+    made = isinstance(fn, type) and issubclass(fn, BaseException) and is_part_of_python(fn)
+    return made or fn is primitives.raise_exception
 
 
 def reached_from(s: Any, variables: Iterable[Any]) -> set[Any]:

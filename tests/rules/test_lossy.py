@@ -224,3 +224,37 @@ def test_why_names_the_line():
 def test_texts_are_forgotten_when_the_function_has_ended():
     pullback(lambda x: print(end=f"{x:.0f}"[:0]) or x * x, X)
     assert not general.LOSSY
+
+
+def checked(x):
+    if x < 0:
+        raise ValueError(f"negative: {x}")
+    if x > 100:
+        raise RuntimeError(f"too large: {x:.2f}") from None
+    message = ""
+    for i in range(3):
+        x = x * x
+        message = f"{i}: {x}"
+    return x * len(message[:1])
+
+
+def test_messages_leave_programs_compiled():
+    g = grad(checked)
+    assert g(1.5) == pytest.approx(8 * 1.5**7)
+    programs = g.__dict__["__morula__"].programs.values()
+    assert [p.reason for p in programs] == [""]
+    with pytest.raises(ValueError, match=r"negative: -1\.5"):
+        g(-1.5)
+    with pytest.raises(RuntimeError, match=r"too large: 101\.00"):
+        g(101.0)
+
+
+def test_numbers_out_of_messages_are_told():
+    def f(x):
+        try:
+            raise ValueError(f"{x}")
+        except ValueError as error:
+            return float(str(error)) * x
+
+    with pytest.warns(UserWarning, match="text"):
+        assert gradient(f, 3.0) == (3.0,)
