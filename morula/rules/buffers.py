@@ -67,6 +67,12 @@ LOOKS = (
     primitives.actual_length,
     operator.is_, operator.is_not, np.shape, np.ndim, np.size,
 )  # fmt: skip
+# They give new arrays, of truth values.
+COMPARISONS = (
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, np.less,
+    np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.isnan, np.isfinite,
+    np.isinf, np.signbit,
+)  # fmt: skip
 # What a cotangent passes without being multiplied by a slope of its own, and multiplied by a number.
 LINEAR = (
     operator.add, operator.sub, operator.neg, operator.pos, operator.getitem, operator.iadd,
@@ -149,12 +155,17 @@ class Buffers:
         if call.primitive in IN_PLACE:
             return self.is_array(call.args[0])
         view = (
-            call.primitive is operator.getitem
+            (call.primitive is operator.getitem and not self.is_mask(call.args[1]))
             or is_transpose(call)
             or (call.primitive is np.ndarray.transpose and len(call.args) == 1)
             or self.is_diagonal(call)
         )
         return view and self.is_array(call.args[0]) and self.is_array(call.out)
+
+    def is_mask(self, k: Any) -> bool:
+        """Is it an index of truth values, which picks entries, each once?"""
+        found = known(self.s.value(k))
+        return found is not None and found.type is np.ndarray and found.detail[0][1] == "b"
 
     def is_diagonal(self, call: Any) -> bool:
         """Is it the diagonal of a matrix, which is a view?"""
@@ -346,7 +357,7 @@ class Buffers:
 
     def reads(self, call: Any) -> bool:
         """Does a call compute something from a buffer that may have a derivative?"""
-        if call.out in self.members or call.primitive in LOOKS:
+        if call.out in self.members or call.primitive in (*LOOKS, *COMPARISONS):
             return False
         if not any(x in self.members for x in call.operands()):
             return False
@@ -377,11 +388,12 @@ class Buffers:
         x, k, v = call.args
         if call.keywords:
             raise UnknownUseError
-        entry = self.is_entry(x, k)
+        mask = self.is_mask(k)
+        entry = not mask and self.is_entry(x, k)
         if v in self.members:
             if self.is_there_already(x, k, v):
                 return
-            if entry:
+            if entry or mask:
                 raise UnknownUseError
             rule = set_rule("part to a buffer", self.undone, self.marked)
             self.pair(call, rule, (x, self.shadow(x), k, v, self.shadow(v)), ())
@@ -457,9 +469,10 @@ class Buffers:
             raise UnknownUseError
         if call.primitive is operator.getitem:
             x, k = call.args
-            if not self.is_entry(x, k):
+            mask = self.is_mask(k)
+            if (mask and self.marked) or not (mask or self.is_entry(x, k)):
                 raise UnknownUseError
-            rule = reading_of("entry", self.marked)
+            rule = reading_of("mask" if mask else "entry", self.marked)
             self.pair(call, rule, (x, self.shadow(x), k), (), always=False)
             return
         made = possibilities(self.s.value(call.out) or Known(object))
@@ -745,6 +758,7 @@ def reading_of(kind, marked):
         ("entry", True): "x̂[k] += ȳ + 0.0",
         ("part", False): "add_to(x̂[k], ȳ)",
         ("part", True): "add_reaching(x̂[k], ȳ)",
+        ("mask", False): "x̂[k] += unthunk(ȳ)",
     }[kind, marked]
     source = f"""
 def rule(x, x̂, k):
@@ -828,7 +842,8 @@ def made(source: str, **names: Any) -> Any:
         "NONE": NONE, "ZERO": ZERO, "np": np, "match": match, "total": total, "add_to": add_to,
         "add_reaching": add_reaching, "cotangent_in": cotangent_in, "copysign": math.copysign,
         "sum_if_reached": sum_if_reached, "zeros_for": zeros_for, "unreached_like": unreached_like,
-        "multiply_reached": multiply_reached, "divide_reached": divide_reached, "write": write,
+        "unthunk": unthunk, "multiply_reached": multiply_reached, "divide_reached": divide_reached,
+        "write": write,
         "imul": operator.imul, "itruediv": operator.itruediv, "__name__": __name__, **names,
     }  # fmt: skip
     exec(source, scope)

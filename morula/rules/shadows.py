@@ -304,6 +304,8 @@ class Shadows:
         call = self.definitions[xs]
         if call.primitive is primitives.build_list:
             return self.shadow_of_display(call)
+        if call.primitive is operator.mul:
+            return self.shadow_of_repetition(call)
         if call.primitive is list_item:
             return self.shadow_of_item(call, call.args[1], call.args[2])
         if call.primitive is getattr:
@@ -329,6 +331,16 @@ class Shadows:
         out = self.insert_after(self.block_of[call.out], call, sliced, *args)
         self.shadows[call.out] = out
         self.pairs[out] = Pair(Const(sliced), args, (), (), True)
+        return out
+
+    def shadow_of_repetition(self, call: Any) -> Any:
+        """A list of constants, so many times over, has a shadow of zeros."""
+        source = next((x for x in call.args if self.root(x) is not None), None)
+        items = None if source is None else self.root(source)
+        if items is None or self.is_active(source) or may_hold(items.value):
+            raise UnknownUseError
+        out = self.insert_after(self.block_of[call.out], call, zeros_beside, call.out)
+        self.shadows[call.out] = out
         return out
 
     def shadow_of_parameter(self, xs: Any) -> Any:
@@ -562,6 +574,12 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.pair(call, JOINED[call.primitive], (xs, plan.shadow(xs), *axis), ())
 
 
+@rewrites_calls(operator.mul)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    if any(map(plan.is_active, call.args)):
+        raise UnknownUseError
+
+
 @rewrites_calls(list_item)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     x, xs, k = call.args
@@ -734,6 +752,11 @@ def sliced(x̂s, k):
     return ŷs, sliced_pullback
 
 
+def zeros_beside(xs: list[Any]) -> list[Any]:
+    """A shadow that nothing has reached yet."""
+    return [ZERO] * len(xs)
+
+
 def part_of_shadow(x̂s: list[Any], k: slice) -> list[Any]:
     """The shadows among these items, and zeros in the place of what has none."""
     return [x̂ if type(x̂) in (list, dict) else ZERO for x̂ in x̂s[k]]
@@ -839,7 +862,7 @@ JOINED = {
 }
 
 effects(add_to_all, add_to_each, add_part)
-non_differentiable(ends_of)
+non_differentiable(ends_of, zeros_beside)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from morula.core import generators
 from morula.core.extend import (
     Call,
     Const,
@@ -33,7 +34,7 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
-from morula.rules.list_types import is_array
+from morula.rules.list_types import is_array, items_of
 
 
 def mapped(f: Any, xs: Any) -> Any:
@@ -67,6 +68,25 @@ def reduced_from_first(f: Any, xs: Any) -> Any:
 
 
 LISTED = (mapped, mapped_two, filtered)
+
+
+def any_of(xs: Any) -> bool:
+    """`any(xs)`."""
+    for x in xs:  # noqa: SIM110
+        if x:
+            return True
+    return False
+
+
+def all_of(xs: Any) -> bool:
+    """`all(xs)`."""
+    for x in xs:  # noqa: SIM110
+        if not x:
+            return False
+    return True
+
+
+IN_TURN = {any: any_of, all: all_of}
 
 
 def added_up(xs: Any, start: Any = 0) -> Any:
@@ -144,6 +164,9 @@ def spell_out(s: Any) -> bool:
                 changed |= unpack_known(s, block, call, made, uses) or split_array(s, block, call)
             elif call.primitive is list and len(call.args) == 1 and has_rows(s.value(call.args[0])):
                 call.fn, changed = Const(entries), True
+            elif call.primitive in (list, list.copy) and is_known_list(s, call):
+                call.fn, call.args = Const(operator.getitem), (*call.args, Const(slice(None)))
+                changed = True
             elif type(call.fn) is not Const:
                 changed |= call_through(call, made.get(call.fn), uses)
     return changed
@@ -152,6 +175,10 @@ def spell_out(s: Any) -> bool:
 def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -> Any:
     """The function in the place of a callable."""
     f, n = call.primitive, len(call.args)
+    if f in (any, all) and n == 1:
+        source = made.get(call.args[0])
+        is_own = source is not None and source.primitive is generators.make_generator
+        return IN_TURN[f] if is_own and uses[source.out] == 1 else None
     if f in (sum, min, max) and not call.keywords and 0 < n <= (2 if f is sum else 1):
         return OF_ARRAYS[f] if has_rows(s.value(call.args[0])) else None
     if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
@@ -319,6 +346,11 @@ def split_array(s: Any, block: Any, call: Call) -> bool:
 def entries(xs: Any) -> list[Any]:
     """`list(xs)` of an array."""
     return [x for x in xs]
+
+
+def is_known_list(s: Any, call: Call) -> bool:
+    """Is it a copy of a list of whose items something is known?"""
+    return len(call.args) == 1 and items_of(s.value(call.args[0])) is not None
 
 
 def require_least(xs: Any, before: int, after: int) -> None:

@@ -231,11 +231,48 @@ def of_integers(x):
 
 
 @pytest.mark.parametrize(
-    "f", [writes_to_its_argument, by_a_mask, of_single_precision, in_a_list, flips, of_integers]
+    "f", [writes_to_its_argument, of_single_precision, in_a_list, flips, of_integers]
 )
 def test_what_else_is_written_goes_by_the_general_path(reasons, f):
     check_mutation(f, X, rtol=2e-2)
     assert all(reasons)
+
+
+def masked_twice(x):
+    y = x * 2.0
+    z = y.copy()
+    m = x > 0.5
+    z[m] = x[m] ** 2
+    z[~m] = z[~m] * 3.0
+    z[z > 1.5] = x[0]
+    return (z * x).sum() + np.sum(z[z < 1.0] ** 2)
+
+
+def masked_rows(x):
+    y = np.zeros((2, 2))
+    z = x[:4].reshape(2, 2)
+    y[z > 0.5] = z[z > 0.5] * x[0]
+    y[1] += z[0]
+    y[z > 100.0] = 7.0
+    y[y < 0.1] = x[1]
+    return np.sum(y**2)
+
+
+@pytest.mark.parametrize("f", [by_a_mask, masked_twice, masked_rows])
+def test_masks(f, reasons):
+    check_mutation(f, X)
+    assert not any(reasons)
+
+
+def test_what_a_mask_overwrites_is_structurally_zero():
+    def f(x):
+        y = np.zeros(3)
+        y[:] = np.sqrt(x)
+        y[x <= 0.0] = 0.0
+        return y.sum()
+
+    for _ in range(2):
+        np.testing.assert_allclose(grad(f)(np.array([0.0, 4.0, 9.0])), [0.0, 0.25, 1 / 6])
 
 
 def test_an_error_of_the_plain_call():

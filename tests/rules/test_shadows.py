@@ -314,8 +314,33 @@ def emptied(x, y):
     return sum(xs) + last * x
 
 
+def filled(x, y):
+    xs = [0.0] * 4
+    for i in range(4):
+        xs[i] = x * i + y
+    ys, zs = list(xs), xs.copy()
+    ys[0] = x
+    zs.append(y)
+    return sum(xs) * ys[1] + sum(ys) + zs[-1] * zs[2]
+
+
+def filled_rows(x, y):
+    rows = [[0.0] * 3 for _ in range(3)]
+    for i in range(3):
+        for j in range(3):
+            rows[i][j] = x * i + y * j
+    return sum(map(sum, rows)) * rows[1][1]
+
+
+def repeated(x, y):
+    rows, xs = [[x]] * 2, [y] * 3
+    rows[0].append(x * y)
+    xs[1] = x
+    return sum(rows[1]) * sum(xs)
+
+
 PROGRAMS = [
-    emptied, sliced, sliced_rows,
+    filled, filled_rows, repeated, emptied, sliced, sliced_rows,
     walked, popped_rows, pushed_again, products, turned,
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
@@ -327,6 +352,7 @@ PROGRAMS = [
 FOLLOWED = [
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     replaced, unpacked, swapped, walked, popped_rows, pushed_again, sliced, sliced_rows,
+    filled, filled_rows,
 ]  # fmt: skip
 
 

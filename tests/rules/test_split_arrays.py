@@ -61,3 +61,21 @@ def test_too_short():
         gradient(nothing_left, np.ones(3))
     with pytest.raises(ValueError, match=r"expected at least 2, got 1"):
         gradient(head_and_tail, np.ones(1))
+
+
+def asked(p):
+    big = any(v > 1.0 for v in p)
+    small = all(v < 1.0 for v in p[:2])
+    return p[0] * (2.0 if big else 3.0) + p[1] * small
+
+
+def asked_in_turn(p):
+    """What stands behind the first that decides is not looked at."""
+    return p[0] if any(1.0 / v > 1.0 for v in (p[0], 0.0)) else p[1]
+
+
+@pytest.mark.parametrize("f", [asked, asked_in_turn])
+def test_questions_to_generators(f):
+    p = np.array([0.4, 0.9, 1.3, 0.7])
+    check_gradient(f, p)
+    assert "call_from_program" not in str(code_adjoint(f, p))
