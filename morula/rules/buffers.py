@@ -470,7 +470,7 @@ class Buffers:
         if call.primitive is operator.getitem:
             x, k = call.args
             mask = self.is_mask(k)
-            if (mask and self.marked) or not (mask or self.is_entry(x, k)):
+            if not (mask or self.is_entry(x, k)):
                 raise UnknownUseError
             rule = reading_of("mask" if mask else "entry", self.marked)
             self.pair(call, rule, (x, self.shadow(x), k), (), always=False)
@@ -758,7 +758,8 @@ def reading_of(kind, marked):
         ("entry", True): "x̂[k] += ȳ + 0.0",
         ("part", False): "add_to(x̂[k], ȳ)",
         ("part", True): "add_reaching(x̂[k], ȳ)",
-        ("mask", False): "x̂[k] += unthunk(ȳ)",
+        ("mask", False): "v̄ = x̂[k]; add_to(v̄, ȳ); x̂[k] = v̄",
+        ("mask", True): "v̄ = x̂[k]; add_reaching(v̄, ȳ); x̂[k] = v̄",
     }[kind, marked]
     source = f"""
 def rule(x, x̂, k):
@@ -842,7 +843,7 @@ def made(source: str, **names: Any) -> Any:
         "NONE": NONE, "ZERO": ZERO, "np": np, "match": match, "total": total, "add_to": add_to,
         "add_reaching": add_reaching, "cotangent_in": cotangent_in, "copysign": math.copysign,
         "sum_if_reached": sum_if_reached, "zeros_for": zeros_for, "unreached_like": unreached_like,
-        "unthunk": unthunk, "multiply_reached": multiply_reached, "divide_reached": divide_reached,
+        "multiply_reached": multiply_reached, "divide_reached": divide_reached,
         "write": write,
         "imul": operator.imul, "itruediv": operator.itruediv, "__name__": __name__, **names,
     }  # fmt: skip

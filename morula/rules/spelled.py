@@ -176,7 +176,7 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     """The function in the place of a callable."""
     f, n = call.primitive, len(call.args)
     if f in (any, all) and n == 1:
-        source = made.get(call.args[0])
+        source: Any = made.get(call.args[0])
         is_own = source is not None and source.primitive is generators.make_generator
         return IN_TURN[f] if is_own and uses[source.out] == 1 else None
     if f in (sum, min, max) and not call.keywords and 0 < n <= (2 if f is sum else 1):
