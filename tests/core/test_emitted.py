@@ -244,7 +244,7 @@ def test_calls_of_the_general_form_are_named():
 
     first, *lines = str(code_adjoint(rounded, 2.0, [math.sin, math.cos])).split("\n")
     assert first.startswith("# general, because: numbers that were text; ")
-    assert f"#   line {rounded.__code__.co_firstlineno + 3}: f" in lines
+    assert f"#   line {rounded.__code__.co_firstlineno + 3}: float" in lines
 
 
 def test_the_adjoint_of_a_call_that_python_refuses_is_refused():
