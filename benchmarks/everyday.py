@@ -7,6 +7,7 @@ python -m benchmarks.everyday
 """
 
 import bisect
+import cmath
 import gc
 import math
 import statistics
@@ -156,6 +157,70 @@ def residuals(phi, theta, x):
     return sum(v * v for v in e)
 
 
+def allometry(a, b, sizes):
+    """Real powers, and messages for what cannot be."""
+    total = 0.0
+    for size in sizes:
+        if size <= 0.0:
+            raise ValueError(f"a size of {size:.3g}")
+        total += (a * size**b - size**0.75) ** 2
+    return total**0.5
+
+
+def leaves(x, ratio):
+    """A stack."""
+    stack, total = [(x, 0)], 0.0
+    while stack:
+        width, depth = stack.pop()
+        if depth == 6:
+            total += width * width
+        else:
+            stack.append((width * ratio, depth + 1))
+            stack.append((width * (1.0 - ratio), depth + 1))
+    return total
+
+
+def pendulum(length, damping):
+    """A state that is a tuple."""
+
+    def step(state):
+        angle, speed = state
+        return angle + 0.01 * speed, speed - 0.01 * (math.sin(angle) / length + damping * speed)
+
+    state = 1.0, 0.0
+    for _ in range(100):
+        state = step(state)
+    return sum(state)
+
+
+def smooth(xs):
+    """Parts of a list, and a list from its end."""
+    total = 0.0
+    for a, b in zip(xs[:-1], xs[1:], strict=True):  # noqa: RUF007
+        total += (b - a) ** 2
+    carry = 0.0
+    for x in reversed(xs):
+        carry = 0.9 * carry + x
+    return total + carry * carry
+
+
+def clipped(x, limit):
+    """An array that is written to where a mask says."""
+    y = x * 1.0
+    z = y.copy()
+    z[y > limit] = limit
+    z[y < -limit] = -limit
+    return np.sum((x - z) ** 2) + np.sum(z)
+
+
+def interference(wavelength, distances):
+    """Real and complex numbers together."""
+    amplitude = 0.0 + 0.0j
+    for d in distances:
+        amplitude += cmath.exp(2j * math.pi * d / wavelength) / d
+    return abs(amplitude) ** 2
+
+
 # -- objects, generators, recursion ----------------------------------------------------------------
 
 
@@ -244,6 +309,12 @@ CASES = {
     "residuals in a list": (
         residuals, (0, 1), (np.array([0.5, -0.2]), np.array([0.3, 0.1]), weights(100)),
     ),
+    "allometry": (allometry, (0, 1), (1.1, 0.7, [0.1 * k + 0.5 for k in range(30)])),
+    "leaves": (leaves, (0, 1), (1.0, 0.3)),
+    "pendulum": (pendulum, (0, 1), (1.2, 0.1)),
+    "smooth": (smooth, 0, ([math.sin(0.1 * k) for k in range(60)],)),
+    "clipped": (clipped, 0, (weights(1000), 0.01)),
+    "interference": (interference, 0, (0.5, [1.0 + 0.013 * k for k in range(30)])),
     "bodies, objects": (bodies, (0, 1), (1.0, 0.5)),
     "generator": (walked, (0, 1), (1.0, 0.5)),
     "labels of words": (labelled, 0, (PAIRS, list("xyzxyyzxzxyzzyx"))),

@@ -31,6 +31,7 @@ from morula.core.extend import (
     join,
     known,
     marks,
+    only_reads,
     partial_functions,
     primitives,
     result_on_samples,
@@ -821,6 +822,9 @@ def power(a: Any, n: Any) -> Any:
 def is_whole(x: Any) -> bool:
     """Is it a whole number?"""
     return type(x) is float and x.is_integer()
+
+
+only_reads(operator.pow)
 
 
 @guesses(operator.pow, operator.ipow)

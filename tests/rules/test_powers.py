@@ -87,3 +87,14 @@ def test_a_power_that_is_complex():
     assert gradient(f, -4.0) == (pytest.approx(-1.0),)
     assert gradient(f, -9.0) == (pytest.approx(-1.0),)
     assert gradient(f, 4.0) == (1.0,)
+
+
+def test_lists_from_outside_stay_known():
+    def f(xs):
+        total = 0.0
+        for a, b in zip(xs[:-1], xs[1:], strict=True):  # noqa: RUF007
+            total += (b - a) ** 2
+        return total
+
+    assert gradient(f, [1.0, 2.0, 4.0]) == ([-2.0, -2.0, 4.0],)
+    assert "call_from_program" not in str(code_adjoint(f, [1.0, 2.0, 4.0]))
