@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import generators
 from morula.core.extend import (
     Call,
     Const,
     Known,
     count_uses,
     effects,
+    generators,
     is_plainly_named,
     known,
     non_differentiable,
