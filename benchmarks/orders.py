@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.bridges import microseconds
 from morula import grad, hessian, hvp, jacobian, jvp
+from morula.core.extend import by_the_general_path
 
 
 def time_of(f):
@@ -178,6 +179,51 @@ def settled(k):
     return np.array([a, b, c])
 
 
+def predators(p):
+    """Hares and lynxes after a hundred steps of Runge and Kutta's, by the four rates."""
+    y, h = np.array([10.0, 5.0]), 0.05
+
+    def slope(y):
+        met = y[0] * y[1]
+        return np.array([p[0] * y[0] - p[1] * met, p[2] * met - p[3] * y[1]])
+
+    for _ in range(100):
+        k1 = slope(y)
+        k2 = slope(y + h / 2 * k1)
+        k3 = slope(y + h / 2 * k2)
+        y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(y + h * k3))
+    return np.sum(y**2)
+
+
+def pendulum(p):
+    """The angle of a pendulum after a hundred steps, by the first one and the length."""
+    angle, speed = p[0], 0.0
+    for _ in range(100):
+        angle, speed = angle + 0.01 * speed, speed - 0.01 * math.sin(angle) / p[1]
+    return angle * angle
+
+
+def loops():
+    """Microseconds of functions with loops, of their gradients and of products with a Hessian."""
+    yield "", ("function", "gradient", "hvp", "hvp, general")
+    for f, x in (
+        (predators, np.array([1.1, 0.4, 0.1, 0.4])),
+        (pendulum, np.array([1.0, 0.3])),
+    ):
+        g, v = grad(f), np.ones_like(x)
+        with by_the_general_path():
+            begin = time.perf_counter()
+            expected = hvp(f, x, v)
+            general = 1e6 * (time.perf_counter() - begin)
+        np.testing.assert_allclose(hvp(f, x, v), expected, rtol=1e-8)
+        times = [
+            time_of(lambda f=f, x=x: f(x)),
+            time_of(lambda g=g, x=x: g(x)),
+            time_of(lambda f=f, x=x, v=v: hvp(f, x, v)),
+        ]
+        yield f.__name__, [round(t) for t in (*times, general)]
+
+
 def directions():
     """Milliseconds of Jacobians by forward mode, beside the derivative along one direction."""
     yield "", ("function, ms", "one direction, ms", "Jacobian, ms")
@@ -196,7 +242,7 @@ def directions():
 
 
 if __name__ == "__main__":
-    for table in (second_derivatives, derivatives_in_a_loss, orders, directions, sparse):
+    for table in (second_derivatives, loops, derivatives_in_a_loss, orders, directions, sparse):
         for name, columns in table():
             print(f"{name:28}" + "".join(f"{x!s:>16}" for x in columns), flush=True)
         print()
