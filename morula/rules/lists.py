@@ -29,6 +29,7 @@ from morula.core.extend import (
     is_zero,
     known,
     loop_step,
+    may_mutate,
     non_differentiable,
     only_reads,
     primitives,
@@ -222,7 +223,12 @@ def is_turned(s: Any, source: Any, uses: Any) -> bool:
     k = known(s.value(source.args[0]))
     if k is None or taking(k) not in (item_of_list, item_of_array):
         return False
-    return not any(c.primitive is list.pop for c in s.ir.calls())
+    return k.type is not list or not any(may_shorten(s, c) for c in s.ir.calls())
+
+
+def may_shorten(s: Any, call: Any) -> bool:
+    """May a call take items out of a list, so that a loop over it ends before its time?"""
+    return may_mutate(s, call) and call.primitive not in (list.append, operator.setitem)
 
 
 def read_by_number(s: Any, block: Any, step: Any, source: Any) -> None:

@@ -35,6 +35,7 @@ from morula.core.extend import (
 )
 from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
 from morula.rules.list_types import is_array, items_of
+from morula.rules.questions import are_all, is_any
 
 
 def mapped(f: Any, xs: Any) -> Any:
@@ -70,23 +71,7 @@ def reduced_from_first(f: Any, xs: Any) -> Any:
 LISTED = (mapped, mapped_two, filtered)
 
 
-def any_of(xs: Any) -> bool:
-    """`any(xs)`."""
-    for x in xs:  # noqa: SIM110
-        if x:
-            return True
-    return False
-
-
-def all_of(xs: Any) -> bool:
-    """`all(xs)`."""
-    for x in xs:  # noqa: SIM110
-        if not x:
-            return False
-    return True
-
-
-IN_TURN = {any: any_of, all: all_of}
+IN_TURN = {any: is_any, all: are_all}
 
 
 def added_up(xs: Any, start: Any = 0) -> Any:

@@ -339,8 +339,33 @@ def repeated(x, y):
     return sum(rows[1]) * sum(xs)
 
 
+def cleared(x, y):
+    """A loop over a reversed list ends when the list has become too short."""
+    xs, total = [x, x * y, 1.0], 0.0
+    for v in reversed(xs):
+        total += v * y
+        if v == 1.0:
+            xs.clear()
+    return total + x
+
+
+def shortened(x, y):
+    xs, total = [x, x * y, y], 0.0
+    for v in reversed(xs):
+        total += v * y
+        del xs[0]
+    return total + x
+
+
+def none_left(x, y):
+    """The sum of a list that may be empty may be an int."""
+    xs = [x]
+    xs.pop()
+    return x * y * (2.0 if isinstance(sum(xs), int) else 3.0)
+
+
 PROGRAMS = [
-    filled, filled_rows, repeated, emptied, sliced, sliced_rows,
+    cleared, shortened, none_left, filled, filled_rows, repeated, emptied, sliced, sliced_rows,
     walked, popped_rows, pushed_again, products, turned,
     built_and_read, comprehension, nested_comprehension, appended, appended_rows, assigned, an_alias,
     chosen, of_tuples, replaced, appended_constants, a_tuple_of_lists, unpacked, zipped, backwards,
@@ -376,6 +401,17 @@ def test_programs_with_lists(way, f, point):
     value, gradients = morula.withgradient(f, *point)
     assert repr(value) == repr(f(*point))
     assert [type(g) for g in gradients] == [float, float]
+
+
+@pytest.mark.parametrize(
+    "f", [walked, popped_rows, pushed_again, products, turned, sliced, sliced_rows, filled]
+)
+def test_a_pullback_may_be_called_again(way, f):
+    _, expected = morula.withgradient(f, 0.7, 1.3)
+    for _ in range(3):
+        _, back = morula.pullback(f, 0.7, 1.3)
+        np.testing.assert_allclose(back(1.0), expected, rtol=1e-13)
+        np.testing.assert_allclose(back(2.0), np.multiply(2.0, expected), rtol=1e-13)
 
 
 @pytest.mark.parametrize("f", FOLLOWED)

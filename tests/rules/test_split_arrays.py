@@ -5,6 +5,7 @@ import pytest
 
 from morula import code_adjoint, gradient
 from morula.testing import check_gradient
+from tests.random_programs import on_path
 
 
 def head_and_tail(p):
@@ -54,6 +55,43 @@ def test_they_are_compiled(f):
     p = np.array([0.4, 0.9, 1.3, 0.7])
     gradient(f, p)
     assert "call_from_program" not in str(code_adjoint(f, p))
+
+
+def masked(p):
+    y = p.copy()
+    y[np.abs(p) > 0.8] = 0.0
+    return np.sum(np.abs(y) ** 2)
+
+
+def turned(p):
+    total = 0.0
+    for v in reversed(p):
+        total = total * 0.5 + v
+    return np.abs(total)
+
+
+@pytest.mark.parametrize("f", [masked, turned, lambda p: np.abs(listed(p)), lambda p: abs(last(p))])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.complex128])
+def test_kinds_of_numbers(f, dtype):
+    p = np.array([0.4, 0.9, 1.3, 0.7], dtype)
+    with on_path("general"):
+        (expected,) = gradient(f, p)
+    for _ in range(2):
+        (found,) = gradient(f, p)
+        assert found.dtype == expected.dtype == dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_empty_arrays():
+    def f(p):
+        y = p.copy()
+        y[p > 0.0] = 1.0
+        total = np.sum(y * y) + sum(list(p))
+        for v in reversed(p):
+            total = total + v
+        return total
+
+    assert gradient(f, np.zeros(0))[0].shape == (0,)
 
 
 def test_too_short():
