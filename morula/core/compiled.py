@@ -203,18 +203,20 @@ class Family:
             by_bodies=by_bodies,
         )
 
-    def built(self, f: FunctionType, args: Sequence[Any], by_bodies: bool = True) -> Gradient:
-        """What is compiled for these arguments first, in SSA form.
+    def built(
+        self, f: FunctionType, args: Sequence[Any], tries: int = 0, by_bodies: bool = True
+    ) -> Gradient:
+        """What is compiled for these arguments, in SSA form, after so many tries that did not hold.
 
         Raises:
             NotSpecialised, UnsupportedError: there is no such program.
         """
-        gradient = self.gradient(f, [argument_value(a) for a in args], 0, args, by_bodies)
+        gradient = self.gradient(f, [argument_value(a) for a in args], tries, args, by_bodies)
         try:
             gradient.build()
         except (NotSpecialised, errors.UnsupportedError) as reason:
             if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
-                return self.built(f, args, False)
+                return self.built(f, args, tries, False)
             raise
         return gradient
 

@@ -153,74 +153,31 @@ def merge_blocks(ir: IR) -> None:
     ir.blocks = reachable(ir)
 
 
-class _Emitter:
-    def __init__(
-        self,
-        ir: IR,
-        like: CodeType,
-        namespace: dict[str, Any],
-        is_large: Callable[[Var], bool],
-        order_of: Callable[[IR], list[Block]] | None,
-    ) -> None:
+class Trees:
+    """The calls of a function as expression trees, block by block, in the order of their effects."""
+
+    def __init__(self, ir: IR, like: CodeType) -> None:
         self.ir = ir
         self.like = like
-        self.namespace = namespace
-        self.is_large = is_large
-        self.order_of = order_of
-        self.last_reads: dict[Var, int] = {}  # in the tree that is emitted, those still to come
-        self.asm: Assembler = assembler()
         self.roots: dict[Block, list[Node]] = {}
         self.jumps: dict[Block, Jump] = {}
         self.slots: dict[Var, str] = {}
         self.free = {v: name for v, name in zip(ir.free, like.co_freevars, strict=False)}
-        self.labels: dict[Block, Label] = {}
-        self.order: dict[Block, int] = {}
-        self.loop_ends: list[tuple[Label, Block]] = []
-        self.never: Label | None = None
+        self.uses: dict[Var, int] = {}
 
-    def run(self) -> CodeType:
+    def arrange(self, call: Call) -> list[Operand]:
+        """The operands of a call in the order in which they are evaluated."""
+        raise NotImplementedError
+
+    def lay_out(self, order: Callable[[IR], list[Block]] | None = None) -> None:
+        """Put the blocks in order and plant the trees."""
         tidy(self.ir)
-        if self.order_of is not None:
-            self.ir.blocks = self.order_of(self.ir)
+        if order is not None:
+            self.ir.blocks = order(self.ir)
         checked("tidy", self.ir)
         self.uses = count_uses(self.ir)
         for block in self.ir.blocks:
             self.build_trees(block)
-        slots = Slots(self.ir, self.roots, self.jumps, self.like, self.free)
-        self.slots = slots.assign()
-        self.dying = slots.dying(self.is_large)
-        self.labels = {b: Label() for b in self.ir.blocks}
-        self.order = {b: i for i, b in enumerate(self.ir.blocks)}
-        self.asm.at(Position(self.like.co_firstlineno, self.like.co_firstlineno, 0, 0))
-        self.asm.begin(list(self.free.values()))
-        for block in self.ir.blocks:
-            self.emit_block(block)
-        self.emit_loop_ends()
-        return self.assemble()
-
-    def assemble(self) -> CodeType:
-        like = self.like
-        code = Bytecode()
-        code.name = like.co_name
-        if hasattr(like, "co_qualname"):
-            code.qualname = like.co_qualname
-        code.filename = like.co_filename
-        code.first_lineno = like.co_firstlineno
-        code.argcount = like.co_argcount
-        code.posonlyargcount = like.co_posonlyargcount
-        code.kwonlyargcount = like.co_kwonlyargcount
-        code.argnames = [self.slots[p] for p in self.ir.params]
-        code.freevars = list(self.free.values())
-        flags = CompilerFlags.OPTIMIZED | CompilerFlags.NEWLOCALS
-        for flag in (CompilerFlags.VARARGS, CompilerFlags.VARKEYWORDS):
-            if like.co_flags & flag:
-                flags |= flag
-        if self.free:
-            flags |= CompilerFlags.NESTED
-        code.flags = flags
-        return self.asm.finish(code, like)
-
-    # -- expression trees
 
     def build_trees(self, block: Block) -> None:
         jump = Jump(block.branches)
@@ -276,6 +233,63 @@ class _Emitter:
         """The step of a loop at the end of a block, if nothing else reads its test."""
         step = loop_step(block)
         return step if step is not None and self.uses.get(block.calls[-1].out) == 1 else None
+
+
+class _Emitter(Trees):
+    def __init__(
+        self,
+        ir: IR,
+        like: CodeType,
+        namespace: dict[str, Any],
+        is_large: Callable[[Var], bool],
+        order_of: Callable[[IR], list[Block]] | None,
+    ) -> None:
+        super().__init__(ir, like)
+        self.namespace = namespace
+        self.is_large = is_large
+        self.order_of = order_of
+        self.last_reads: dict[Var, int] = {}  # in the tree that is emitted, those still to come
+        self.asm: Assembler = assembler()
+        self.labels: dict[Block, Label] = {}
+        self.order: dict[Block, int] = {}
+        self.loop_ends: list[tuple[Label, Block]] = []
+        self.never: Label | None = None
+
+    def run(self) -> CodeType:
+        self.lay_out(self.order_of)
+        slots = Slots(self.ir, self.roots, self.jumps, self.like, self.free)
+        self.slots = slots.assign()
+        self.dying = slots.dying(self.is_large)
+        self.labels = {b: Label() for b in self.ir.blocks}
+        self.order = {b: i for i, b in enumerate(self.ir.blocks)}
+        self.asm.at(Position(self.like.co_firstlineno, self.like.co_firstlineno, 0, 0))
+        self.asm.begin(list(self.free.values()))
+        for block in self.ir.blocks:
+            self.emit_block(block)
+        self.emit_loop_ends()
+        return self.assemble()
+
+    def assemble(self) -> CodeType:
+        like = self.like
+        code = Bytecode()
+        code.name = like.co_name
+        if hasattr(like, "co_qualname"):
+            code.qualname = like.co_qualname
+        code.filename = like.co_filename
+        code.first_lineno = like.co_firstlineno
+        code.argcount = like.co_argcount
+        code.posonlyargcount = like.co_posonlyargcount
+        code.kwonlyargcount = like.co_kwonlyargcount
+        code.argnames = [self.slots[p] for p in self.ir.params]
+        code.freevars = list(self.free.values())
+        flags = CompilerFlags.OPTIMIZED | CompilerFlags.NEWLOCALS
+        for flag in (CompilerFlags.VARARGS, CompilerFlags.VARKEYWORDS):
+            if like.co_flags & flag:
+                flags |= flag
+        if self.free:
+            flags |= CompilerFlags.NESTED
+        code.flags = flags
+        return self.asm.finish(code, like)
 
     # -- blocks
 

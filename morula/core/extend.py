@@ -108,6 +108,7 @@ from morula.core.results import lines_of_result
 from morula.core.reverse import Pair
 from morula.core.shipped import meet, waits
 from morula.core.simplify import folds
+from morula.core.source import constant_text
 from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
     IMMUTABLE_TYPE,
@@ -253,6 +254,7 @@ __all__ = [
     "coarsened",
     "collector",
     "constant_attribute",
+    "constant_text",
     "constant_unless",
     "constant_unless_written",
     "contents",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -14,7 +15,9 @@ from morula.core.general import call as general_call
 from morula.core.general import call_from_program, general_plan
 from morula.core.interface import family_for
 from morula.core.ir import IR, Call, Const, reachable
+from morula.core.program import Gradient, with_keywords
 from morula.core.reverse import Reversal
+from morula.core.source import refuse, source_of
 from morula.core.specialise import NotSpecialised
 from morula.core.ssa import prune_params
 
@@ -47,10 +50,48 @@ class AdjointCode:
     `left` are the calls whose meaning is found out when they happen: the line and the callable.
     """
 
-    def __init__(self, ir: IR, kind: str) -> None:
+    def __init__(self, ir: IR, kind: str, rebuilt: Callable[[], Gradient] | None = None) -> None:
         self.ir = tidy(ir)
         self.kind = kind
         self.left = [described(c, ir) for c in ir.calls() if c.primitive in RESOLVED_LATE]
+        self._rebuilt = rebuilt  # gives a program that takes no cotangent for other than zero
+
+    def source(self, name: str | None = None) -> str:
+        """The same as the text of a Python module with one function, called `name`.
+
+        It takes the arguments of the function and gives its gradients by the positional ones: one as it
+        is, several as a tuple. What the function has captured and the values of global variables are
+        those of now. The module imports what the program calls (NumPy, `math`, …) and Morula only
+        where the program calls a function of Morula's that is more than a few lines of its own.
+
+        Raises:
+            UnsupportedError: the adjoint has no form of its own (in print, its first line says why),
+                or holds values that no module could import or write down.
+
+        >>> def area(width, height):
+        ...     return width * height
+        >>> print(code_adjoint(area, 2.0, 3.0).source())
+        \"\"\"The gradient of area, made by Morula.\"\"\"
+        <BLANKLINE>
+        from __future__ import annotations
+        <BLANKLINE>
+        <BLANKLINE>
+        def gradient_of_area(width, height):
+            return (height, width)
+        <BLANKLINE>
+        """
+        if self._rebuilt is None:
+            refuse(f"it is {self.kind}")
+        gradient = self._rebuilt()
+        ir, fn = tidy(gradient.ir), gradient.fn
+        late = [described(c, ir) for c in ir.calls() if c.primitive in RESOLVED_LATE]
+        if late:
+            refuse(f"what the call on {late[0]} does is found out when it happens")
+        title = f"The gradient of {fn.__qualname__}, made by Morula."
+        signature = with_keywords(fn.__code__, gradient.keywords)
+        captured = [cell.cell_contents for cell in fn.__closure__ or ()]
+        name = name or f"gradient_of_{fn.__name__.strip('<>')}"
+        return source_of(ir, signature, name, title, captured)
 
     def __str__(self) -> str:
         calls = "1 call is" if len(self.left) == 1 else f"{len(self.left)} calls are"
@@ -99,8 +140,12 @@ def code_adjoint(f: Any, /, *args: Any, **kwargs: Any) -> AdjointCode:
     try:
         if family is None:
             raise NotSpecialised("it has a rule, or what it does is done later")
-        gradient = family.built(function, family.by_parameter(function, args, kwargs))
-        return AdjointCode(gradient.ir, "specialised to the types of the arguments")
+        built, given = family.built, family.by_parameter(function, args, kwargs)
+        return AdjointCode(
+            built(function, given).ir,
+            "specialised to the types of the arguments",
+            lambda: built(function, given, tries=1),
+        )
     except (NotSpecialised, errors.UnsupportedError) as reason:
         reversal = Reversal(lower(function.__code__, function.__globals__), general_plan)
         reversal.build()

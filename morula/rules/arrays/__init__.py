@@ -35,6 +35,7 @@ memory           cotangents of arrays in memory that is written to
 flat             x.flat, np.nditer
 inplace          what is refused
 pushforwards     forward rules, where transposition would be dear
+written          how values are written down in a module with an adjoint
 """
 
 from morula.rules.arrays import (
@@ -72,6 +73,7 @@ from morula.rules.arrays import (
     traits,
     types,
     ufunc_methods,
+    written,
 )
 
 __all__ = [
@@ -109,4 +111,5 @@ __all__ = [
     "traits",
     "types",
     "ufunc_methods",
+    "written",
 ]
