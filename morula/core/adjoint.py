@@ -154,6 +154,8 @@ class Adjoint:
         self.arrays_change = s.writes_in_place or any(map(self.may_change_arrays, s.ir.calls()))
         share(s.ir, lambda block, call: None, self.gives_the_same)
         self.leaves_nothing = all(may_run_twice(s, c) for c in s.ir.calls())
+        for refuse in REFUSALS:
+            refuse(self)
         for prepare in PREPARATIONS:
             found = prepare(self)
             self.prepared = self.prepared if found is None else found
@@ -455,7 +457,11 @@ class Adjoint:
                 block.calls[i:i] = bound.calls
                 i += len(bound.calls)
                 call = block.calls[i]
-                block, i = inline(ir, block, i, callee, bound.operands, free, removable, results)
+                renamed: dict[Var, Operand] = {}
+                block, i = inline(
+                    ir, block, i, callee, bound.operands, free, removable, results, None, renamed
+                )
+                self.note_inlined(call, [*bound.calls, *callee.calls()], renamed)
                 if start in adjoint and results.get(call.out) in loop_values:
                     value = results.pop(call.out)
                     block.calls.insert(i, Call(call.out, Const(alias), (value,), (), call.position))
@@ -463,6 +469,11 @@ class Adjoint:
                 done = True
         substitute(ir, results)
         return done
+
+    def note_inlined(
+        self, call: Call, body: list[Call], renamed: dict[Var, Operand]
+    ) -> None:
+        """A body stands in the place of a call; its variables are `renamed`."""
 
     def inlinable(self, call: Call, made: dict[Var, Call]) -> Any:
         """The body, the arguments and the cells of a callee to be inlined."""
@@ -814,11 +825,14 @@ class Adjoint:
                 call.removable = True
             pure = id(call.fn.value) in PURE or (entry is not None and entry.stable)
             call.movable = pure and all(map(self.is_unchanging, call.args))
-        for block in self.reversal.primal:
-            for call in block.calls:
-                partial = is_partial(call.primitive) and self.may_raise(call)
-                if partial or self.may_miss(call.primitive, call):
-                    call.removable = call.movable = False
+        for call in self.primal_calls():
+            partial = is_partial(call.primitive) and self.may_raise(call)
+            if partial or self.may_miss(call.primitive, call):
+                call.removable = call.movable = False
+
+    def primal_calls(self) -> list[Call]:
+        """The calls that the value is computed by."""
+        return [call for block in self.reversal.primal for call in block.calls]
 
     def may_raise(self, call: Call) -> bool:
         """May a partial function raise an exception: is an argument a plain number?"""
@@ -989,6 +1003,16 @@ def prepares(
     """Register such a function."""
     PREPARATIONS.append(prepare)
     return prepare
+
+
+# Functions that raise NotSpecialised where a program, in whatever mode, is not to be compiled.
+REFUSALS: list[Callable[[Adjoint], None]] = []
+
+
+def refuses(refuse: Callable[[Adjoint], None]) -> Callable[[Adjoint], None]:
+    """Register such a function."""
+    REFUSALS.append(refuse)
+    return refuse
 
 
 write_preparation: list[Callable[[Adjoint], set[Any] | None]] = []

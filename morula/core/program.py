@@ -88,6 +88,7 @@ class Gradient(Adjoint):
         self.gives_value = with_value
         self.has_aux = has_aux
         self.keywords = keywords
+        self.signature = with_keywords(fn.__code__, keywords)
         self.examples = examples
         super().__init__(with_value or has_aux, optimistic)
 
@@ -111,11 +112,10 @@ class Gradient(Adjoint):
         merge_blocks(self.ir)
         reuse_memory(self.ir, self.known_of, self.holds_memory)
         self.add_guards(otherwise, this, generally)
-        signature = with_keywords(self.fn.__code__, self.keywords)
-        like = with_own_cell(signature)
+        like = with_own_cell(self.signature)
         code = emit(self.ir, like, self.fn.__globals__, self.holds_memory, is_program=True)
         if self.specialiser.protected:
-            return stub(signature, self.fn.__globals__, protect, code)
+            return stub(self.signature, self.fn.__globals__, protect, code)
         return code
 
     def specialised(self) -> Specialiser:

@@ -10,6 +10,7 @@ from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO
 from morula.core.settings import settings
+from morula.mixed_mode.programs import pushes_of
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import Pass, absorb, shown_to_user
 
@@ -55,10 +56,35 @@ def check_count(args: Any, tangents: Any) -> None:
 
 
 def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """One forward pass."""
+    """The value and its derivative: by a program, where there is one."""
     run = Pass()
     names = [f"argument {i}" for i in range(len(args))]
     dots = tuple([absorb(run, x, ẋ, n) for x, ẋ, n in zip(args, tangents, names, strict=True)])
+    program = None if run.table else pushes_of(f, len(args), by_general_path)
+    if program is None:
+        return in_pass(run, f, args, dots)
+    both: tuple[Any, Any] = program(*args, *dots)
+    return both
+
+
+def general_pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The same by the general path, as differentiated code sees it."""
+    run = Pass()
+    names = [f"argument {i}" for i in range(len(args))]
+    dots = tuple([absorb(run, x, ẋ, n) for x, ẋ, n in zip(args, tangents, names, strict=True)])
+    return in_pass(run, f, args, dots)
+
+
+def by_general_path(f: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """What a program does where only the general path will do."""
+    n = len(args) // 2
+    return in_pass(Pass(), f, args[:n], args[n:])
+
+
+def in_pass(
+    run: Pass, f: Any, args: tuple[Any, ...], dots: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """One forward pass."""
     settings.begin()
     try:
         y, ẏ = as_before(push, run, f, ZERO, args, dots)

@@ -1,0 +1,521 @@
+"""The value of a function and its derivative along a direction, as one program, for known types.
+
+The primal comes from the specialiser, as for gradients. What carries a derivative gets a twin, its
+tangent, by value: nothing runs backwards, so there are no tapes and no residuals, and a loop stays
+one. A call `y = f(x)` becomes `y, push = frule(x)`, with ẏ the sum of what `push` gives for the
+tangent of each operand; or the slopes of a scalar rule give it. These rules are inlined. Where there
+is only a pullback to arrays, or a rule of a user's, `push` says what the call means when it happens.
+Tangents may be structurally zero, as cotangents may, and are tested for it where they are used.
+Whatever is not followed (objects, lists of other kinds, arrays that are written to) is left to the
+general path. Tests: tests/mixed_mode/test_programs.py
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import CodeType, FunctionType
+from typing import Any
+
+from morula.core.activity import may_hold, varied_variables
+from morula.core.adjoint import REFUSALS, is_code
+from morula.core.bytecode.instructions import IN_PLACE
+from morula.core.callables import is_plain
+from morula.core.compiled import Family, family_by
+from morula.core.context import as_before, call_plainly
+from morula.core.cotangents import ZERO, AbstractZero, accumulate
+from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable
+from morula.core.primitives import alias, as_tuple, build_tuple, check_bound, unpack
+from morula.core.program import Gradient
+from morula.core.registry import Rule, registry
+from morula.core.reverse import Reversal
+from morula.core.sharing import ask_whether_shared
+from morula.core.simplify import is_trusted, remove_unused, share, simplify_once
+from morula.core.specialise import NotSpecialised, may_run_twice
+from morula.core.ssa import prune_params
+from morula.core.traits import Known, sample, typed_zero, unit
+from morula.core.values import is_plainly_named, is_zero_value, known, possibilities
+from morula.core.verify import checked
+from morula.mixed_mode.push import push, refuse_unknown
+from morula.mixed_mode.tangents import Pass, last, shown_to_user
+
+Make = Callable[[Operand], Operand]
+Tangent = Callable[[], Operand]
+NOTHING = Const(ZERO)
+PLAINLY = {getattr(operator, name): getattr(operator, name[1:], None) for name in IN_PLACE.values()}
+
+
+class Straight(Reversal):
+    """In the place of a reversal: all blocks are of the primal, and none runs backwards."""
+
+    def __init__(self, ir: IR) -> None:
+        self.ir = ir
+        self.bars = self
+
+    variable_of: dict[Any, Any] = {}
+
+    @property
+    def start(self) -> Block:  # type: ignore[override]
+        """Where tangents begin."""
+        return self.ir.entry
+
+    def loop_values(self) -> set[Var]:
+        """Nothing is read in another iteration than its own."""
+        return set()
+
+
+class Pushed(Gradient):
+    """The value of `fn` and its tangent; the second half of what is known is that of the tangents."""
+
+    def __init__(
+        self, fn: FunctionType, signature: CodeType, knowns: Sequence[Known], **options: Any
+    ) -> None:
+        n = len(knowns) // 2
+        wanted = [i for i, k in enumerate(knowns[n:]) if not is_nothing(k)]
+        super().__init__(fn, list(knowns[:n]), wanted, True, False, **options)
+        self.examples = self.examples[:n]
+        self.signature = signature
+        self.of_tangents = knowns[n:]
+
+    def build(self) -> IR:
+        """The value and the tangent as a pair."""
+        self.specialiser = s = self.specialised()
+        if s.writes_in_place or s.callees.found:
+            raise NotSpecialised("a value is changed in place, or a function calls itself")
+        self.types = s.types
+        self.dots: dict[Var, Operand] = {}
+        self.ir = s.ir
+        self.add_parameters()
+        self.leaves, self.sums = list(self.dots), ()
+        ask_whether_shared(s, self.leaves)
+        for refuse in REFUSALS:
+            refuse(self)
+        self.arrays_change = any(map(self.may_change_arrays, s.ir.calls()))
+        share(s.ir, lambda block, call: None, self.gives_the_same)
+        self.leaves_nothing = all(may_run_twice(s, c) for c in s.ir.calls())
+        self.varied = varied_variables(s, self.leaves)
+        self.transform()
+        self.inline_rules()
+        self.clean_adjoint()
+        self.return_numbers()
+        remove_unused(self.ir)
+        prune_params(self.ir)
+        return self.ir
+
+    def add_parameters(self) -> None:
+        """The tangents of the arguments, item by item where those are tuples."""
+        s, calls = self.specialiser, list[Call]()
+        self.sure: set[Operand] = set()  # tangents that are no structural zeros
+        for i, k in enumerate(self.of_tangents):
+            ẋ = self.ir.var(self.ir.params[i].name + "̇")
+            self.ir.entry.params = [*self.ir.params, ẋ]
+            s.types[ẋ] = s.given[ẋ] = k
+            self.knowns.append(k)
+            self.take_apart(s.leaves[i], ẋ, k, calls)
+        self.added = {call.out for call in calls}
+        self.ir.entry.calls[:0] = calls
+
+    def take_apart(self, leaves: Any, ẋ: Operand, k: Any, calls: list[Call]) -> None:
+        """Note the tangents of the leaves of an argument."""
+        if is_nothing(k):
+            return
+        if type(leaves) is Var:
+            self.dots[leaves] = ẋ
+            self.sure.add(ẋ)
+            return
+        if k.type is not tuple or k.detail is None or len(k.detail) != len(leaves):
+            raise NotSpecialised("the tangent of a tuple is not known item by item")
+        for i, (leaf, inside) in enumerate(zip(leaves, k.detail, strict=True)):
+            item = self.ir.var()
+            calls.append(Call(item, Const(operator.getitem), (ẋ, Const(i))))
+            self.specialiser.types[item] = inside
+            self.take_apart(leaf, item, known(inside), calls)
+
+    # -- the transform
+
+    def transform(self) -> None:
+        """Every variable that carries a derivative gets its tangent beside it."""
+        ir = self.ir
+        self.reversal = Straight(ir)
+        self.primal_variables = {c.out for c in ir.calls() if c.out not in self.added}
+        ir.blocks = blocks = reachable(ir)
+        for block in blocks:
+            for p in block.params if block is not ir.entry else ():
+                if p in self.varied:
+                    self.refuse_mutable(p)
+                    self.dots[p] = ir.var(p.name + "̇")
+        branches = [branch for block in blocks for branch in block.branches]
+        for block in list(blocks):
+            self.transform_block(block)
+        received = {block: [p for p in block.params if p in self.dots] for block in blocks[1:]}
+        for branch in branches:
+            if branch.block is not None:
+                pairs = zip(branch.block.params, branch.args, strict=True)
+                branch.args += [self.dot(a) for p, a in pairs if p in self.dots]
+        for block, params in received.items():
+            block.params = [*block.params, *[self.dots[p] for p in params]]  # type: ignore[list-item]
+        checked("forward", ir)
+
+    def transform_block(self, block: Block) -> None:
+        """The value first, then its tangents; control may part on the way to the end of the block."""
+        calls, branches = block.calls, block.branches
+        block.calls, block.branches = [], []
+        self.at = block
+        self.waiting: list[tuple[Call, Callable[[], Operand]]] = []
+        for call in calls:
+            if call.out in self.dots or not any(x in self.varied for x in call.operands()):
+                self.plain_call(call)
+            elif call.out in self.specialiser.counted or self.specialiser.is_constant(call):
+                self.at.calls.append(call)
+            else:
+                self.push(call)
+        self.compute_tangents()
+        for branch in branches:
+            if branch.block is None:
+                y = branch.args[0]
+                branch.args = [self.append(self.at, shown, y, self.dot(y))]
+        self.at.branches = branches
+
+    def plain_call(self, call: Call) -> None:
+        """A call into which no tangent goes."""
+        if call.out not in self.dots and self.may_ask(call):
+            call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
+        self.at.calls.append(call)
+
+    def compute_tangents(self) -> None:
+        """Those of what has been computed so far."""
+        for call, tangent in self.waiting:
+            self.position = call.position
+            self.dots[call.out] = tangent()
+        self.waiting = []
+
+    def dot(self, x: Operand) -> Operand:
+        """The tangent of an operand."""
+        return self.dots.get(x, NOTHING) if type(x) is Var else NOTHING
+
+    def refuse_mutable(self, x: Var) -> None:
+        """Tangents of what others may change are not followed."""
+        if may_hold(self.specialiser.value(x)):
+            raise NotSpecialised("tangents of mutable values")
+
+    def push(self, call: Call) -> None:
+        """A call into which tangents go."""
+        self.refuse_mutable(call.out)
+        if type(call.fn) is not Const:
+            raise NotSpecialised("it is not known what is called")
+        move = MOVES.get(call.primitive)
+        tangent = None if move is None else move(self, call)
+        if tangent is not None:
+            self.at.calls.append(call)
+        else:
+            tangent = self.by_forward_rule(call) or self.by_slopes(call)
+        if tangent is None:
+            self.push_when_it_happens(call)
+        else:
+            self.waiting.append((call, tangent))
+
+    def sum_of(self, parts: Sequence[tuple[Operand, Make]]) -> Operand:
+        """The tangent of a result is the sum of what those of operands make that are no zeros."""
+        total: Operand = NOTHING
+        for x, make in parts:
+            ẋ = self.dot(x)
+            if not is_zero_value(ẋ):
+                total = self.unless_zero(ẋ, total, partial(make, ẋ))
+        return total
+
+    def unless_zero(self, ẋ: Operand, total: Operand, make: Callable[[], Operand]) -> Operand:
+        """A sum with what is made, if a tangent is no structural zero."""
+        if ẋ in self.sure:
+            c = make()
+            return c if total is NOTHING else self.append(self.at, accumulate, total, c)
+        ir = self.ir
+        run, after, out = ir.block(), ir.block(), ir.var()
+        after.params = [out]
+        nothing = self.append(self.at, operator.is_, ẋ, NOTHING)
+        self.at.branches = [Branch(after, [total], nothing), Branch(run)]
+        self.at = run
+        c = make()
+        if total is not NOTHING:
+            c = self.append(self.at, accumulate, total, c)
+        self.at.branches = [Branch(after, [c])]
+        self.at = after
+        return out
+
+    def applied(self, fn: Operand, *args: Operand) -> Var:
+        """The result of a call where tangents are computed."""
+        out = self.ir.var()
+        self.at.calls.append(Call(out, fn, args, (), self.position))
+        return out
+
+    def return_numbers(self) -> None:
+        """A number of Python's and its tangent are what the user gets, as they are."""
+        definite = self.definite_cotangents()
+        for call in self.ir.calls():
+            if call.primitive is shown and call.args[1] in definite:
+                kinds = [k and k.type for k in map(self.known_of, call.args)]
+                if kinds == [float, float] or kinds == [complex, complex]:
+                    call.fn = Const(build_tuple)
+
+    # -- by rules
+
+    def by_forward_rule(self, call: Call) -> Tangent | None:
+        """By a forward rule of Morula's."""
+        rule = self.forward_rule(call)
+        n = len(call.args) - len(call.keywords)
+        if rule is None or any(x in self.varied for x in call.args[n:]):
+            return None
+        places = [rule.position_of(name) for name in call.keywords]
+        count = max([n, *[i + 1 for i in places if i is not None and i < len(rule.positional)]])
+        pushforward = self.pair(call, rule)
+
+        def along(i: int, ẋ: Operand) -> Operand:
+            tangents: list[Operand] = [NOTHING] * count
+            tangents[i] = ẋ
+            return self.applied(pushforward, *tangents)
+
+        return partial(self.sum_of, [(x, partial(along, i)) for i, x in enumerate(call.args[:n])])
+
+    def forward_rule(self, call: Call) -> Rule | None:
+        """The forward rule of Morula's that serves a call, if it is not one of a user's that does."""
+        plainly = Call(call.out, Const(PLAINLY.get(call.primitive) or call.primitive), call.args, call.keywords)
+        s = self.specialiser
+        rule, reverse = s.rule_by_types(plainly, "forward"), s.rule_for(call)
+        if rule is None or not rule.trusted or (reverse is not None and not reverse.trusted):
+            return None
+        return rule
+
+    def pair(self, call: Call, rule: Rule) -> Var:
+        """Let the rule compute the value, and what gives its derivative."""
+        self.rules[id(rule.function)] = rule
+        self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
+        both, back, where = self.ir.var(), self.ir.var(), call.position
+        self.primal_variables.update((both, back))
+        self.at.calls += [
+            Call(both, Const(rule.function), call.args, call.keywords, where),
+            Call(call.out, Const(operator.getitem), (both, Const(0)), (), where),
+            Call(back, Const(operator.getitem), (both, Const(1)), (), where),
+        ]
+        return back
+
+    def by_slopes(self, call: Call) -> Tangent | None:
+        """By a reverse rule from real numbers to a real number: the pullback of one."""
+        rule = self.specialiser.rule_for(call)
+        active = [x for x in call.args if x in self.varied]
+        if rule is None or not rule.trusted or rule.by_identity or call.keywords:
+            return None
+        if not all(map(self.is_real_number, (call.out, *active))):
+            return None
+        y = known(self.specialiser.value(call.out))
+        one = None if y is None else unit(sample(y))
+        if one is None or self.needs_projection(rule, call, tuple(enumerate(active))):
+            return None
+        pullback = self.pair(call, rule)
+
+        def along(i: int, ẋ: Operand) -> Operand:
+            slopes = self.applied(pullback, Const(one))
+            slope = self.append(self.at, operator.getitem, slopes, Const(i))
+            return self.unless_zero(
+                slope, NOTHING, lambda: self.append(self.at, operator.mul, slope, ẋ)
+            )
+
+        return partial(self.sum_of, [(x, partial(along, i)) for i, x in enumerate(call.args)])
+
+    def is_real_number(self, x: Operand) -> bool:
+        """Is it a real number of Python's or NumPy's?"""
+        value = self.specialiser.value(x)
+        return value is not None and all(
+            k.type is not complex and typed_zero(k.type) is not None for k in possibilities(value)
+        )
+
+    # -- at run time
+
+    def push_when_it_happens(self, call: Call) -> None:
+        """By whatever rule there is, with tangents by value."""
+        entry = registry.get(call.primitive)
+        if entry is None or (entry.reverse is None and entry.forward is None):
+            raise NotSpecialised(f"{call.primitive!r} has no rule")
+        rule = self.specialiser.rule_for(call)
+        if rule is None or rule.by_identity or any(map(self.may_be_mutable, (*call.args, call.out))):
+            raise NotSpecialised("the rule of a call is not known, or finds tangents by identity")
+        self.compute_tangents()
+        self.position = call.position
+        args = self.append(self.at, build_tuple, *call.args)
+        dots = self.append(self.at, build_tuple, *map(self.dot, call.args))
+        both = self.applied(Const(pushed_when_it_happens), call.fn, args, dots, Const(call.keywords))
+        self.at.calls.append(Call(call.out, Const(operator.getitem), (both, Const(0))))
+        self.dots[call.out] = ẏ = self.append(self.at, operator.getitem, both, Const(1))
+        self.primal_variables.update((both, args))
+        self.maybe_zero.add(ẏ)
+
+    def may_be_mutable(self, x: Operand) -> bool:
+        """May it be what has tangents by identity?"""
+        return may_hold(self.specialiser.value(x))
+
+    # -- what is the value's, what is the tangent's
+
+    def note_inlined(self, call: Call, body: list[Call], renamed: dict[Var, Operand]) -> None:
+        """What stands in the place of a call of the value's is the value's."""
+        if call.out in self.primal_variables:
+            self.primal_variables.update(renamed.get(c.out, c.out) for c in body)  # type: ignore[misc]
+
+    def simplify(self) -> bool:
+        """A round of simplification of the value and its tangent."""
+        return simplify_once(
+            self.ir, is_trusted, self.known_of, keep=self.ir.entry, primal=self.primal_variables
+        )
+
+    def primal_calls(self) -> list[Call]:
+        """The calls that the value is computed by."""
+        return [c for c in self.ir.calls() if c.out in self.primal_variables]
+
+
+def is_nothing(k: Any) -> bool:
+    """Is a tangent known to be structurally zero?"""
+    return k is not None and issubclass(k.type, AbstractZero)
+
+
+def pushed_when_it_happens(
+    fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: tuple[str, ...]
+) -> tuple[Any, Any]:
+    """The value of a call and its tangent, in a pass of its own."""
+    run = Pass()
+    y, ẏ = as_before(push, run, fn, ZERO, args, tangents, keywords)
+    refuse_unknown((ẏ,))
+    return y, last(run, y, ẏ)
+
+
+def shown(y: Any, ẏ: Any) -> tuple[Any, Any]:
+    """The value and its tangent as a user gets them."""
+    return y, shown_to_user(Pass(), y, ẏ)
+
+
+# -- what moves values about -----------------------------------------------------------------------
+
+Move = Callable[[Pushed, Call], Tangent | None]
+MOVES: dict[Any, Move] = {}
+
+
+def moves(*primitives: Any) -> Callable[[Move], Move]:
+    """Register what makes the tangents of results from those of operands, if it is known."""
+
+    def register(move: Move) -> Move:
+        MOVES.update(dict.fromkeys(primitives, move))
+        return move
+
+    return register
+
+
+@moves(build_tuple)
+def _(p: Pushed, call: Call) -> Tangent:
+    return lambda: p.append(p.at, build_tuple, *map(p.dot, call.args))
+
+
+@moves(alias, check_bound)
+def _(p: Pushed, call: Call) -> Tangent:
+    return lambda: p.dot(call.args[0])
+
+
+@moves(as_tuple, unpack)
+def _(p: Pushed, call: Call) -> Tangent | None:
+    """Of a tuple, it is the tuple itself."""
+    items = known(p.specialiser.value(call.args[0]))
+    return None if items is None or items.type is not tuple else lambda: p.dot(call.args[0])
+
+
+@moves(operator.getitem)
+def _(p: Pushed, call: Call) -> Tangent | None:
+    """An item of a tuple."""
+    items, key = call.args
+    k = known(p.specialiser.value(items))
+    if k is None or k.detail is None or not (k.type is tuple or is_plainly_named(k)):
+        return None
+
+    def item(ẋ: Operand) -> Operand:
+        found = p.append(p.at, operator.getitem, ẋ, key)
+        if type(key) is not Const:
+            p.maybe_zero.add(found)
+        return found
+
+    return lambda: p.sum_of([(items, item)])
+
+
+LINEAR_ATTRIBUTES = ("T", "mT", "real", "imag")
+
+
+@moves(getattr)
+def _(p: Pushed, call: Call) -> Tangent | None:
+    """Attributes of numbers and arrays that are linear."""
+    x, name = call.args[:2]
+    rule = p.specialiser.attribute_rule(call)
+    if not callable(rule) or type(name) is not Const or name.value not in LINEAR_ATTRIBUTES:
+        raise NotSpecialised("the tangent of an attribute")
+    return lambda: p.sum_of([(x, lambda ẋ: p.append(p.at, getattr, ẋ, name))])
+
+
+# -- programs --------------------------------------------------------------------------------------
+
+
+class Pushes(Family):
+    """The programs for the derivatives along directions of functions with one code object."""
+
+    def gradient(
+        self, f: FunctionType, key: Sequence[Any], tries: int, args: Sequence[Any], by_bodies: bool
+    ) -> Gradient:
+        """The program for arguments and tangents of these types."""
+        return Pushed(
+            f,
+            self.code,
+            key,
+            examples=args if tries < 2 else (),
+            no_exceptions=True,
+            by_bodies=by_bodies,
+        )
+
+
+def with_tangents(code: CodeType) -> CodeType:
+    """The code with a parameter more for each, for its signature; one for each code."""
+    found = _with_tangents.get(id(code))
+    if found is None:
+        found = _with_tangents[id(code)] = (code, made_with_tangents(code))
+    return found[1]
+
+
+_with_tangents: dict[int, tuple[CodeType, CodeType]] = {}
+
+
+def made_with_tangents(code: CodeType) -> CodeType:
+    """Such a code."""
+    n = code.co_argcount
+    names = tuple([f"tangent of {name}" for name in code.co_varnames[:n]])
+    return code.replace(
+        co_varnames=(*code.co_varnames[:n], *names, *code.co_varnames[n:]),
+        co_nlocals=code.co_nlocals + n,
+        co_argcount=2 * n,
+    )
+
+
+_functions: dict[FunctionType, tuple[CodeType, Any]] = {}  # of functions that capture nothing
+MOST_KEPT = 64
+
+
+def pushes_of(f: Any, n: int, general: Callable[..., Any]) -> Any:
+    """A function of n arguments and as many tangents that gives the value and its tangent.
+
+    None where there can be none. `general(f, args, kwargs)` gives the same where no program fits.
+    """
+    kept = _functions.get(f) if type(f) is FunctionType else None
+    if kept is not None and kept[0] is f.__code__ and 2 * n == kept[1].__code__.co_argcount:
+        return kept[1]
+    if not is_plain(f) or f.__code__.co_argcount != n or "__morula__" in f.__dict__:
+        return None
+    how = (tuple(range(2 * n)), False, False, False, ())
+    family = family_by(with_tangents(f.__code__), f, how, general, None, Pushes)
+    if family is None:
+        return None
+    found = family.function(f)
+    if f.__closure__ is None:
+        if len(_functions) >= MOST_KEPT:
+            _functions.clear()
+        _functions[f] = f.__code__, found
+    return found
