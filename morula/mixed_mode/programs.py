@@ -18,13 +18,16 @@ from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from morula.core.activity import may_hold, varied_variables
-from morula.core.adjoint import REFUSALS, is_code
+from morula.core.adjoint import REFUSALS, is_code, is_numeric
 from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.callables import is_plain
 from morula.core.compiled import Family, family_by
 from morula.core.context import as_before, call_plainly
 from morula.core.cotangents import ZERO, AbstractZero, accumulate
+from morula.core.emit import merge_blocks
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable
 from morula.core.primitives import alias, as_tuple, build_tuple, check_bound, unpack
 from morula.core.program import Gradient
@@ -34,11 +37,13 @@ from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import is_trusted, remove_unused, share, simplify_once
 from morula.core.specialise import NotSpecialised, may_run_twice
 from morula.core.ssa import prune_params
-from morula.core.traits import Known, sample, typed_zero, unit
+from morula.core.traits import Known, field, sample, typed_zero, unit
 from morula.core.values import is_plainly_named, is_zero_value, known, possibilities
 from morula.core.verify import checked
+from morula.core.zeros import is_zero_test
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import Pass, last, shown_to_user
+from morula.rules.arrays.pushforwards import LINEAR, fitted
 
 Make = Callable[[Operand], Operand]
 Tangent = Callable[[], Operand]
@@ -209,7 +214,7 @@ class Pushed(Gradient):
         if tangent is not None:
             self.at.calls.append(call)
         else:
-            tangent = self.by_forward_rule(call) or self.by_slopes(call)
+            tangent = self.by_slopes(call) or self.by_forward_rule(call)
         if tangent is None:
             self.push_when_it_happens(call)
         else:
@@ -239,6 +244,20 @@ class Pushed(Gradient):
         if total is not NOTHING:
             c = self.append(self.at, accumulate, total, c)
         self.at.branches = [Branch(after, [c])]
+        self.at = after
+        return out
+
+    def if_zero(self, ẋ: Operand, make: Callable[[], Operand]) -> Operand:
+        """A tangent, or what is made in its place if it is structurally zero."""
+        if ẋ in self.sure or is_zero_value(ẋ):
+            return make() if is_zero_value(ẋ) else ẋ
+        ir = self.ir
+        none, after, out = ir.block(), ir.block(), ir.var()
+        after.params = [out]
+        nothing = self.append(self.at, operator.is_, ẋ, NOTHING)
+        self.at.branches = [Branch(none, (), nothing), Branch(after, [ẋ])]
+        self.at = none
+        none.branches = [Branch(after, [make()])]
         self.at = after
         return out
 
@@ -352,6 +371,36 @@ class Pushed(Gradient):
         """May it be what has tangents by identity?"""
         return may_hold(self.specialiser.value(x))
 
+    # -- tests that decide nothing
+
+    def clean_adjoint(self) -> None:
+        """Sums and tests for structural zeros become no more than is needed."""
+        while self.join_ways():
+            self.fold_zero_tests()
+            prune_params(self.ir, self.ir.entry)
+            self.simplify()
+            merge_blocks(self.ir)
+        super().clean_adjoint()
+
+    def join_ways(self) -> bool:
+        """Where control passes by what would do no more than add a structural zero, it need not."""
+        tests = {c.out: c.args[0] for c in self.ir.calls() if is_zero_test(c)}
+        entries = self.ir.predecessors()
+        changed = False
+        for block in self.ir.blocks:
+            ẋ = tests.get(block.branches[0].cond) if len(block.branches) == 2 else None  # type: ignore[arg-type]
+            if ẋ is None:
+                continue
+            past, run = block.branches[0], block.branches[1].block
+            if run is None or run is block or len(entries[run]) > 1 or len(run.branches) > 1:
+                continue
+            if run.branches and adds_nothing(run, past, ẋ):
+                block.calls += run.calls
+                block.branches, run.branches = run.branches, []
+                changed = True
+        self.ir.blocks = reachable(self.ir)
+        return changed
+
     # -- what is the value's, what is the tangent's
 
     def note_inlined(self, call: Call, body: list[Call], renamed: dict[Var, Operand]) -> None:
@@ -383,6 +432,27 @@ def pushed_when_it_happens(
     y, ẏ = as_before(push, run, fn, ZERO, args, tangents, keywords)
     refuse_unknown((ẏ,))
     return y, last(run, y, ẏ)
+
+
+def adds_nothing(run: Block, past: Branch, ẋ: Operand) -> bool:
+    """Does a block give, if a tangent is structurally zero, what the way past it gives?"""
+    onward = run.branches[0]
+    sums = {c.out: c for c in run.calls if c.primitive is accumulate}
+    if onward.block is not past.block or onward.cond is not None or len(sums) < len(run.calls):
+        return False
+
+    def given_zero(x: Operand) -> Operand:
+        if x is ẋ:
+            return NOTHING
+        if x not in sums:
+            return x
+        a, b = map(given_zero, sums[x].args)  # type: ignore[index]
+        return b if is_zero_value(a) else a if is_zero_value(b) else x
+
+    return all(
+        a is (b := given_zero(given)) or (is_zero_value(a) and is_zero_value(b))
+        for a, given in zip(past.args, onward.args, strict=True)
+    )
 
 
 def shown(y: Any, ẏ: Any) -> tuple[Any, Any]:
@@ -425,9 +495,11 @@ def _(p: Pushed, call: Call) -> Tangent | None:
 
 @moves(operator.getitem)
 def _(p: Pushed, call: Call) -> Tangent | None:
-    """An item of a tuple."""
+    """An item of a tuple, or a part of an array."""
     items, key = call.args
     k = known(p.specialiser.value(items))
+    if k is not None and k.type is np.ndarray:
+        return linear(p, call)
     if k is None or k.detail is None or not (k.type is tuple or is_plainly_named(k)):
         return None
 
@@ -438,6 +510,76 @@ def _(p: Pushed, call: Call) -> Tangent | None:
         return found
 
     return lambda: p.sum_of([(items, item)])
+
+
+def has_tangents(p: Pushed, x: Operand) -> bool:
+    """Is it a number or an array that has tangents of its own type?"""
+    k = known(p.specialiser.value(x))
+    if k is None or field(k) is None or not is_numeric(k):
+        return False
+    return k.type in (float, complex) or getattr(sample(k), "dtype", np.dtype(int)).kind in "fc"
+
+
+def is_one(p: Pushed, x: Operand) -> bool:
+    """Is it a number or an array?"""
+    k = known(p.specialiser.value(x))
+    return k is not None and field(k) is not None and is_numeric(k)
+
+
+@moves(*LINEAR)
+def linear(p: Pushed, call: Call) -> Tangent | None:
+    """A function that is linear in its first argument is its own derivative."""
+    x, *others = call.args
+    if any(other in p.varied for other in others) or not has_tangents(p, call.out):
+        return None
+    return (lambda: p.sum_of([(x, partial(same_of, p, call))])) if is_one(p, x) else None
+
+
+def same_of(p: Pushed, call: Call, ẋ: Operand) -> Operand:
+    """The same call with a tangent as its first argument."""
+    ẏ = p.applied(call.fn, ẋ, *call.args[1:])
+    p.at.calls[-1].keywords = call.keywords
+    return p.append(p.at, fitted, call.out, ẏ)
+
+
+@moves(np.array, np.asarray, np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack)
+def _(p: Pushed, call: Call) -> Tangent | None:
+    """What puts numbers or arrays together does the same to their tangents."""
+    x, *others = call.args
+    k = known(p.specialiser.value(x))
+    if k is None or k.type is not tuple:
+        return linear(p, call)
+    if any(other in p.varied for other in others) or not has_tangents(p, call.out):
+        return None
+    if not holds_numbers(k):
+        return None
+    return lambda: p.sum_of([(x, lambda ẋ: same_of(p, call, filled(p, x, ẋ, k)))])
+
+
+def holds_numbers(k: Known | None) -> bool:
+    """Is it known to be a tuple of numbers and arrays, or of such tuples?"""
+    if k is None or k.type is not tuple:
+        return k is not None and field(k) is not None and is_numeric(k)
+    return k.detail is not None and all(holds_numbers(known(item)) for item in k.detail)
+
+
+def filled(p: Pushed, x: Operand, ẋ: Operand, k: Known) -> Operand:
+    """The tangent of what holds numbers, with zeros for those that have none."""
+    if k.type is tuple:
+        items = [
+            filled(p, item_of(p, x, i), item_of(p, ẋ, i), known(inside))  # type: ignore[arg-type]
+            for i, inside in enumerate(k.detail)
+        ]
+        return p.append(p.at, build_tuple, *items)
+    zero = typed_zero(k.type)
+    if zero is not None:
+        return p.if_zero(ẋ, lambda: Const(zero))
+    return p.if_zero(ẋ, lambda: p.append(p.at, np.zeros_like, x))
+
+
+def item_of(p: Pushed, items: Operand, i: int) -> Operand:
+    """An item of a tuple, or of a tangent of one."""
+    return items if is_zero_value(items) else p.append(p.at, operator.getitem, items, Const(i))
 
 
 LINEAR_ATTRIBUTES = ("T", "mT", "real", "imag")

@@ -58,8 +58,7 @@ def check_count(args: Any, tangents: Any) -> None:
 def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """The value and its derivative: by a program, where there is one."""
     run = Pass()
-    names = [f"argument {i}" for i in range(len(args))]
-    dots = tuple([absorb(run, x, ẋ, n) for x, ẋ, n in zip(args, tangents, names, strict=True)])
+    dots = absorbed(run, args, tangents)
     program = None if run.table else pushes_of(f, len(args), by_general_path)
     if program is None:
         return in_pass(run, f, args, dots)
@@ -70,9 +69,17 @@ def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
 def general_pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """The same by the general path, as differentiated code sees it."""
     run = Pass()
-    names = [f"argument {i}" for i in range(len(args))]
-    dots = tuple([absorb(run, x, ẋ, n) for x, ẋ, n in zip(args, tangents, names, strict=True)])
-    return in_pass(run, f, args, dots)
+    return in_pass(run, f, args, absorbed(run, args, tangents))
+
+
+def absorbed(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tangents by value of arguments; those of what is mutable go to the table."""
+    return tuple(
+        [
+            ẋ if type(x) is float is type(ẋ) else absorb(run, x, ẋ, f"argument {i}")
+            for i, (x, ẋ) in enumerate(zip(args, tangents, strict=True))
+        ]
+    )
 
 
 def by_general_path(f: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[Any, Any]:
