@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 class Gradient(Adjoint):
     """The gradient of `fn` by some of its parameters, for arguments of known types."""
 
+    by_forward_rules = False  # is a forward rule what a function means that has no other?
+
     def __init__(
         self,
         fn: FunctionType,
@@ -157,6 +159,7 @@ class Gradient(Adjoint):
         if guards is not None:
             s.guards.take_over(guards)
         s.by_bodies, s.effort, s.may_expect = self.by_bodies, self.effort, may_expect
+        s.by_forward_rules = self.by_forward_rules
         try:
             s.run()
         finally:

@@ -73,6 +73,8 @@ class Straight(Reversal):
 class Pushed(Gradient):
     """The value of `fn` and its tangent; the second half of what is known is that of the tangents."""
 
+    by_forward_rules = True
+
     def __init__(
         self, fn: FunctionType, signature: CodeType, knowns: Sequence[Known], **options: Any
     ) -> None:
@@ -354,7 +356,8 @@ class Pushed(Gradient):
         entry = registry.get(call.primitive)
         if entry is None or (entry.reverse is None and entry.forward is None):
             raise NotSpecialised(f"{call.primitive!r} has no rule")
-        rule = self.specialiser.rule_for(call)
+        s = self.specialiser
+        rule = s.rule_for(call) or s.rule_by_types(call, "forward")
         if rule is None or rule.by_identity or any(map(self.may_be_mutable, (*call.args, call.out))):
             raise NotSpecialised("the rule of a call is not known, or finds tangents by identity")
         self.compute_tangents()
