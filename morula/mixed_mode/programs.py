@@ -18,10 +18,8 @@ from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
-import numpy as np
-
 from morula.core.activity import may_hold, varied_variables
-from morula.core.adjoint import REFUSALS, is_code, is_numeric
+from morula.core.adjoint import REFUSALS, is_code
 from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.callables import is_plain
 from morula.core.compiled import Family, family_by
@@ -29,7 +27,7 @@ from morula.core.context import as_before, call_plainly
 from morula.core.cotangents import ZERO, AbstractZero, accumulate
 from morula.core.emit import merge_blocks
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable
-from morula.core.primitives import alias, as_tuple, build_tuple, check_bound, unpack
+from morula.core.primitives import build_tuple
 from morula.core.program import Gradient
 from morula.core.registry import Rule, registry
 from morula.core.reverse import Reversal
@@ -37,13 +35,12 @@ from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import is_trusted, remove_unused, share, simplify_once
 from morula.core.specialise import NotSpecialised, may_run_twice
 from morula.core.ssa import prune_params
-from morula.core.traits import Known, field, sample, typed_zero, unit
-from morula.core.values import is_plainly_named, is_zero_value, known, possibilities
+from morula.core.traits import Known, sample, typed_zero, unit
+from morula.core.values import IteratorOver, is_zero_value, known, possibilities
 from morula.core.verify import checked
 from morula.core.zeros import is_zero_test
 from morula.mixed_mode.push import push, refuse_unknown
-from morula.mixed_mode.tangents import Pass, last, shown_to_user
-from morula.rules.arrays.pushforwards import LINEAR, fitted
+from morula.mixed_mode.tangents import Pass, absorb, holds_mutable, last, shown_to_user
 
 Make = Callable[[Operand], Operand]
 Tangent = Callable[[], Operand]
@@ -159,7 +156,11 @@ class Pushed(Gradient):
         for branch in branches:
             if branch.block is not None:
                 pairs = zip(branch.block.params, branch.args, strict=True)
-                branch.args += [self.dot(a) for p, a in pairs if p in self.dots]
+                branch.args += [
+                    self.twin(a) if self.is_list(p) else self.dot(a)
+                    for p, a in pairs
+                    if p in self.dots
+                ]
         for block, params in received.items():
             block.params = [*block.params, *[self.dots[p] for p in params]]  # type: ignore[list-item]
         checked("forward", ir)
@@ -171,7 +172,7 @@ class Pushed(Gradient):
         self.at = block
         self.waiting: list[tuple[Call, Callable[[], Operand]]] = []
         for call in calls:
-            if call.out in self.dots or not any(x in self.varied for x in call.operands()):
+            if call.out in self.dots or not self.is_active(call):
                 self.plain_call(call)
             elif call.out in self.specialiser.counted or self.specialiser.is_constant(call):
                 self.at.calls.append(call)
@@ -183,6 +184,11 @@ class Pushed(Gradient):
                 y = branch.args[0]
                 branch.args = [self.append(self.at, shown, y, self.dot(y))]
         self.at.branches = branches
+
+    def is_active(self, call: Call) -> bool:
+        """Do tangents go into a call, or may they be put into the list that it makes?"""
+        made = call.out in self.varied and self.is_list(call.out)
+        return made or any(x in self.varied for x in call.operands())
 
     def plain_call(self, call: Call) -> None:
         """A call into which no tangent goes."""
@@ -202,13 +208,29 @@ class Pushed(Gradient):
         return self.dots.get(x, NOTHING) if type(x) is Var else NOTHING
 
     def refuse_mutable(self, x: Var) -> None:
-        """Tangents of what others may change are not followed."""
-        if may_hold(self.specialiser.value(x)):
+        """Of what may change, only lists have tangents here."""
+        if may_hold(self.specialiser.value(x)) and not self.is_list(x):
             raise NotSpecialised("tangents of mutable values")
+
+    def is_list(self, x: Operand) -> bool:
+        """Is it known to be a list, or an iterator over one?"""
+        k = known(self.specialiser.value(x))
+        inside = known(k.detail) if k is not None and k.type is IteratorOver else k
+        return inside is not None and inside.type is list
+
+    def twin(self, x: Operand) -> Operand:
+        """The list of the tangents of a list; it has one wherever it may be written to."""
+        found = self.dot(x)
+        if is_zero_value(found):
+            raise NotSpecialised("a list from outside of the function")
+        return found
+
+    def held(self, x: Operand) -> Operand:
+        """The tangent of what is put into a container."""
+        return self.twin(x) if type(x) is Var and self.is_list(x) else self.dot(x)
 
     def push(self, call: Call) -> None:
         """A call into which tangents go."""
-        self.refuse_mutable(call.out)
         if type(call.fn) is not Const:
             raise NotSpecialised("it is not known what is called")
         move = MOVES.get(call.primitive)
@@ -216,6 +238,7 @@ class Pushed(Gradient):
         if tangent is not None:
             self.at.calls.append(call)
         else:
+            self.refuse_mutable(call.out)
             tangent = self.by_slopes(call) or self.by_forward_rule(call)
         if tangent is None:
             self.push_when_it_happens(call)
@@ -286,6 +309,8 @@ class Pushed(Gradient):
         n = len(call.args) - len(call.keywords)
         if rule is None or any(x in self.varied for x in call.args[n:]):
             return None
+        if any(map(self.may_be_mutable, call.args)):
+            return None
         places = [rule.position_of(name) for name in call.keywords]
         count = max([n, *[i + 1 for i in places if i is not None and i < len(rule.positional)]])
         pushforward = self.pair(call, rule)
@@ -324,6 +349,8 @@ class Pushed(Gradient):
         rule = self.specialiser.rule_for(call)
         active = [x for x in call.args if x in self.varied]
         if rule is None or not rule.trusted or rule.by_identity or call.keywords:
+            return None
+        if any(map(self.may_be_mutable, call.args)):
             return None
         if not all(map(self.is_real_number, (call.out, *active))):
             return None
@@ -460,10 +487,11 @@ def adds_nothing(run: Block, past: Branch, ẋ: Operand) -> bool:
 
 def shown(y: Any, ẏ: Any) -> tuple[Any, Any]:
     """The value and its tangent as a user gets them."""
-    return y, shown_to_user(Pass(), y, ẏ)
+    run = Pass()
+    if holds_mutable(y):
+        ẏ = absorb(run, y, ẏ, "the value")
+    return y, shown_to_user(run, y, ẏ)
 
-
-# -- what moves values about -----------------------------------------------------------------------
 
 Move = Callable[[Pushed, Call], Tangent | None]
 MOVES: dict[Any, Move] = {}
@@ -477,125 +505,6 @@ def moves(*primitives: Any) -> Callable[[Move], Move]:
         return move
 
     return register
-
-
-@moves(build_tuple)
-def _(p: Pushed, call: Call) -> Tangent:
-    return lambda: p.append(p.at, build_tuple, *map(p.dot, call.args))
-
-
-@moves(alias, check_bound)
-def _(p: Pushed, call: Call) -> Tangent:
-    return lambda: p.dot(call.args[0])
-
-
-@moves(as_tuple, unpack)
-def _(p: Pushed, call: Call) -> Tangent | None:
-    """Of a tuple, it is the tuple itself."""
-    items = known(p.specialiser.value(call.args[0]))
-    return None if items is None or items.type is not tuple else lambda: p.dot(call.args[0])
-
-
-@moves(operator.getitem)
-def _(p: Pushed, call: Call) -> Tangent | None:
-    """An item of a tuple, or a part of an array."""
-    items, key = call.args
-    k = known(p.specialiser.value(items))
-    if k is not None and k.type is np.ndarray:
-        return linear(p, call)
-    if k is None or k.detail is None or not (k.type is tuple or is_plainly_named(k)):
-        return None
-
-    def item(ẋ: Operand) -> Operand:
-        found = p.append(p.at, operator.getitem, ẋ, key)
-        if type(key) is not Const:
-            p.maybe_zero.add(found)
-        return found
-
-    return lambda: p.sum_of([(items, item)])
-
-
-def has_tangents(p: Pushed, x: Operand) -> bool:
-    """Is it a number or an array that has tangents of its own type?"""
-    k = known(p.specialiser.value(x))
-    if k is None or field(k) is None or not is_numeric(k):
-        return False
-    return k.type in (float, complex) or getattr(sample(k), "dtype", np.dtype(int)).kind in "fc"
-
-
-def is_one(p: Pushed, x: Operand) -> bool:
-    """Is it a number or an array?"""
-    k = known(p.specialiser.value(x))
-    return k is not None and field(k) is not None and is_numeric(k)
-
-
-@moves(*LINEAR)
-def linear(p: Pushed, call: Call) -> Tangent | None:
-    """A function that is linear in its first argument is its own derivative."""
-    x, *others = call.args
-    if any(other in p.varied for other in others) or not has_tangents(p, call.out):
-        return None
-    return (lambda: p.sum_of([(x, partial(same_of, p, call))])) if is_one(p, x) else None
-
-
-def same_of(p: Pushed, call: Call, ẋ: Operand) -> Operand:
-    """The same call with a tangent as its first argument."""
-    ẏ = p.applied(call.fn, ẋ, *call.args[1:])
-    p.at.calls[-1].keywords = call.keywords
-    return p.append(p.at, fitted, call.out, ẏ)
-
-
-@moves(np.array, np.asarray, np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack)
-def _(p: Pushed, call: Call) -> Tangent | None:
-    """What puts numbers or arrays together does the same to their tangents."""
-    x, *others = call.args
-    k = known(p.specialiser.value(x))
-    if k is None or k.type is not tuple:
-        return linear(p, call)
-    if any(other in p.varied for other in others) or not has_tangents(p, call.out):
-        return None
-    if not holds_numbers(k):
-        return None
-    return lambda: p.sum_of([(x, lambda ẋ: same_of(p, call, filled(p, x, ẋ, k)))])
-
-
-def holds_numbers(k: Known | None) -> bool:
-    """Is it known to be a tuple of numbers and arrays, or of such tuples?"""
-    if k is None or k.type is not tuple:
-        return k is not None and field(k) is not None and is_numeric(k)
-    return k.detail is not None and all(holds_numbers(known(item)) for item in k.detail)
-
-
-def filled(p: Pushed, x: Operand, ẋ: Operand, k: Known) -> Operand:
-    """The tangent of what holds numbers, with zeros for those that have none."""
-    if k.type is tuple:
-        items = [
-            filled(p, item_of(p, x, i), item_of(p, ẋ, i), known(inside))  # type: ignore[arg-type]
-            for i, inside in enumerate(k.detail)
-        ]
-        return p.append(p.at, build_tuple, *items)
-    zero = typed_zero(k.type)
-    if zero is not None:
-        return p.if_zero(ẋ, lambda: Const(zero))
-    return p.if_zero(ẋ, lambda: p.append(p.at, np.zeros_like, x))
-
-
-def item_of(p: Pushed, items: Operand, i: int) -> Operand:
-    """An item of a tuple, or of a tangent of one."""
-    return items if is_zero_value(items) else p.append(p.at, operator.getitem, items, Const(i))
-
-
-LINEAR_ATTRIBUTES = ("T", "mT", "real", "imag")
-
-
-@moves(getattr)
-def _(p: Pushed, call: Call) -> Tangent | None:
-    """Attributes of numbers and arrays that are linear."""
-    x, name = call.args[:2]
-    rule = p.specialiser.attribute_rule(call)
-    if not callable(rule) or type(name) is not Const or name.value not in LINEAR_ATTRIBUTES:
-        raise NotSpecialised("the tangent of an attribute")
-    return lambda: p.sum_of([(x, lambda ẋ: p.append(p.at, getattr, ẋ, name))])
 
 
 # -- programs --------------------------------------------------------------------------------------
