@@ -570,8 +570,8 @@ class Adjoint:
                     sums.append(call)
                 elif (item := item_put_in(call, makers)) is not None:
                     passed.setdefault(call.out, []).append((item, None))
-                elif call.primitive is to_space:
-                    passed.setdefault(call.out, []).append((call.args[1], None))
+                elif (i := ZERO_IF.get(call.primitive)) is not None:
+                    passed.setdefault(call.out, []).append((call.args[i], None))
                 elif self.is_entry(call):
                     passed.setdefault(call.out, []).append((call.args[0], None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
@@ -987,6 +987,9 @@ GROWING = {
 
 DOUBTS = (maybe_zero, maybe_zero_of_parts)
 
+
+# What gives a structural zero if the operand at this place is one.
+ZERO_IF: dict[Any, int] = {to_space: 1}
 
 HANDING_ZEROS_ON = (operator.mul, operator.truediv, operator.neg, operator.pos, alias)
 

@@ -35,10 +35,25 @@ from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import is_trusted, remove_unused, share, simplify_once
 from morula.core.specialise import NotSpecialised, may_run_twice
 from morula.core.ssa import prune_params
-from morula.core.traits import Known, sample, typed_zero, unit
+from morula.core.traits import (
+    Known,
+    coarse_detail,
+    only_reads,
+    sample,
+    typed_zero,
+    unit,
+)
 from morula.core.values import IteratorOver, is_zero_value, known, possibilities
 from morula.core.verify import checked
 from morula.core.zeros import is_zero_test
+from morula.mixed_mode.overwriting import (
+    buffer_twin,
+    gives_new_array,
+    members_of,
+    own,
+    write_twin,
+    writes_to,
+)
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import Pass, absorb, holds_mutable, last, shown_to_user
 
@@ -85,8 +100,8 @@ class Pushed(Gradient):
     def build(self) -> IR:
         """The value and the tangent as a pair."""
         self.specialiser = s = self.specialised()
-        if s.writes_in_place or s.callees.found:
-            raise NotSpecialised("a value is changed in place, or a function calls itself")
+        if s.callees.found:
+            raise NotSpecialised("a function calls itself")
         self.types = s.types
         self.dots: dict[Var, Operand] = {}
         self.ir = s.ir
@@ -95,10 +110,13 @@ class Pushed(Gradient):
         ask_whether_shared(s, self.leaves)
         for refuse in REFUSALS:
             refuse(self)
-        self.arrays_change = any(map(self.may_change_arrays, s.ir.calls()))
+        self.members = members_of(self)
+        self.arrays_change = s.writes_in_place or any(
+            map(self.may_change_arrays, s.ir.calls())
+        )
         share(s.ir, lambda block, call: None, self.gives_the_same)
         self.leaves_nothing = all(may_run_twice(s, c) for c in s.ir.calls())
-        self.varied = varied_variables(s, self.leaves)
+        self.varied = varied_variables(s, {*self.leaves, *self.members})
         self.transform()
         self.inline_rules()
         self.clean_adjoint()
@@ -188,6 +206,7 @@ class Pushed(Gradient):
     def is_active(self, call: Call) -> bool:
         """Do tangents go into a call, or may they be put into the list that it makes?"""
         made = call.out in self.varied and self.is_list(call.out)
+        made |= call.out in self.members or writes_to(self, call)
         return made or any(x in self.varied for x in call.operands())
 
     def plain_call(self, call: Call) -> None:
@@ -233,17 +252,44 @@ class Pushed(Gradient):
         """A call into which tangents go."""
         if type(call.fn) is not Const:
             raise NotSpecialised("it is not known what is called")
+        if writes_to(self, call):
+            self.compute_tangents()
+            self.position = call.position
+            write_twin(self, call)
+            self.at.calls.append(call)
+            return
         move = MOVES.get(call.primitive)
         tangent = None if move is None else move(self, call)
         if tangent is not None:
             self.at.calls.append(call)
         else:
             self.refuse_mutable(call.out)
+            self.refuse_views(call)
             tangent = self.by_slopes(call) or self.by_forward_rule(call)
         if tangent is None:
             self.push_when_it_happens(call)
-        else:
-            self.waiting.append((call, tangent))
+            return
+        if self.members and gives_new_array(call.primitive) and self.is_array(call.out):
+            how = buffer_twin if call.out in self.members else own
+            tangent = partial(self.in_own_memory, how, call, tangent)
+        self.waiting.append((call, tangent))
+
+    def in_own_memory(self, how: Any, call: Call, tangent: Tangent) -> Operand:
+        """The tangent of a new array, in memory that nothing else has."""
+        ẏ = tangent()
+        if how is own and is_zero_value(ẏ):
+            return ẏ
+        return self.append(self.at, how, call.out, ẏ)
+
+    def refuse_views(self, call: Call) -> None:
+        """Where arrays are written to, it has to be known which arrays are in their memory."""
+        if self.members and self.is_array(call.out) and not gives_new_array(call.primitive):
+            raise NotSpecialised("what may be a view of an array that is written to")
+
+    def is_array(self, x: Operand) -> bool:
+        """May it be an array?"""
+        value = self.specialiser.value(x)
+        return value is None or any(k.type in coarse_detail for k in possibilities(value))
 
     def sum_of(self, parts: Sequence[tuple[Operand, Make]]) -> Operand:
         """The tangent of a result is the sum of what those of operands make that are no zeros."""
@@ -380,6 +426,8 @@ class Pushed(Gradient):
 
     def push_when_it_happens(self, call: Call) -> None:
         """By whatever rule there is, with tangents by value."""
+        if self.members and self.is_array(call.out):
+            raise NotSpecialised("a call where arrays are written to")
         entry = registry.get(call.primitive)
         if entry is None or (entry.reverse is None and entry.forward is None):
             raise NotSpecialised(f"{call.primitive!r} has no rule")
@@ -485,6 +533,9 @@ def adds_nothing(run: Block, past: Branch, ẋ: Operand) -> bool:
     )
 
 
+only_reads(pushed_when_it_happens)
+
+
 def shown(y: Any, ẏ: Any) -> tuple[Any, Any]:
     """The value and its tangent as a user gets them."""
     run = Pass()
@@ -492,6 +543,8 @@ def shown(y: Any, ẏ: Any) -> tuple[Any, Any]:
         ẏ = absorb(run, y, ẏ, "the value")
     return y, shown_to_user(run, y, ẏ)
 
+
+# -- what moves values about -----------------------------------------------------------------------
 
 Move = Callable[[Pushed, Call], Tangent | None]
 MOVES: dict[Any, Move] = {}

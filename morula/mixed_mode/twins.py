@@ -175,6 +175,15 @@ def _(p: Pushed, call: Call) -> Tangent | None:
         raise NotSpecialised("the tangent of an attribute")
     return lambda: p.sum_of([(x, lambda ẋ: p.append(p.at, getattr, ẋ, name))])
 
+# -- new arrays ------------------------------------------------------------------------------------
+
+
+@moves(np.zeros, np.empty, np.ones, np.zeros_like, np.empty_like, np.ones_like)
+def _(p: Pushed, call: Call) -> Tangent:
+    """They depend on nothing; if they are written to, that is seen to there."""
+    return lambda: Const(ZERO)
+
+
 # -- lists -----------------------------------------------------------------------------------------
 
 
