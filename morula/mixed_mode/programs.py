@@ -192,7 +192,7 @@ class Pushed(Gradient):
         for call in calls:
             if call.out in self.dots or not self.is_active(call):
                 self.plain_call(call)
-            elif call.out in self.specialiser.counted or self.specialiser.is_constant(call):
+            elif call.out not in self.members and self.has_no_tangent(call):
                 self.at.calls.append(call)
             else:
                 self.push(call)
@@ -202,6 +202,11 @@ class Pushed(Gradient):
                 y = branch.args[0]
                 branch.args = [self.append(self.at, shown, y, self.dot(y))]
         self.at.branches = branches
+
+    def has_no_tangent(self, call: Call) -> bool:
+        """Is it known that a call has no derivative?"""
+        s = self.specialiser
+        return call.out in s.counted or s.is_constant(call)
 
     def is_active(self, call: Call) -> bool:
         """Do tangents go into a call, or may they be put into the list that it makes?"""
