@@ -36,7 +36,7 @@ from morula.core.traits import (
 from morula.core.values import known
 from morula.mixed_mode.directions import chunks, pushed_along
 from morula.mixed_mode.push import push, pushes
-from morula.mixed_mode.pushforward import jvp
+from morula.mixed_mode.pushforward import jvp, pushed_again
 from morula.mixed_mode.repetition import Repetition, begin, end, repetition
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.arrays.bodies import instead_of
@@ -337,7 +337,8 @@ def along_each(f: Any, args: tuple[Any, ...], columns: list[Any], again: Any) ->
     if not columns:
         return []
     directions = [tuple([e if i == k else None for i in range(len(args))]) for k, e in columns]
-    return once(again, pushed_along, f, args, directions)[1]
+    found = None if is_nested() else pushed_again(f, args, directions)
+    return once(again, pushed_along, f, args, directions)[1] if found is None else found
 
 
 def by_rows(

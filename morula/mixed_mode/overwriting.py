@@ -41,7 +41,7 @@ def members_of(p: Pushed) -> set[Any]:
     for x in buffers.members:
         made = buffers.definitions.get(x)
         view = made is not None and buffers.shares(made) and made.args[0] in buffers.members
-        received = x in buffers.owner and buffers.owner[x][0] is not p.ir.entry
+        received = x in buffers.owner and buffers.owner[x][0] is not buffers.ir.entry
         new = made is not None and gives_new_array(made.primitive)
         if not (view or received or new) or buffers.kind(x) is None:
             raise NotSpecialised("an array that is written to may be another's")

@@ -56,6 +56,7 @@ from morula.mixed_mode.overwriting import (
 )
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import Pass, absorb, holds_mutable, last, shown_to_user
+from morula.rules.buffers import is_write
 
 Make = Callable[[Operand], Operand]
 Tangent = Callable[[], Operand]
@@ -497,6 +498,13 @@ class Pushed(Gradient):
             self.ir, is_trusted, self.known_of, keep=self.ir.entry, primal=self.primal_variables
         )
 
+    def mark_pure_calls(self) -> None:
+        """Which calls may go, and may wait: none that writes to an array."""
+        super().mark_pure_calls()
+        for call in self.ir.calls() if self.members else ():
+            if is_write(call) and self.is_array(call.args[0]):
+                call.removable = call.movable = False
+
     def primal_calls(self) -> list[Call]:
         """The calls that the value is computed by."""
         return [c for c in self.ir.calls() if c.out in self.primal_variables]
@@ -631,3 +639,10 @@ def pushes_of(f: Any, n: int, general: Callable[..., Any]) -> Any:
             _functions.clear()
         _functions[f] = f.__code__, found
     return found
+
+
+def runs_again(g: Any, args: tuple[Any, ...]) -> bool:
+    """Has such a function a program for arguments like these that leaves nothing behind?"""
+    family: Pushes = g.__dict__["__morula__"]
+    program = family.program(g.__wrapped__, args, None)
+    return program.code is not None and program.leaves_nothing

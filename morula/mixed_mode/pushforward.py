@@ -10,9 +10,11 @@ from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO
 from morula.core.settings import settings
-from morula.mixed_mode.programs import pushes_of
+from morula.core.registry import non_differentiable
+from morula.mixed_mode.programs import pushes_of, runs_again
 from morula.mixed_mode.push import push, refuse_unknown
-from morula.mixed_mode.tangents import Pass, absorb, shown_to_user
+from morula.mixed_mode.tangents import BY_VALUE, Pass, absorb, shown_to_user
+from morula.rules.arrays.bodies import instead_of
 
 
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -66,6 +68,7 @@ def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
     return both
 
 
+@instead_of(pushed)
 def general_pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """The same by the general path, as differentiated code sees it."""
     run = Pass()
@@ -86,6 +89,24 @@ def by_general_path(f: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> t
     """What a program does where only the general path will do."""
     n = len(args) // 2
     return in_pass(Pass(), f, args[:n], args[n:])
+
+
+def pushed_again(f: Any, args: tuple[Any, ...], directions: list[Any]) -> list[Any] | None:
+    """The derivatives along directions, by a program that runs once for each.
+
+    None where there is no program, or one with effects. A direction has one tangent for each argument.
+    """
+    if not all([isinstance(x, BY_VALUE) for x in args]):
+        return None
+    run = Pass()
+    dots = [absorbed(run, args, e) for e in directions]
+    program = pushes_of(f, len(args), by_general_path)
+    if program is None or not runs_again(program, (*args, *dots[0])):
+        return None
+    return [program(*args, *some)[1] for some in dots]
+
+
+non_differentiable(pushed_again)
 
 
 def in_pass(
