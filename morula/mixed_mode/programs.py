@@ -21,12 +21,12 @@ from typing import Any
 from morula.core.activity import may_hold, varied_variables
 from morula.core.adjoint import REFUSALS, is_code
 from morula.core.bytecode.instructions import IN_PLACE
-from morula.core.callables import is_plain
-from morula.core.compiled import Family, family_by
+from morula.core.compiled import VARARGS, VARKEYWORDS, Family, family_by, primal_of
 from morula.core.context import as_before, call_plainly
 from morula.core.cotangents import ZERO, AbstractZero, accumulate
 from morula.core.emit import merge_blocks
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable
+from morula.core.orders import OfGradient
 from morula.core.primitives import build_tuple
 from morula.core.program import Gradient
 from morula.core.registry import Rule, registry
@@ -579,15 +579,25 @@ def moves(*primitives: Any) -> Callable[[Move], Move]:
 class Pushes(Family):
     """The programs for the derivatives along directions of functions with one code object."""
 
+    def target(self, f: FunctionType) -> FunctionType:
+        """What is differentiated, with its own parameters and no others."""
+        if self.source is None:
+            return f
+        code, primal = _without_tangents[id(self.code)][1], primal_of(f)
+        return FunctionType(
+            code, f.__globals__, f.__name__, primal.__defaults__, primal.__closure__
+        )
+
     def gradient(
         self, f: FunctionType, key: Sequence[Any], tries: int, args: Sequence[Any], by_bodies: bool
     ) -> Gradient:
         """The program for arguments and tangents of these types."""
         return Pushed(
-            f,
+            self.target(f),
             self.code,
             key,
             examples=args if tries < 2 else (),
+            source=self.source,
             no_exceptions=True,
             by_bodies=by_bodies,
         )
@@ -597,11 +607,14 @@ def with_tangents(code: CodeType) -> CodeType:
     """The code with a parameter more for each, for its signature; one for each code."""
     found = _with_tangents.get(id(code))
     if found is None:
-        found = _with_tangents[id(code)] = (code, made_with_tangents(code))
+        made = made_with_tangents(code)
+        found = _with_tangents[id(code)] = (code, made)
+        _without_tangents[id(made)] = (made, code)
     return found[1]
 
 
 _with_tangents: dict[int, tuple[CodeType, CodeType]] = {}
+_without_tangents: dict[int, tuple[CodeType, CodeType]] = {}
 
 
 def made_with_tangents(code: CodeType) -> CodeType:
@@ -627,10 +640,17 @@ def pushes_of(f: Any, n: int, general: Callable[..., Any]) -> Any:
     kept = _functions.get(f) if type(f) is FunctionType else None
     if kept is not None and kept[0] is f.__code__ and 2 * n == kept[1].__code__.co_argcount:
         return kept[1]
-    if not is_plain(f) or f.__code__.co_argcount != n or "__morula__" in f.__dict__:
+    if type(f) is not FunctionType:
+        return None
+    inner, source, code = f.__dict__.get("__morula__"), None, f.__code__
+    if inner is not None:
+        if type(inner) is not Family or inner.keywords:
+            return None
+        source, code = OfGradient.of_family(inner), inner.signature
+    if code.co_argcount != n or code.co_kwonlyargcount or code.co_flags & (VARARGS | VARKEYWORDS):
         return None
     how = (tuple(range(2 * n)), False, False, False, ())
-    family = family_by(with_tangents(f.__code__), f, how, general, None, Pushes)
+    family = family_by(with_tangents(code), f, how, general, source, Pushes)
     if family is None:
         return None
     found = family.function(f)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.adjoint import is_numeric
+from morula.core.adjoint import is_numeric, to_space
 from morula.core.cotangents import ZERO, accumulate
 from morula.core.ir import Call, Const, Operand
 from morula.core.primitives import (
@@ -29,6 +29,7 @@ from morula.core.primitives import (
     list_extend,
     unpack,
 )
+from morula.core.program import in_space_of
 from morula.core.specialise import NotSpecialised
 from morula.core.traits import Known, field, sample, typed_zero
 from morula.core.values import is_plainly_named, is_zero_value, known
@@ -104,7 +105,12 @@ def linear(p: Pushed, call: Call) -> Tangent | None:
     x, *others = call.args
     if any(other in p.varied for other in others) or not has_tangents(p, call.out):
         return None
+    if any(getattr(other, "value", None) in BY_LAYOUT for other in others):
+        return None
     return (lambda: p.sum_of([(x, partial(same_of, p, call))])) if is_one(p, x) else None
+
+
+BY_LAYOUT = ("A", "K")  # orders of entries that depend on how an array is laid out in memory
 
 
 def same_of(p: Pushed, call: Call, ẋ: Operand) -> Operand:
@@ -161,6 +167,13 @@ def filled(p: Pushed, x: Operand, ẋ: Operand, k: Known) -> Operand:
 def item_of(p: Pushed, items: Operand, i: int) -> Operand:
     """An item of a tuple, or of a tangent of one."""
     return items if is_zero_value(items) else part_of(p, items, Const(i))
+
+
+@moves(in_space_of, to_space)
+def _(p: Pushed, call: Call) -> Tangent:
+    """What brings a value to the space of another does so with its tangent."""
+    x, y = call.args
+    return lambda: p.sum_of([(y, lambda ẏ: p.append(p.at, call.primitive, x, ẏ))])
 
 
 LINEAR_ATTRIBUTES = ("T", "mT", "real", "imag")

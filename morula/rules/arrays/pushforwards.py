@@ -12,6 +12,7 @@ Tests: tests/rules/arrays/test_pushforwards.py
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -102,6 +103,10 @@ DERIVATIVES: dict[Any, Any] = {
     np.cosh: lambda y, x: np.sinh(x),
     np.arctan: lambda y, x: 1 / (1 + x * x),
     np.reciprocal: lambda y, x: -y * y,
+    np.exp2: lambda y, x: y * math.log(2),
+    np.log2: lambda y, x: 1 / (x * math.log(2)),
+    np.log10: lambda y, x: 1 / (x * math.log(10)),
+    np.arcsinh: lambda y, x: 1 / np.sqrt(1 + x * x),
 }
 for _primal, _derivative in DERIVATIVES.items():
     unary(_primal, _derivative)
@@ -202,6 +207,54 @@ def choice(primal, greater):
 
 choice(np.maximum, True)
 choice(np.minimum, False)
+
+@frule(np.where)
+def _(condition: Anything, a: Numeric, b: Numeric):
+    y = np.where(condition, a, b)
+
+    def where_pushforward(condition_dot, ȧ, ḃ):
+        of_a = 0.0 if ȧ is ZERO else ȧ
+        of_b = 0.0 if ḃ is ZERO else ḃ
+        return fitted(y, np.where(condition, of_a, of_b))
+
+    return y, where_pushforward
+
+
+def absolute(primal):
+    """The forward rule of the absolute value: along x / |x|, and 0 at 0."""
+
+    @frule(primal)
+    def _(x: np.ndarray):
+        y = primal(x)
+
+        def absolute_pushforward(ẋ):
+            return fitted(y, np.real(np.conjugate(np.sign(x)) * ẋ))
+
+        return y, absolute_pushforward
+
+
+for _primal in (np.absolute, abs, operator.abs):
+    absolute(_primal)
+
+
+def extreme(primal):
+    """The forward rule of maximum and minimum of entries: the mean over those that attain it."""
+
+    @frule(primal)
+    def _(a: np.ndarray, axis=None, *, keepdims=False):
+        y = primal(a, axis, keepdims=keepdims)
+
+        def extreme_pushforward(ȧ, axis_dot=ZERO):
+            attained = np.equal(a, y if axis is None or keepdims else np.expand_dims(y, axis))
+            chosen = np.where(attained, ȧ, 0.0)
+            count = np.maximum(np.sum(attained, axis, keepdims=keepdims), 1)
+            return fitted(y, np.sum(chosen, axis, keepdims=keepdims) / count)
+
+        return y, extreme_pushforward
+
+
+for _primal in (np.max, np.min, np.ndarray.max, np.ndarray.min):
+    extreme(_primal)
 
 # -- linear functions ------------------------------------------------------------------------------
 
