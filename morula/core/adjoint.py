@@ -470,9 +470,7 @@ class Adjoint:
         substitute(ir, results)
         return done
 
-    def note_inlined(
-        self, call: Call, body: list[Call], renamed: dict[Var, Operand]
-    ) -> None:
+    def note_inlined(self, call: Call, body: list[Call], renamed: dict[Var, Operand]) -> None:
         """A body stands in the place of a call; its variables are `renamed`."""
 
     def inlinable(self, call: Call, made: dict[Var, Call]) -> Any:

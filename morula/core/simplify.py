@@ -93,7 +93,9 @@ class Folding:
         self.differentiated = bool(adjoint)  # has the program its adjoint already?
         self.again = False  # will the adjoint be differentiated in its turn?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
-        self.primal: set[Var] | None = None  # what the value is computed by, if by blocks it cannot be told
+        self.primal: set[Var] | None = (
+            None  # what the value is computed by, if by blocks it cannot be told
+        )
         self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
         self._readers: dict[Var, Block | None] | None = None
         self.notes: dict[str, Any] = {}  # of the folds, for others that follow

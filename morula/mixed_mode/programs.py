@@ -34,7 +34,7 @@ from morula.core.reverse import Reversal
 from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import is_trusted, remove_unused, share, simplify_once
 from morula.core.specialise import NotSpecialised, may_run_twice
-from morula.core.ssa import prune_params
+from morula.core.ssa import Variables, prune_params
 from morula.core.traits import (
     Known,
     coarse_detail,
@@ -69,9 +69,7 @@ class Straight(Reversal):
 
     def __init__(self, ir: IR) -> None:
         self.ir = ir
-        self.bars = self
-
-    variable_of: dict[Any, Any] = {}
+        self.bars = Variables(ir, lambda block, variable: None)
 
     @property
     def start(self) -> Block:  # type: ignore[override]
@@ -112,9 +110,7 @@ class Pushed(Gradient):
         for refuse in REFUSALS:
             refuse(self)
         self.members = members_of(self)
-        self.arrays_change = s.writes_in_place or any(
-            map(self.may_change_arrays, s.ir.calls())
-        )
+        self.arrays_change = s.writes_in_place or any(map(self.may_change_arrays, s.ir.calls()))
         share(s.ir, lambda block, call: None, self.gives_the_same)
         self.leaves_nothing = all(may_run_twice(s, c) for c in s.ir.calls())
         self.varied = varied_variables(s, {*self.leaves, *self.members})
@@ -376,7 +372,9 @@ class Pushed(Gradient):
 
     def forward_rule(self, call: Call) -> Rule | None:
         """The forward rule of Morula's that serves a call, if it is not one of a user's that does."""
-        plainly = Call(call.out, Const(PLAINLY.get(call.primitive) or call.primitive), call.args, call.keywords)
+        plainly = Call(
+            call.out, Const(PLAINLY.get(call.primitive) or call.primitive), call.args, call.keywords
+        )
         s = self.specialiser
         rule, reverse = s.rule_by_types(plainly, "forward"), s.rule_for(call)
         if rule is None or not rule.trusted or (reverse is not None and not reverse.trusted):
@@ -439,13 +437,19 @@ class Pushed(Gradient):
             raise NotSpecialised(f"{call.primitive!r} has no rule")
         s = self.specialiser
         rule = s.rule_for(call) or s.rule_by_types(call, "forward")
-        if rule is None or rule.by_identity or any(map(self.may_be_mutable, (*call.args, call.out))):
+        if (
+            rule is None
+            or rule.by_identity
+            or any(map(self.may_be_mutable, (*call.args, call.out)))
+        ):
             raise NotSpecialised("the rule of a call is not known, or finds tangents by identity")
         self.compute_tangents()
         self.position = call.position
         args = self.append(self.at, build_tuple, *call.args)
         dots = self.append(self.at, build_tuple, *map(self.dot, call.args))
-        both = self.applied(Const(pushed_when_it_happens), call.fn, args, dots, Const(call.keywords))
+        both = self.applied(
+            Const(pushed_when_it_happens), call.fn, args, dots, Const(call.keywords)
+        )
         self.at.calls.append(Call(call.out, Const(operator.getitem), (both, Const(0))))
         self.dots[call.out] = ẏ = self.append(self.at, operator.getitem, both, Const(1))
         self.primal_variables.update((both, args))
@@ -472,7 +476,7 @@ class Pushed(Gradient):
         entries = self.ir.predecessors()
         changed = False
         for block in self.ir.blocks:
-            ẋ = tests.get(block.branches[0].cond) if len(block.branches) == 2 else None  # type: ignore[arg-type]
+            ẋ = tests.get(block.branches[0].cond) if len(block.branches) == 2 else None
             if ẋ is None:
                 continue
             past, run = block.branches[0], block.branches[1].block
@@ -490,7 +494,7 @@ class Pushed(Gradient):
     def note_inlined(self, call: Call, body: list[Call], renamed: dict[Var, Operand]) -> None:
         """What stands in the place of a call of the value's is the value's."""
         if call.out in self.primal_variables:
-            self.primal_variables.update(renamed.get(c.out, c.out) for c in body)  # type: ignore[misc]
+            self.primal_variables.update(renamed.get(c.out, c.out) for c in body)
 
     def simplify(self) -> bool:
         """A round of simplification of the value and its tangent."""
@@ -537,7 +541,7 @@ def adds_nothing(run: Block, past: Branch, ẋ: Operand) -> bool:
             return NOTHING
         if x not in sums:
             return x
-        a, b = map(given_zero, sums[x].args)  # type: ignore[index]
+        a, b = map(given_zero, sums[x].args)
         return b if is_zero_value(a) else a if is_zero_value(b) else x
 
     return all(

@@ -9,8 +9,8 @@ from typing import Any
 from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO
-from morula.core.settings import settings
 from morula.core.registry import non_differentiable
+from morula.core.settings import settings
 from morula.mixed_mode.programs import pushes_of, runs_again
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import BY_VALUE, Pass, absorb, shown_to_user
@@ -109,9 +109,7 @@ def pushed_again(f: Any, args: tuple[Any, ...], directions: list[Any]) -> list[A
 non_differentiable(pushed_again)
 
 
-def in_pass(
-    run: Pass, f: Any, args: tuple[Any, ...], dots: tuple[Any, ...]
-) -> tuple[Any, Any]:
+def in_pass(run: Pass, f: Any, args: tuple[Any, ...], dots: tuple[Any, ...]) -> tuple[Any, Any]:
     """One forward pass."""
     settings.begin()
     try:

@@ -33,8 +33,8 @@ from morula.core.extend import (
     is_zero,
     known,
     non_differentiable,
-    refuses,
     primitives,
+    refuses,
     transfers,
     unthunk,
 )

@@ -66,7 +66,10 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     k = known(y)
     if is_zero_value(ẏ):
         return ẏ
-    inexact = k is not None and (k.type in (float, complex) or (k.type is np.ndarray and k.detail and np.dtype(k.detail[0]).kind in "fc"))
+    inexact = k is not None and (
+        k.type in (float, complex)
+        or (k.type is np.ndarray and k.detail and np.dtype(k.detail[0]).kind in "fc")
+    )
     return k if inexact else result_on_samples(fitted, args)
 
 
@@ -207,6 +210,7 @@ def choice(primal, greater):
 
 choice(np.maximum, True)
 choice(np.minimum, False)
+
 
 @frule(np.where)
 def _(condition: Anything, a: Numeric, b: Numeric):
