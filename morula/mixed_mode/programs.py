@@ -51,6 +51,7 @@ from morula.mixed_mode.overwriting import (
     gives_new_array,
     members_of,
     own,
+    set_part,
     write_twin,
     writes_to,
 )
@@ -117,7 +118,7 @@ class Pushed(Gradient):
         self.transform()
         self.inline_rules()
         self.clean_adjoint()
-        self.return_numbers()
+        self.settle_calls()
         remove_unused(self.ir)
         prune_params(self.ir)
         return self.ir
@@ -340,14 +341,19 @@ class Pushed(Gradient):
         self.at.calls.append(Call(out, fn, args, (), self.position))
         return out
 
-    def return_numbers(self) -> None:
-        """A number of Python's and its tangent are what the user gets, as they are."""
+    def settle_calls(self) -> None:
+        """What is known to be no structural zero needs no questions at run time.
+
+        A number of Python's and its tangent are what the user gets, as they are.
+        """
         definite = self.definite_cotangents()
         for call in self.ir.calls():
             if call.primitive is shown and call.args[1] in definite:
                 kinds = [k and k.type for k in map(self.known_of, call.args)]
                 if kinds == [float, float] or kinds == [complex, complex]:
                     call.fn = Const(build_tuple)
+            elif call.primitive is set_part and call.args[2] in definite:
+                call.fn = Const(operator.setitem)
 
     # -- by rules
 
@@ -469,6 +475,34 @@ class Pushed(Gradient):
             self.simplify()
             merge_blocks(self.ir)
         super().clean_adjoint()
+        for block in list(self.ir.blocks):
+            self.spell_out_sums(block)
+
+    def spell_out_sums(self, block: Block) -> None:
+        """What a sum is where a tangent is structurally zero depends on control: that is the faster."""
+        ir = self.ir
+        while (i := next(filter(partial(self.is_open_sum, block), range(len(block.calls))), None)) is not None:
+            call, rest = block.calls[i], ir.block()
+            a, b = call.args
+            rest.params, rest.calls, rest.branches = [call.out], block.calls[i + 1 :], block.branches
+            block.calls = block.calls[:i]
+            for x, other in ((a, b), (b, a)):
+                onward = ir.block()
+                nothing = self.append(block, operator.is_, x, NOTHING)
+                block.branches = [Branch(rest, [other], nothing), Branch(onward)]
+                block = onward
+            block.branches = [Branch(rest, [self.append(block, operator.add, a, b)])]
+            block = rest
+
+    def is_open_sum(self, block: Block, i: int) -> bool:
+        """Is the i-th call of a block a sum of numbers, each of which may be a structural zero?"""
+        call = block.calls[i]
+        return call.primitive is accumulate and all(map(self.is_number, call.args))
+
+    def is_number(self, x: Operand) -> bool:
+        """Is it a number of Python's or NumPy's, or a structural zero?"""
+        k = self.known_of(x)
+        return k is not None and typed_zero(k.type) is not None
 
     def join_ways(self) -> bool:
         """Where control passes by what would do no more than add a structural zero, it need not."""
