@@ -20,7 +20,6 @@ from morula.core.ir import Call, Operand
 from morula.core.simplify import folds
 from morula.core.specialise import NotSpecialised
 from morula.core.traits import gives_new, only_reads
-from morula.core.values import is_zero_value
 from morula.rules.arrays.pushforwards import fitted
 from morula.rules.buffers import COPIES, IN_PLACE, MAKERS, Buffers, is_write
 from morula.rules.shadows import UnknownUseError
@@ -61,8 +60,8 @@ def writes_to(p: Pushed, call: Call) -> bool:
 def write_twin(p: Pushed, call: Call) -> None:
     """Before an array is written to, what happens to its tangent."""
     x, *others = call.args
-    x̂, v = p.dot(x), others[-1]
-    if call.keywords or is_zero_value(x̂):
+    x̂, v = p.twin(x), others[-1]
+    if call.keywords:
         raise NotSpecialised("a write that is not followed")
     if call.primitive is operator.setitem:
         p.append(p.at, set_part, x̂, others[0], p.dot(v))

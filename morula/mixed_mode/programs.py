@@ -13,7 +13,7 @@ general path. Tests: tests/mixed_mode/test_programs.py
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
@@ -46,6 +46,7 @@ from morula.core.traits import (
 from morula.core.values import IteratorOver, is_zero_value, known, possibilities
 from morula.core.verify import checked
 from morula.core.zeros import is_zero_test
+from morula.mixed_mode.directions import Several, gathered
 from morula.mixed_mode.overwriting import (
     buffer_twin,
     gives_new_array,
@@ -83,30 +84,32 @@ class Straight(Reversal):
 
 
 class Pushed(Gradient):
-    """The value of `fn` and its tangent; the second half of what is known is that of the tangents."""
+    """The value of `fn` and its tangents along some directions.
+
+    What is known is that of the arguments, then of one tangent for each, direction by direction.
+    """
 
     by_forward_rules = True
 
     def __init__(
         self, fn: FunctionType, signature: CodeType, knowns: Sequence[Known], **options: Any
     ) -> None:
-        n = len(knowns) // 2
-        wanted = [i for i, k in enumerate(knowns[n:]) if not is_nothing(k)]
-        super().__init__(fn, list(knowns[:n]), wanted, True, False, **options)
+        n = fn.__code__.co_argcount
+        wanted = {i % n for i, k in enumerate(knowns[n:]) if not is_nothing(k)} if n else set()
+        super().__init__(fn, list(knowns[:n]), sorted(wanted), True, False, **options)
         self.examples = self.examples[:n]
         self.signature = signature
         self.of_tangents = knowns[n:]
 
     def build(self) -> IR:
-        """The value and the tangent as a pair."""
+        """The value and the tangents as a tuple."""
         self.specialiser = s = self.specialised()
         if s.callees.found:
             raise NotSpecialised("a function calls itself")
         self.types = s.types
-        self.dots: dict[Var, Operand] = {}
         self.ir = s.ir
         self.add_parameters()
-        self.leaves, self.sums = list(self.dots), ()
+        self.leaves, self.sums = list({x: None for dots in self.directions for x in dots}), ()
         ask_whether_shared(s, self.leaves)
         for refuse in REFUSALS:
             refuse(self)
@@ -125,9 +128,14 @@ class Pushed(Gradient):
 
     def add_parameters(self) -> None:
         """The tangents of the arguments, item by item where those are tuples."""
-        s, calls = self.specialiser, list[Call]()
+        s, calls, n = self.specialiser, list[Call](), len(self.ir.params)
         self.sure: set[Operand] = set()  # tangents that are no structural zeros
-        for i, k in enumerate(self.of_tangents):
+        self.directions: list[dict[Var, Operand]] = []  # the tangents of variables along each
+        for j, k in enumerate(self.of_tangents):
+            i = j % n
+            if i == 0:
+                self.dots: dict[Var, Operand] = {}  # those along the direction in question
+                self.directions.append(self.dots)
             ẋ = self.ir.var(self.ir.params[i].name + "̇")
             self.ir.entry.params = [*self.ir.params, ẋ]
             s.types[ẋ] = s.given[ẋ] = k
@@ -164,22 +172,35 @@ class Pushed(Gradient):
             for p in block.params if block is not ir.entry else ():
                 if p in self.varied:
                     self.refuse_mutable(p)
-                    self.dots[p] = ir.var(p.name + "̇")
+                    for dots in self.directions:
+                        dots[p] = ir.var(p.name + "̇")
+        received = {
+            block: [p for p in block.params if p in self.varied and p not in self.leaves]
+            for block in blocks[1:]
+        }
         branches = [branch for block in blocks for branch in block.branches]
         for block in list(blocks):
             self.transform_block(block)
-        received = {block: [p for p in block.params if p in self.dots] for block in blocks[1:]}
         for branch in branches:
             if branch.block is not None:
-                pairs = zip(branch.block.params, branch.args, strict=True)
-                branch.args += [
-                    self.twin(a) if self.is_list(p) else self.dot(a)
-                    for p, a in pairs
-                    if p in self.dots
-                ]
+                pairs = list(zip(branch.block.params, branch.args, strict=True))
+                for _ in self.each_direction():
+                    branch.args += [
+                        self.passed_on(p, a) for p, a in pairs if p in received[branch.block]
+                    ]
         for block, params in received.items():
-            block.params = [*block.params, *[self.dots[p] for p in params]]  # type: ignore[list-item]
+            for dots in self.directions:
+                block.params = [*block.params, *[dots[p] for p in params]]  # type: ignore[list-item]
         checked("forward", ir)
+
+    def each_direction(self) -> Iterator[None]:
+        """Once for each direction, whose tangents are `dots` meanwhile."""
+        for self.dots in self.directions:
+            yield
+
+    def passed_on(self, p: Var, a: Operand) -> Operand:
+        """The tangent that a parameter receives with what it is passed."""
+        return self.twin(a) if self.is_list(p) or p in self.members else self.dot(a)
 
     def transform_block(self, block: Block) -> None:
         """The value first, then its tangents; control may part on the way to the end of the block."""
@@ -188,7 +209,7 @@ class Pushed(Gradient):
         self.at = block
         self.waiting: list[tuple[Call, Callable[[], Operand]]] = []
         for call in calls:
-            if call.out in self.dots or not self.is_active(call):
+            if call.out in self.leaves or not self.is_active(call):
                 self.plain_call(call)
             elif call.out not in self.members and self.has_no_tangent(call):
                 self.at.calls.append(call)
@@ -198,7 +219,8 @@ class Pushed(Gradient):
         for branch in branches:
             if branch.block is None:
                 y = branch.args[0]
-                branch.args = [self.append(self.at, shown, y, self.dot(y))]
+                dots = [self.dot(y) for _ in self.each_direction()]
+                branch.args = [self.append(self.at, shown, y, *dots)]
         self.at.branches = branches
 
     def has_no_tangent(self, call: Call) -> bool:
@@ -214,15 +236,16 @@ class Pushed(Gradient):
 
     def plain_call(self, call: Call) -> None:
         """A call into which no tangent goes."""
-        if call.out not in self.dots and self.may_ask(call):
+        if call.out not in self.leaves and self.may_ask(call):
             call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
         self.at.calls.append(call)
 
     def compute_tangents(self) -> None:
         """Those of what has been computed so far."""
-        for call, tangent in self.waiting:
-            self.position = call.position
-            self.dots[call.out] = tangent()
+        for _ in self.each_direction():
+            for call, tangent in self.waiting:
+                self.position = call.position
+                self.dots[call.out] = tangent()
         self.waiting = []
 
     def dot(self, x: Operand) -> Operand:
@@ -244,7 +267,7 @@ class Pushed(Gradient):
         """The list of the tangents of a list; it has one wherever it may be written to."""
         found = self.dot(x)
         if is_zero_value(found):
-            raise NotSpecialised("a list from outside of the function")
+            raise NotSpecialised("a list or an array from outside of the function")
         return found
 
     def held(self, x: Operand) -> Operand:
@@ -258,7 +281,8 @@ class Pushed(Gradient):
         if writes_to(self, call):
             self.compute_tangents()
             self.position = call.position
-            write_twin(self, call)
+            for _ in self.each_direction():
+                write_twin(self, call)
             self.at.calls.append(call)
             return
         move = MOVES.get(call.primitive)
@@ -348,9 +372,9 @@ class Pushed(Gradient):
         """
         definite = self.definite_cotangents()
         for call in self.ir.calls():
-            if call.primitive is shown and call.args[1] in definite:
-                kinds = [k and k.type for k in map(self.known_of, call.args)]
-                if kinds == [float, float] or kinds == [complex, complex]:
+            if call.primitive is shown and definite.issuperset(call.args[1:]):
+                kinds = {k and k.type for k in map(self.known_of, call.args)}
+                if kinds in ({float}, {complex}):
                     call.fn = Const(build_tuple)
             elif call.primitive is set_part and call.args[2] in definite:
                 call.fn = Const(operator.setitem)
@@ -452,14 +476,20 @@ class Pushed(Gradient):
         self.compute_tangents()
         self.position = call.position
         args = self.append(self.at, build_tuple, *call.args)
-        dots = self.append(self.at, build_tuple, *map(self.dot, call.args))
-        both = self.applied(
-            Const(pushed_when_it_happens), call.fn, args, dots, Const(call.keywords)
+        directions = [
+            self.append(self.at, build_tuple, *map(self.dot, call.args))
+            for _ in self.each_direction()
+        ]
+        all_of_it = self.applied(
+            Const(pushed_when_it_happens), call.fn, Const(call.keywords), args, *directions
         )
-        self.at.calls.append(Call(call.out, Const(operator.getitem), (both, Const(0))))
-        self.dots[call.out] = ẏ = self.append(self.at, operator.getitem, both, Const(1))
-        self.primal_variables.update((both, args))
-        self.maybe_zero.add(ẏ)
+        self.at.calls.append(Call(call.out, Const(operator.getitem), (all_of_it, Const(0))))
+        self.primal_variables.update((all_of_it, args))
+        for i, _ in enumerate(self.each_direction()):
+            self.dots[call.out] = ẏ = self.append(
+                self.at, operator.getitem, all_of_it, Const(i + 1)
+            )
+            self.maybe_zero.add(ẏ)
 
     def may_be_mutable(self, x: Operand) -> bool:
         """May it be what has tangents by identity?"""
@@ -553,16 +583,6 @@ def is_nothing(k: Any) -> bool:
     return k is not None and issubclass(k.type, AbstractZero)
 
 
-def pushed_when_it_happens(
-    fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], keywords: tuple[str, ...]
-) -> tuple[Any, Any]:
-    """The value of a call and its tangent, in a pass of its own."""
-    run = Pass()
-    y, ẏ = as_before(push, run, fn, ZERO, args, tangents, keywords)
-    refuse_unknown((ẏ,))
-    return y, last(run, y, ẏ)
-
-
 def adds_nothing(run: Block, past: Branch, ẋ: Operand) -> bool:
     """Does a block give, if a tangent is structurally zero, what the way past it gives?"""
     onward = run.branches[0]
@@ -584,15 +604,31 @@ def adds_nothing(run: Block, past: Branch, ẋ: Operand) -> bool:
     )
 
 
+def pushed_when_it_happens(
+    fn: Any, keywords: tuple[str, ...], args: tuple[Any, ...], *directions: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The value of a call and its tangents, in a pass of its own."""
+    run = Several(len(directions)) if len(directions) > 1 else Pass()
+    dots = directions[0] if len(directions) == 1 else tuple(map(gathered, zip(*directions)))
+    y, ẏ = as_before(push, run, fn, ZERO, args, dots, keywords)
+    refuse_unknown((ẏ,))
+    return (y, *run.split(last(run, y, ẏ)))
+
+
 only_reads(pushed_when_it_happens)
 
 
-def shown(y: Any, ẏ: Any) -> tuple[Any, Any]:
-    """The value and its tangent as a user gets them."""
+def shown(y: Any, *tangents: Any) -> tuple[Any, ...]:
+    """The value and its tangents as a user gets them."""
+    return (y, *[shown_tangent(y, ẏ) for ẏ in tangents])
+
+
+def shown_tangent(y: Any, ẏ: Any) -> Any:
+    """One of them."""
     run = Pass()
     if holds_mutable(y):
         ẏ = absorb(run, y, ẏ, "the value")
-    return y, shown_to_user(run, y, ẏ)
+    return shown_to_user(run, y, ẏ)
 
 
 # -- what moves values about -----------------------------------------------------------------------
@@ -641,45 +677,47 @@ class Pushes(Family):
         )
 
 
-def with_tangents(code: CodeType) -> CodeType:
-    """The code with a parameter more for each, for its signature; one for each code."""
-    found = _with_tangents.get(id(code))
+def with_tangents(code: CodeType, count: int) -> CodeType:
+    """The code with further parameters, some for each of its own, for its signature; it is kept."""
+    found = _with_tangents.get((id(code), count))
     if found is None:
-        made = made_with_tangents(code)
-        found = _with_tangents[id(code)] = (code, made)
+        made = made_with_tangents(code, count)
+        found = _with_tangents[id(code), count] = (code, made)
         _without_tangents[id(made)] = (made, code)
     return found[1]
 
 
-_with_tangents: dict[int, tuple[CodeType, CodeType]] = {}
+_with_tangents: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
 _without_tangents: dict[int, tuple[CodeType, CodeType]] = {}
 
 
-def made_with_tangents(code: CodeType) -> CodeType:
+def made_with_tangents(code: CodeType, count: int) -> CodeType:
     """Such a code."""
     n = code.co_argcount
-    names = tuple([f"tangent of {name}" for name in code.co_varnames[:n]])
+    names = [f"tangent {j} of {name}" for j in range(count) for name in code.co_varnames[:n]]
     return code.replace(
         co_varnames=(*code.co_varnames[:n], *names, *code.co_varnames[n:]),
-        co_nlocals=code.co_nlocals + n,
-        co_argcount=2 * n,
+        co_nlocals=code.co_nlocals + len(names),
+        co_argcount=n + len(names),
     )
 
 
-_functions: dict[FunctionType, tuple[CodeType, Any]] = {}  # of functions that capture nothing
+_functions: dict[Any, tuple[CodeType, Any]] = {}  # of functions that capture nothing
 MOST_KEPT = 64
 
 
-def pushes_of(f: Any, n: int, general: Callable[..., Any]) -> Any:
-    """A function of n arguments and as many tangents that gives the value and its tangent.
+def pushes_of(f: Any, n: int, general: Callable[..., Any], count: int = 1) -> Any:
+    """A function of n arguments, and their tangents along some directions, that gives all tangents.
 
-    None where there can be none. `general(f, args, kwargs)` gives the same where no program fits.
+    They come behind the value. None where there can be no such function; `general(f, args, kwargs)`
+    gives the same where no program fits.
     """
-    kept = _functions.get(f) if type(f) is FunctionType else None
-    if kept is not None and kept[0] is f.__code__ and 2 * n == kept[1].__code__.co_argcount:
-        return kept[1]
     if type(f) is not FunctionType:
         return None
+    key = f, n, count
+    kept = _functions.get(key)
+    if kept is not None and kept[0] is f.__code__:
+        return kept[1]
     inner, source, code = f.__dict__.get("__morula__"), None, f.__code__
     if inner is not None:
         if type(inner) is not Family or inner.keywords:
@@ -687,15 +725,15 @@ def pushes_of(f: Any, n: int, general: Callable[..., Any]) -> Any:
         source, code = OfGradient.of_family(inner), inner.signature
     if code.co_argcount != n or code.co_kwonlyargcount or code.co_flags & (VARARGS | VARKEYWORDS):
         return None
-    how = (tuple(range(2 * n)), False, False, False, ())
-    family = family_by(with_tangents(code), f, how, general, source, Pushes)
+    how = (tuple(range(n * (count + 1))), False, False, False, ())
+    family = family_by(with_tangents(code, count), f, how, general, source, Pushes)
     if family is None:
         return None
     found = family.function(f)
     if f.__closure__ is None:
         if len(_functions) >= MOST_KEPT:
             _functions.clear()
-        _functions[f] = f.__code__, found
+        _functions[key] = f.__code__, found
     return found
 
 

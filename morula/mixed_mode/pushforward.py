@@ -11,6 +11,7 @@ from morula.core.context import as_before
 from morula.core.cotangents import ZERO
 from morula.core.registry import non_differentiable
 from morula.core.settings import settings
+from morula.mixed_mode.directions import pushed_along
 from morula.mixed_mode.programs import pushes_of, runs_again
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import BY_VALUE, Pass, absorb, shown_to_user
@@ -85,25 +86,44 @@ def absorbed(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tup
     )
 
 
-def by_general_path(f: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def by_general_path(f: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """What a program does where only the general path will do."""
-    n = len(args) // 2
-    return in_pass(Pass(), f, args[:n], args[n:])
+    n = primal_count(f)
+    x, dots = args[:n], args[n:]
+    if len(dots) == n:
+        return in_pass(Pass(), f, x, dots)
+    y, tangents = pushed_along(f, x, [dots[i : i + n] for i in range(0, len(dots), n)])
+    return (y, *tangents)
+
+
+def primal_count(f: Any) -> int:
+    """How many arguments a function has that there are programs for."""
+    family = f.__dict__.get("__morula__")
+    code: Any = f.__code__ if family is None else family.signature
+    return int(code.co_argcount)
 
 
 def pushed_again(f: Any, args: tuple[Any, ...], directions: list[Any]) -> list[Any] | None:
-    """The derivatives along directions, by a program that runs once for each.
+    """The derivatives along directions, by a program that runs as often as it needs.
 
     None where there is no program, or one with effects. A direction has one tangent for each argument.
     """
     if not all([isinstance(x, BY_VALUE) for x in args]):
         return None
-    run = Pass()
-    dots = [absorbed(run, args, e) for e in directions]
-    program = pushes_of(f, len(args), by_general_path)
-    if program is None or not runs_again(program, (*args, *dots[0])):
+    runs = -(-len(directions) // AT_ONCE)
+    count = -(-len(directions) // runs)
+    missing = runs * count - len(directions)
+    dots = [absorbed(Pass(), args, e) for e in (*directions, *directions[:1] * missing)]
+    program = pushes_of(f, len(args), by_general_path, count)
+    given = [
+        (*args, *[ẋ for e in dots[i : i + count] for ẋ in e]) for i in range(0, len(dots), count)
+    ]
+    if program is None or not runs_again(program, given[0]):
         return None
-    return [program(*args, *some)[1] for some in dots]
+    return [ẏ for some in given for ẏ in program(*some)[1:]][: len(directions)]
+
+
+AT_ONCE = 4  # directions in one run of a program
 
 
 non_differentiable(pushed_again)
