@@ -140,6 +140,7 @@ class Adjoint:
         self.types: dict[Var, Value] = {}
         self.results: dict[int, Value] = {}  # of the reverse passes of callees
         self.maybe_zero: set[Operand] = set()  # cotangents from outside
+        self.taken_for_none: set[Operand] = set()  # parameters, to see what follows of it
         self.prepared: set[Any] | None = None  # what carries a derivative, if a preparation says it
 
     def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
@@ -591,7 +592,9 @@ class Adjoint:
         while changed:
             changed = False
             for p, values in passed.items():
-                if p not in doubtful and any(may_pass_zero(*v) for v in values):
+                if p in doubtful or p in self.taken_for_none:
+                    continue
+                if any(may_pass_zero(*v) for v in values):
                     doubtful.add(p)
                     changed = True
             for call in sums:

@@ -58,8 +58,10 @@ from morula.mixed_mode.overwriting import (
 )
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import Pass, absorb, holds_mutable, last, shown_to_user
+from morula.mixed_mode.versions import loops_of, write_twice
 from morula.rules.buffers import is_write
 
+MOST_CALLS = 600  # of a program that has loops written twice
 Make = Callable[[Operand], Operand]
 Tangent = Callable[[], Operand]
 NOTHING = Const(ZERO)
@@ -166,6 +168,7 @@ class Pushed(Gradient):
         """Every variable that carries a derivative gets its tangent beside it."""
         ir = self.ir
         self.reversal = Straight(ir)
+        self.parameters_of_tangents: set[Operand] = set()
         self.primal_variables = {c.out for c in ir.calls() if c.out not in self.added}
         ir.blocks = blocks = reachable(ir)
         for block in blocks:
@@ -173,7 +176,8 @@ class Pushed(Gradient):
                 if p in self.varied:
                     self.refuse_mutable(p)
                     for dots in self.directions:
-                        dots[p] = ir.var(p.name + "̇")
+                        dots[p] = ẋ = ir.var(p.name + "̇")
+                        self.parameters_of_tangents.add(ẋ)
         received = {
             block: [p for p in block.params if p in self.varied and p not in self.leaves]
             for block in blocks[1:]
@@ -504,9 +508,63 @@ class Pushed(Gradient):
             prune_params(self.ir, self.ir.entry)
             self.simplify()
             merge_blocks(self.ir)
+        if self.write_loops_twice():
+            prune_params(self.ir, self.ir.entry)
+            self.infer_again()
+            self.fold_zero_tests()
+            self.simplify()
+            merge_blocks(self.ir)
         super().clean_adjoint()
         for block in list(self.ir.blocks):
             self.spell_out_sums(block)
+
+    def write_loops_twice(self) -> bool:
+        """Loops whose tangents are structural zeros at first get a version for later."""
+        done: set[Block] = set()
+        changed = True
+        while changed:
+            changed = False
+            definite = self.definite_cotangents()
+            for header, body in loops_of(self.ir):
+                doubtful = {p for p in header.params if self.is_tangent(p) and p not in definite}
+                if header in done or not doubtful or not self.pays(header, body, doubtful):
+                    continue
+                done.add(header)
+                renamed = write_twice(self.ir, header, body, doubtful)
+                self.note_copies(renamed)
+                changed = True
+                break
+        return bool(done)
+
+    def pays(self, header: Block, body: set[Block], doubtful: set[Operand]) -> bool:
+        """Is a loop short, and do no zeros come back once there are none?"""
+        if sum(len(b.calls) for b in self.ir.blocks) > MOST_CALLS:
+            return False
+        self.taken_for_none = doubtful
+        definite = self.definite_cotangents()
+        self.taken_for_none = set()
+        received = [
+            a
+            for block in body
+            for branch in block.branches
+            if branch.block is header
+            for p, a in zip(header.params, branch.args, strict=True)
+            if p in doubtful
+        ]
+        return definite.issuperset(received)
+
+    def is_tangent(self, x: Var) -> bool:
+        """Is it a tangent that may be tested for being zero?"""
+        return x in self.parameters_of_tangents
+
+    def note_copies(self, renamed: dict[Var, Var]) -> None:
+        """What is known of variables is known of their copies."""
+        for v, copy in renamed.items():
+            for known_ones in (self.primal_variables, self.maybe_zero, self.parameters_of_tangents):
+                if v in known_ones:
+                    known_ones.add(copy)  # type: ignore[arg-type]
+            if v in self.specialiser.types:
+                self.specialiser.types[copy] = self.specialiser.types[v]
 
     def spell_out_sums(self, block: Block) -> None:
         """What a sum is where a tangent is structurally zero depends on control: that is the faster."""
