@@ -224,21 +224,47 @@ def loops():
         yield f.__name__, [round(t) for t in (*times, general)]
 
 
+def damped(k, c):
+    """The angle of a damped pendulum after two hundred steps, by two numbers."""
+    angle, speed = 1.0, 0.0
+    for _ in range(200):
+        angle, speed = angle + 0.01 * speed, speed - 0.01 * (k * math.sin(angle) + c * speed)
+    return angle
+
+
 def directions():
-    """Milliseconds of Jacobians by forward mode, beside the derivative along one direction."""
-    yield "", ("function, ms", "one direction, ms", "Jacobian, ms")
-    mixed = (lambda x: np.sin(x) * np.mean(x) + np.roll(x, 1)), np.linspace(0.0, 1.0, 16)
+    """Microseconds of derivatives along a direction, on both paths, and of Jacobians by columns."""
+    yield "", ("function", "direction", "general", "Jacobian", "differences")
+    mixed = (lambda x: np.sin(x) * np.mean(x) + np.roll(x, 1)), (np.linspace(0.0, 1.0, 16),)
     cases = {
-        "loop, 3 numbers": (settled, np.array([0.04, 1.0, 3.0])),
+        "loop, 2 numbers": (damped, (9.0, 0.3)),
+        "loop, array of 3": (settled, (np.array([0.04, 1.0, 3.0]),)),
+        "Runge-Kutta, arrays of 2": (predators, (np.array([1.1, 0.4, 0.1, 0.4]),)),
         "array of 16": mixed,
     }
-    for name, (f, x) in cases.items():
+    for name, (f, args) in cases.items():
+        v = tuple([np.ones_like(x)[()] if isinstance(x, np.ndarray) else 1.0 for x in args])
+        with by_the_general_path():
+            general = time_of(lambda f=f, args=args, v=v: jvp(f, args, v))
         times = [
-            time_of(lambda f=f, x=x: f(x)),
-            time_of(lambda f=f, x=x: jvp(f, (x,), (np.ones_like(x),))),
-            time_of(lambda f=f, x=x: jacobian(f, x, mode="forward")),
+            time_of(lambda f=f, args=args: f(*args)),
+            time_of(lambda f=f, args=args, v=v: jvp(f, args, v)),
+            general,
+            time_of(lambda f=f, args=args: jacobian(f, *args, mode="forward")),
+            time_of(lambda f=f, args=args: by_differences(f, args)),
         ]
-        yield name, [round(t / 1e3, 2) for t in times]
+        yield name, [round(t) for t in times]
+
+
+def by_differences(f, args):
+    """The Jacobians by differences, one for each entry, as a careful person writes them."""
+    y, h = f(*args), 1e-7
+    columns = []
+    for i, x in enumerate(args):
+        for e in np.eye(np.size(x)):
+            step = h * (e.reshape(np.shape(x)) if isinstance(x, np.ndarray) else 1.0)
+            columns.append((f(*args[:i], x + step, *args[i + 1 :]) - y) / h)
+    return columns
 
 
 if __name__ == "__main__":

@@ -140,6 +140,7 @@ class Adjoint:
         self.types: dict[Var, Value] = {}
         self.results: dict[int, Value] = {}  # of the reverse passes of callees
         self.maybe_zero: set[Operand] = set()  # cotangents from outside
+        self.taken_for_none: set[Operand] = set()  # parameters, to see what follows of it
         self.prepared: set[Any] | None = None  # what carries a derivative, if a preparation says it
 
     def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
@@ -154,6 +155,8 @@ class Adjoint:
         self.arrays_change = s.writes_in_place or any(map(self.may_change_arrays, s.ir.calls()))
         share(s.ir, lambda block, call: None, self.gives_the_same)
         self.leaves_nothing = all(may_run_twice(s, c) for c in s.ir.calls())
+        for refuse in REFUSALS:
+            refuse(self)
         for prepare in PREPARATIONS:
             found = prepare(self)
             self.prepared = self.prepared if found is None else found
@@ -455,7 +458,11 @@ class Adjoint:
                 block.calls[i:i] = bound.calls
                 i += len(bound.calls)
                 call = block.calls[i]
-                block, i = inline(ir, block, i, callee, bound.operands, free, removable, results)
+                renamed: dict[Var, Operand] = {}
+                block, i = inline(
+                    ir, block, i, callee, bound.operands, free, removable, results, None, renamed
+                )
+                self.note_inlined(call, [*bound.calls, *callee.calls()], renamed)
                 if start in adjoint and results.get(call.out) in loop_values:
                     value = results.pop(call.out)
                     block.calls.insert(i, Call(call.out, Const(alias), (value,), (), call.position))
@@ -463,6 +470,9 @@ class Adjoint:
                 done = True
         substitute(ir, results)
         return done
+
+    def note_inlined(self, call: Call, body: list[Call], renamed: dict[Var, Operand]) -> None:
+        """A body stands in the place of a call; its variables are `renamed`."""
 
     def inlinable(self, call: Call, made: dict[Var, Call]) -> Any:
         """The body, the arguments and the cells of a callee to be inlined."""
@@ -559,8 +569,8 @@ class Adjoint:
                     sums.append(call)
                 elif (item := item_put_in(call, makers)) is not None:
                     passed.setdefault(call.out, []).append((item, None))
-                elif call.primitive is to_space:
-                    passed.setdefault(call.out, []).append((call.args[1], None))
+                elif (i := ZERO_IF.get(call.primitive)) is not None:
+                    passed.setdefault(call.out, []).append((call.args[i], None))
                 elif self.is_entry(call):
                     passed.setdefault(call.out, []).append((call.args[0], None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
@@ -582,7 +592,9 @@ class Adjoint:
         while changed:
             changed = False
             for p, values in passed.items():
-                if p not in doubtful and any(may_pass_zero(*v) for v in values):
+                if p in doubtful or p in self.taken_for_none:
+                    continue
+                if any(may_pass_zero(*v) for v in values):
                     doubtful.add(p)
                     changed = True
             for call in sums:
@@ -814,11 +826,14 @@ class Adjoint:
                 call.removable = True
             pure = id(call.fn.value) in PURE or (entry is not None and entry.stable)
             call.movable = pure and all(map(self.is_unchanging, call.args))
-        for block in self.reversal.primal:
-            for call in block.calls:
-                partial = is_partial(call.primitive) and self.may_raise(call)
-                if partial or self.may_miss(call.primitive, call):
-                    call.removable = call.movable = False
+        for call in self.primal_calls():
+            partial = is_partial(call.primitive) and self.may_raise(call)
+            if partial or self.may_miss(call.primitive, call):
+                call.removable = call.movable = False
+
+    def primal_calls(self) -> list[Call]:
+        """The calls that the value is computed by."""
+        return [call for block in self.reversal.primal for call in block.calls]
 
     def may_raise(self, call: Call) -> bool:
         """May a partial function raise an exception: is an argument a plain number?"""
@@ -974,6 +989,9 @@ GROWING = {
 DOUBTS = (maybe_zero, maybe_zero_of_parts)
 
 
+# What gives a structural zero if the operand at this place is one.
+ZERO_IF: dict[Any, int] = {to_space: 1}
+
 HANDING_ZEROS_ON = (operator.mul, operator.truediv, operator.neg, operator.pos, alias)
 
 ZEROS = (ZeroTangent, NoTangent, Thunk)  # what may give a cotangent that is no number
@@ -989,6 +1007,16 @@ def prepares(
     """Register such a function."""
     PREPARATIONS.append(prepare)
     return prepare
+
+
+# Functions that raise NotSpecialised where a program, in whatever mode, is not to be compiled.
+REFUSALS: list[Callable[[Adjoint], None]] = []
+
+
+def refuses(refuse: Callable[[Adjoint], None]) -> Callable[[Adjoint], None]:
+    """Register such a function."""
+    REFUSALS.append(refuse)
+    return refuse
 
 
 write_preparation: list[Callable[[Adjoint], set[Any] | None]] = []

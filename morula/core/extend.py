@@ -18,7 +18,14 @@ from morula.core import (
 )
 from morula.core.abandon import abandon
 from morula.core.activity import may_hold, may_mutate, spread_varied, varied_variables
-from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes, to_space
+from morula.core.adjoint import (
+    Shadow,
+    adds_plainly,
+    prepares,
+    prepares_writes,
+    refuses,
+    to_space,
+)
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
 from morula.core.cfg import loop_step
@@ -351,6 +358,7 @@ __all__ = [
     "qualified_name",
     "reaching",
     "reads_at_once",
+    "refuses",
     "registry",
     "remembered",
     "repeatable",

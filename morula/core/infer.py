@@ -195,12 +195,14 @@ class Inference:
 
     def rule_for(self, call: Call) -> Rule | None:
         """The rule that the types of the arguments choose."""
-        assert type(call.fn) is Const
         exact = None if call.keywords else self.exact_rule_for(call)
-        if exact is not None:
-            return exact
+        return self.rule_by_types(call, "reverse") if exact is None else exact
+
+    def rule_by_types(self, call: Call, table: str) -> Rule | None:
+        """The reverse or the forward rule that the types of the arguments choose."""
+        assert type(call.fn) is Const
         entry = registry.get(call.fn.value)
-        if entry is None or entry.reverse is None:
+        if entry is None or getattr(entry, table) is None:
             return None
         n = len(call.args) - len(call.keywords)
         options = []
@@ -208,12 +210,12 @@ class Inference:
             value = self.value(x)
             if type(value) is Known and value.type is IteratorOver:
                 value = None
-            if value is None and not entry.has_one_rule():
+            if value is None and not entry.has_one_rule(table):
                 return None
             options.append([object] if value is None else [k.type for k in possibilities(value)])
-        if not entry.is_faithful():
+        if not entry.is_faithful(table):
             return None
-        found = [entry.find_by_types("reverse", types) for types in itertools.product(*options)]
+        found = [entry.find_by_types(table, types) for types in itertools.product(*options)]
         rule = found[0]
         if rule is None or not rule.accepts(call.keywords):
             return None

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 class Gradient(Adjoint):
     """The gradient of `fn` by some of its parameters, for arguments of known types."""
 
+    by_forward_rules = False  # is a forward rule what a function means that has no other?
+
     def __init__(
         self,
         fn: FunctionType,
@@ -88,6 +90,7 @@ class Gradient(Adjoint):
         self.gives_value = with_value
         self.has_aux = has_aux
         self.keywords = keywords
+        self.signature = with_keywords(fn.__code__, keywords)
         self.examples = examples
         super().__init__(with_value or has_aux, optimistic)
 
@@ -111,11 +114,10 @@ class Gradient(Adjoint):
         merge_blocks(self.ir)
         reuse_memory(self.ir, self.known_of, self.holds_memory)
         self.add_guards(otherwise, this, generally)
-        signature = with_keywords(self.fn.__code__, self.keywords)
-        like = with_own_cell(signature)
+        like = with_own_cell(self.signature)
         code = emit(self.ir, like, self.fn.__globals__, self.holds_memory, is_program=True)
         if self.specialiser.protected:
-            return stub(signature, self.fn.__globals__, protect, code)
+            return stub(self.signature, self.fn.__globals__, protect, code)
         return code
 
     def specialised(self) -> Specialiser:
@@ -157,6 +159,7 @@ class Gradient(Adjoint):
         if guards is not None:
             s.guards.take_over(guards)
         s.by_bodies, s.effort, s.may_expect = self.by_bodies, self.effort, may_expect
+        s.by_forward_rules = self.by_forward_rules
         try:
             s.run()
         finally:

@@ -201,19 +201,21 @@ class Entry:
         rules.register(function)
         self.changed()
 
-    def is_faithful(self) -> bool:
+    def is_faithful(self, table: str = "reverse") -> bool:
         """Do the types of the arguments, and nothing else of them, decide which rule serves?"""
-        if self.reverse is None:
+        rules = getattr(self, table)
+        if rules is None:
             return True
-        self.reverse._resolve_pending_registrations()
-        return bool(self.reverse._resolver.is_faithful)
+        rules._resolve_pending_registrations()
+        return bool(rules._resolver.is_faithful)
 
-    def has_one_rule(self) -> bool:
-        """Is there one reverse rule only, so that more specific types make no difference?"""
-        if self.reverse is None:
+    def has_one_rule(self, table: str = "reverse") -> bool:
+        """Is there one rule only, so that more specific types make no difference?"""
+        rules = getattr(self, table)
+        if rules is None:
             return False
-        self.reverse._resolve_pending_registrations()
-        return len(self.reverse._resolver.methods) == 1
+        rules._resolve_pending_registrations()
+        return len(rules._resolver.methods) == 1
 
     def find(self, table: str, args: tuple[Any, ...]) -> Rule | None:
         """The most specific rule for these arguments."""

@@ -17,6 +17,7 @@ from morula.core.cfg import dominators
 from morula.core.cotangents import (
     NONE,
     ZERO,
+    AbstractZero,
     NoTangent,
     Thunk,
     ZeroTangent,
@@ -92,6 +93,9 @@ class Folding:
         self.differentiated = bool(adjoint)  # has the program its adjoint already?
         self.again = False  # will the adjoint be differentiated in its turn?
         self.in_adjoint = False  # is the call that is folded part of an adjoint?
+        self.primal: set[Var] | None = (
+            None  # what the value is computed by, if by blocks it cannot be told
+        )
         self.loop_values: Collection[Var] = ()  # of the primal, for an adjoint: one per iteration
         self._readers: dict[Var, Block | None] | None = None
         self.notes: dict[str, Any] = {}  # of the folds, for others that follow
@@ -510,7 +514,7 @@ def _(f: Folding, call: Call) -> Operand | None:
 @folds(Thunk)
 def _(f: Folding, call: Call) -> list[Call] | None:
     """What is put off here is needed: cotangents that nobody asks for are not computed anyhow."""
-    if not f.in_adjoint:
+    if not f.in_adjoint and f.primal is None:
         return None
     now = Call(call.out, call.args[0], (), (), call.position)
     now.removable, now.movable = call.removable, call.movable
@@ -541,9 +545,14 @@ def simplify_once(
     keep: Block | None = None,
     loop_values: Collection[Var] = (),
     again: bool = False,
+    primal: set[Var] | None = None,
 ) -> bool:
-    """Fold what can be folded in one round; was anything changed?"""
+    """Fold what can be folded in one round; was anything changed?
+
+    Where a value and its tangent are computed side by side, `primal` are the variables of the value.
+    """
     folding = Folding(ir, trusted, known, adjoint)
+    folding.primal = primal
     folding.again = again
     folding.loop_values = loop_values
     changed = fold_calls(folding, adjoint, exact)
@@ -583,16 +592,23 @@ def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = 
         folding.block = block
         for call in block.calls:
             replace_operands(call, mapping)
+            if folding.primal is not None:
+                folding.in_adjoint = call.out not in folding.primal
+                folding.exact = not folding.in_adjoint
             fold = None
             if type(call.fn) is Const and not call.keywords:
                 fold = FOLDS.get(id(call.fn.value))
-            value = None if fold is None else fold(folding, call)
+            value = zero_of(folding, call)
+            if value is None and fold is not None:
+                value = fold(folding, call)
             if value is None:
                 value = computed(call)
             if value is None:
                 kept.append(call)
             elif type(value) is list:
                 folding.count_again(call, value)
+                if folding.primal is not None and not folding.in_adjoint:
+                    folding.primal.update([c.out for c in value])
                 kept += value
                 folding.definitions.update((c.out, c) for c in value)
                 folding.block_of.update((c.out, block) for c in value)
@@ -606,6 +622,26 @@ def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = 
     substitute(ir, mapping)
     return bool(mapping) or rewritten
 
+
+def zero_of(f: Folding, call: Call) -> Operand | list[Call] | None:
+    """What arithmetic with a structural zero gives: that zero, the other operand or its negative."""
+    fn, args = call.primitive, call.args
+    if fn not in WITH_ZEROS or len(args) > 2:
+        return None
+    zeros = [type(x) is Const and isinstance(x.value, AbstractZero) for x in args]
+    if not any(zeros):
+        return None
+    if fn in (operator.add, operator.sub):
+        if zeros[-1]:
+            return args[0]
+        return args[1] if fn is operator.add else [f.same_call(call, operator.neg, args[1])]
+    return Const(ZERO) if zeros[0] or fn in (operator.mul, operator.matmul) else None
+
+
+WITH_ZEROS = (
+    operator.add, operator.sub, operator.mul, operator.matmul, operator.truediv, operator.neg,
+    operator.getitem,
+)  # fmt: skip
 
 SIMPLE = (int, float, bool, str, type(None))
 

@@ -147,6 +147,7 @@ class Specialiser(Inference):
         self.own_objects = own_objects  # are objects that it makes taken for its own?
         self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
         self.has_bodies = False  # does one?
+        self.by_forward_rules = False  # do functions stay calls that have no other rule?
         self.in_several_runs = False  # one that calls a function several times?
         self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
@@ -568,7 +569,7 @@ class Specialiser(Inference):
                 fn.value.__defaults__,
             )
             kwdefaults = fn.value.__kwdefaults__ or {}
-            if is_constant(fn.value) or has_rule(fn.value) or is_ours(fn.value):
+            if is_constant(fn.value) or self.has_rule(fn.value) or is_ours(fn.value):
                 return None
             if "__morula__" in fn.value.__dict__:  # its code is a stub, or holds for other types
                 return None
@@ -610,6 +611,12 @@ class Specialiser(Inference):
             return callee, bound, free, (code, namespace)
         call.position = call.position._replace(within=(*call.position.within, code))
         return callee, bound, free, None
+
+    def has_rule(self, fn: FunctionType) -> bool:
+        """Is there a rule of this mode for a function, or is it not looked into for another reason?"""
+        entry = registry.get(fn)
+        forward = self.by_forward_rules and entry is not None and entry.forward is not None
+        return forward or has_rule(fn)
 
     def captures_functions(self, fn: FunctionType) -> bool:
         """Does it only read what it has captured, and is that known by identity?"""

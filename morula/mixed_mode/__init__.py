@@ -13,6 +13,7 @@ from morula.mixed_mode import (
     references,
     steering,
     structures,
+    twins,
     writing,
 )
 from morula.mixed_mode.jacobians import diaghessian, forwarddiff, hessian, hvp, jacobian
@@ -43,5 +44,6 @@ __all__ = [
     "steering",
     "structures",
     "taylor",
+    "twins",
     "writing",
 ]

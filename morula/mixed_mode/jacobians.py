@@ -36,7 +36,7 @@ from morula.core.traits import (
 from morula.core.values import known
 from morula.mixed_mode.directions import chunks, pushed_along
 from morula.mixed_mode.push import push, pushes
-from morula.mixed_mode.pushforward import jvp
+from morula.mixed_mode.pushforward import jvp, pushed_again
 from morula.mixed_mode.repetition import Repetition, begin, end, repetition
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.arrays.bodies import instead_of
@@ -201,6 +201,12 @@ def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any
     spaces = [space_of(x, f"argument {i}") for i, x in enumerate(args)]
     columns = sum([space.size for space in spaces])
     most_rows = {"forward": 0, "reverse": math.inf, None: columns}[mode]
+    if mode == "forward" and not is_nested():
+        units = units_of(spaces)
+        if units and all_real(spaces):
+            columns = pushed_again(f, args, [unit_along(args, spaces, *unit) for unit in units])
+            if columns is not None:
+                return tables_of(args, spaces, columns)
     product = known_product(f, args, most_rows)
     again = None if product is not None else repetition((f, args), is_nested())
     if mode != "forward":
@@ -276,21 +282,39 @@ def all_real(spaces: Any) -> bool:
 non_differentiable(all_real)
 
 
+def units_of(spaces: Any) -> list[tuple[int, int]]:
+    """All entries of all arguments: the number of the argument, and of the entry."""
+    return [(k, i) for k, space in enumerate(spaces) for i in range(space.size)]
+
+
+def unit_along(args: tuple[Any, ...], spaces: Any, k: int, i: int) -> tuple[Any, ...]:
+    """The direction along an entry of an argument: a tangent for each, None for a zero."""
+    return tuple([basis(x, spaces[k], i) if j == k else None for j, x in enumerate(args)])
+
+
 def by_columns(f: Any, args: tuple[Any, ...], spaces: Any, again: Any) -> tuple[Any, ...]:
     """The derivatives along each entry of each argument, many in one run of `f`."""
 
     def direction(k: int, i: int) -> Any:
         return basis(args[k], spaces[k], i)
 
-    units = [(k, i) for k, space in enumerate(spaces) for i in range(space.size)]
-    all_columns = iter(columns_along(f, args, units, direction, again))
+    columns = columns_along(f, args, units_of(spaces), direction, again)
+    if all([space.size for space in spaces]):
+        return tables_of(args, spaces, columns)
+    return tables_of(args, spaces, columns, once(again, f, *args))
+
+
+def tables_of(
+    args: tuple[Any, ...], spaces: Any, columns: list[Any], y: Any = None
+) -> tuple[Any, ...]:
+    """The Jacobians from all their columns; of those without any, y says the shape."""
+    all_columns = iter(columns)
     found = []
     for k, x in enumerate(args):
         space = spaces[k]
         xp = functions_for(x)
         columns = [next(all_columns) for _ in range(space.size)]
         if not columns:
-            y = once(again, f, *args)
             of_result = space_of(y, "the result")
             shape = of_result.shape + space.shape
             table = functions_for(y).zeros(shape, dtype=of_result.dtype)
@@ -337,7 +361,8 @@ def along_each(f: Any, args: tuple[Any, ...], columns: list[Any], again: Any) ->
     if not columns:
         return []
     directions = [tuple([e if i == k else None for i in range(len(args))]) for k, e in columns]
-    return once(again, pushed_along, f, args, directions)[1]
+    found = None if is_nested() else pushed_again(f, args, directions)
+    return once(again, pushed_along, f, args, directions)[1] if found is None else found
 
 
 def by_rows(

@@ -9,9 +9,13 @@ from typing import Any
 from morula.core import errors
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO
+from morula.core.registry import non_differentiable
 from morula.core.settings import settings
+from morula.mixed_mode.directions import pushed_along
+from morula.mixed_mode.programs import pushes_of, runs_again
 from morula.mixed_mode.push import push, refuse_unknown
-from morula.mixed_mode.tangents import Pass, absorb, shown_to_user
+from morula.mixed_mode.tangents import BY_VALUE, Pass, absorb, shown_to_user
+from morula.rules.arrays.bodies import instead_of
 
 
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -55,10 +59,78 @@ def check_count(args: Any, tangents: Any) -> None:
 
 
 def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """One forward pass."""
+    """The value and its derivative: by a program, where there is one."""
     run = Pass()
-    names = [f"argument {i}" for i in range(len(args))]
-    dots = tuple([absorb(run, x, ẋ, n) for x, ẋ, n in zip(args, tangents, names, strict=True)])
+    dots = absorbed(run, args, tangents)
+    program = None if run.table else pushes_of(f, len(args), by_general_path)
+    if program is None:
+        return in_pass(run, f, args, dots)
+    both: tuple[Any, Any] = program(*args, *dots)
+    return both
+
+
+@instead_of(pushed)
+def general_pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The same by the general path, as differentiated code sees it."""
+    run = Pass()
+    return in_pass(run, f, args, absorbed(run, args, tangents))
+
+
+def absorbed(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tangents by value of arguments; those of what is mutable go to the table."""
+    return tuple(
+        [
+            ẋ if type(x) is float is type(ẋ) else absorb(run, x, ẋ, f"argument {i}")
+            for i, (x, ẋ) in enumerate(zip(args, tangents, strict=True))
+        ]
+    )
+
+
+def by_general_path(f: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """What a program does where only the general path will do."""
+    n = primal_count(f)
+    x, dots = args[:n], args[n:]
+    if len(dots) == n:
+        return in_pass(Pass(), f, x, dots)
+    y, tangents = pushed_along(f, x, [dots[i : i + n] for i in range(0, len(dots), n)])
+    return (y, *tangents)
+
+
+def primal_count(f: Any) -> int:
+    """How many arguments a function has that there are programs for."""
+    family = f.__dict__.get("__morula__")
+    code: Any = f.__code__ if family is None else family.signature
+    return int(code.co_argcount)
+
+
+def pushed_again(f: Any, args: tuple[Any, ...], directions: list[Any]) -> list[Any] | None:
+    """The derivatives along directions, by a program that runs as often as it needs.
+
+    None where there is no program, or one with effects. A direction has one tangent for each argument.
+    """
+    if not all([isinstance(x, BY_VALUE) for x in args]):
+        return None
+    runs = -(-len(directions) // AT_ONCE)
+    count = -(-len(directions) // runs)
+    missing = runs * count - len(directions)
+    dots = [absorbed(Pass(), args, e) for e in (*directions, *directions[:1] * missing)]
+    program = pushes_of(f, len(args), by_general_path, count)
+    given = [
+        (*args, *[ẋ for e in dots[i : i + count] for ẋ in e]) for i in range(0, len(dots), count)
+    ]
+    if program is None or not runs_again(program, given[0]):
+        return None
+    return [ẏ for some in given for ẏ in program(*some)[1:]][: len(directions)]
+
+
+AT_ONCE = 4  # directions in one run of a program
+
+
+non_differentiable(pushed_again)
+
+
+def in_pass(run: Pass, f: Any, args: tuple[Any, ...], dots: tuple[Any, ...]) -> tuple[Any, Any]:
+    """One forward pass."""
     settings.begin()
     try:
         y, ẏ = as_before(push, run, f, ZERO, args, dots)

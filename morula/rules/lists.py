@@ -342,5 +342,5 @@ def rewrite_loop(s: Any, block: Any, step: Any, made: Any, source: Any, items: l
 
 @folds(list_item)
 def _(f: Any, call: Any) -> Any:
-    """Where the adjoint is written, the item is all that is left of it."""
-    return call.args[0] if f.differentiated else None
+    """Where the adjoint is written, or tangents are, the item is all that is left of it."""
+    return call.args[0] if f.differentiated or f.primal is not None else None

@@ -33,8 +33,8 @@ from morula.core.extend import (
     is_zero,
     known,
     non_differentiable,
-    prepares,
     primitives,
+    refuses,
     transfers,
     unthunk,
 )
@@ -208,7 +208,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return Known(str)
 
 
-@prepares
+@refuses
 def _(adjoint: Any) -> None:
     """A program that reads numbers from texts which depend on its arguments takes the general path."""
     s = adjoint.specialiser

@@ -35,6 +35,7 @@ from morula.core.extend import (
     non_differentiable,
     project_to,
     rrule,
+    to_space,
     type_stable,
 )
 from morula.rules.numbers import Anything, Native, Numeric, Real, Scalar, Text
@@ -110,7 +111,7 @@ def forward(*primals: Any) -> Callable[[Function], Function]:
 
 def projected(y: Any, pushforward: Function) -> tuple[Any, Function]:
     """The pushforward with tangents in the space of `y`."""
-    return y, lambda *tangents: project_to(y)(pushforward(*tangents))
+    return y, lambda *tangents: to_space(y, pushforward(*tangents))
 
 
 # -- helpers of the other numbers ------------------------------------------------------------------

@@ -12,13 +12,27 @@ Tests: tests/rules/arrays/test_pushforwards.py
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import ZERO, find_rrule, frule, is_zero, project_to
+from morula.core.extend import (
+    ZERO,
+    find_rrule,
+    folds,
+    frule,
+    is_zero,
+    is_zero_value,
+    known,
+    project_to,
+    result_on_samples,
+    transfers,
+    type_stable,
+)
 from morula.rules.arrays.arithmetic import by_base, by_exponent, real_slope, slope
+from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 
@@ -26,9 +40,37 @@ def fitted(y, ẏ):
     """A tangent in the space of `y`, spread where an operand was broadcast."""
     if ẏ is ZERO:
         return ZERO
+    if type(y) is np.ndarray is type(ẏ) and y.shape == ẏ.shape and y.dtype is ẏ.dtype:
+        return ẏ
     if isinstance(y, np.ndarray) and np.shape(ẏ) != y.shape:
         ẏ = np.broadcast_to(ẏ, y.shape)
     return project_to(y)(ẏ)
+
+
+type_stable(fitted)
+
+
+@folds(fitted)
+def _(f: Any, call: Any) -> Any:
+    """What is known to be like the value stays."""
+    y, ẏ = call.args
+    k = f.known(y)
+    fits = k is not None and k == f.known(ẏ) and (k.type is not np.ndarray or whole_shape(k.detail))
+    return ẏ if fits or is_zero_value(ẏ) else None
+
+
+@transfers(fitted)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """It is like the value, if that has tangents of its own type."""
+    y, ẏ = args
+    k = known(y)
+    if is_zero_value(ẏ):
+        return ẏ
+    inexact = k is not None and (
+        k.type in (float, complex)
+        or (k.type is np.ndarray and k.detail and np.dtype(k.detail[0]).kind in "fc")
+    )
+    return k if inexact else result_on_samples(fitted, args)
 
 
 # -- elementwise functions -------------------------------------------------------------------------
@@ -64,6 +106,10 @@ DERIVATIVES: dict[Any, Any] = {
     np.cosh: lambda y, x: np.sinh(x),
     np.arctan: lambda y, x: 1 / (1 + x * x),
     np.reciprocal: lambda y, x: -y * y,
+    np.exp2: lambda y, x: y * math.log(2),
+    np.log2: lambda y, x: 1 / (x * math.log(2)),
+    np.log10: lambda y, x: 1 / (x * math.log(10)),
+    np.arcsinh: lambda y, x: 1 / np.sqrt(1 + x * x),
 }
 for _primal, _derivative in DERIVATIVES.items():
     unary(_primal, _derivative)
@@ -104,7 +150,7 @@ binary((operator.truediv, np.true_divide), lambda y, a, b, ȧ, ḃ: ȧ / b - y *
 def power_tangent(y, a, b, ȧ, ḃ):
     """The tangent of a ** b."""
     ẏ: Any = ZERO
-    if not is_zero(ȧ):
+    if ȧ is not ZERO:
         if isinstance(b, int):
             d = slope(a, b)
         elif isinstance(b, float) and isinstance(a, np.ndarray):
@@ -112,7 +158,7 @@ def power_tangent(y, a, b, ȧ, ḃ):
         else:
             d = by_base(a, b)
         ẏ = ẏ + d * ȧ
-    if not is_zero(ḃ):
+    if ḃ is not ZERO:
         ẏ = ẏ + by_exponent(y, a) * ḃ
     return ẏ
 
@@ -129,9 +175,9 @@ def product(primal):
 
         def product_pushforward(ȧ, ḃ):
             ẏ: Any = ZERO
-            if not is_zero(ȧ):
+            if ȧ is not ZERO:
                 ẏ = ẏ + primal(ȧ, b)
-            if not is_zero(ḃ):
+            if ḃ is not ZERO:
                 ẏ = ẏ + primal(a, ḃ)
             return fitted(y, ẏ)
 
@@ -155,14 +201,64 @@ def choice(primal, greater):
         def choice_pushforward(ȧ, ḃ):
             first = np.greater(a, b) if greater else np.less(a, b)
             ties = np.equal(a, b)
-            ȧ, ḃ = [0.0 if is_zero(ẋ) else ẋ for ẋ in (ȧ, ḃ)]
-            return fitted(y, np.where(ties, (ȧ + ḃ) * 0.5, np.where(first, ȧ, ḃ)))
+            of_a = 0.0 if ȧ is ZERO else ȧ
+            of_b = 0.0 if ḃ is ZERO else ḃ
+            return fitted(y, np.where(ties, (of_a + of_b) * 0.5, np.where(first, of_a, of_b)))
 
         return y, choice_pushforward
 
 
 choice(np.maximum, True)
 choice(np.minimum, False)
+
+
+@frule(np.where)
+def _(condition: Anything, a: Numeric, b: Numeric):
+    y = np.where(condition, a, b)
+
+    def where_pushforward(condition_dot, ȧ, ḃ):
+        of_a = 0.0 if ȧ is ZERO else ȧ
+        of_b = 0.0 if ḃ is ZERO else ḃ
+        return fitted(y, np.where(condition, of_a, of_b))
+
+    return y, where_pushforward
+
+
+def absolute(primal):
+    """The forward rule of the absolute value: along x / |x|, and 0 at 0."""
+
+    @frule(primal)
+    def _(x: np.ndarray):
+        y = primal(x)
+
+        def absolute_pushforward(ẋ):
+            return fitted(y, np.real(np.conjugate(np.sign(x)) * ẋ))
+
+        return y, absolute_pushforward
+
+
+for _primal in (np.absolute, abs, operator.abs):
+    absolute(_primal)
+
+
+def extreme(primal):
+    """The forward rule of maximum and minimum of entries: the mean over those that attain it."""
+
+    @frule(primal)
+    def _(a: np.ndarray, axis=None, *, keepdims=False):
+        y = primal(a, axis, keepdims=keepdims)
+
+        def extreme_pushforward(ȧ, axis_dot=ZERO):
+            attained = np.equal(a, y if axis is None or keepdims else np.expand_dims(y, axis))
+            chosen = np.where(attained, ȧ, 0.0)
+            count = np.maximum(np.sum(attained, axis, keepdims=keepdims), 1)
+            return fitted(y, np.sum(chosen, axis, keepdims=keepdims) / count)
+
+        return y, extreme_pushforward
+
+
+for _primal in (np.max, np.min, np.ndarray.max, np.ndarray.min):
+    extreme(_primal)
 
 # -- linear functions ------------------------------------------------------------------------------
 
@@ -183,13 +279,27 @@ def reduction(primal):
 for _primal in (np.sum, np.ndarray.sum, np.mean, np.ndarray.mean):
     reduction(_primal)
 
+# Linear in their first argument, as long as the others are constant.
+LINEAR = (
+    np.sum, np.ndarray.sum, np.mean, np.ndarray.mean, np.cumsum, np.ndarray.cumsum, np.diff, np.trace,
+    np.ndarray.trace, np.diag, np.diagonal, np.ndarray.diagonal, np.tril, np.triu,
+    np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel, np.ndarray.flatten, np.transpose,
+    np.ndarray.transpose, np.squeeze, np.ndarray.squeeze, np.expand_dims, np.swapaxes,
+    np.ndarray.swapaxes, np.moveaxis, np.rollaxis, np.broadcast_to, np.atleast_1d, np.atleast_2d,
+    np.atleast_3d, np.repeat, np.ndarray.repeat, np.tile, np.roll, np.flip, np.fliplr, np.flipud,
+    np.rot90, np.take, np.ndarray.take, np.negative, np.positive, operator.neg, operator.pos,
+    np.real, np.imag, np.conjugate, np.ndarray.conj, np.ndarray.conjugate, np.copy, np.ndarray.copy,
+    np.ascontiguousarray, np.ndarray.astype, np.ndarray.item, np.generic.item, np.float64, float,
+    np.fft.fft, np.fft.ifft, np.fft.fftn, np.fft.ifftn, np.fft.fft2, np.fft.ifft2,
+)  # fmt: skip
+
 
 @frule(operator.getitem)
 def _(x: np.ndarray, i: Anything):
     y = x[i]
 
     def getitem_pushforward(ẋ, i_dot):
-        return ZERO if is_zero(ẋ) else fitted(y, ẋ[i])
+        return ZERO if ẋ is ZERO else fitted(y, ẋ[i])
 
     return y, getitem_pushforward
 
@@ -222,7 +332,7 @@ def by_slices(primal, args, kwargs, axis, keepdims):
 
     def slices_pushforward(ẋ, *others):
         g = pullback(np.ones_like(y))[0]
-        if is_zero(g) or is_zero(ẋ):
+        if is_zero(g) or ẋ is ZERO:
             return ZERO
         ẏ = np.sum(np.real(np.conjugate(g) * ẋ), axis=axis, keepdims=keepdims)
         return fitted(y, ẏ)
