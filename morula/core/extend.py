@@ -110,6 +110,7 @@ from morula.core.shipped import meet, waits
 from morula.core.simplify import folds
 from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
+    ABSTRACT,
     IMMUTABLE_TYPE,
     Contents,
     Known,
@@ -143,6 +144,7 @@ from morula.core.traits import (
     in_place_forms,
     in_several_runs,
     inlined,
+    is_abstract,
     is_finest,
     keep_apart,
     marks,
@@ -195,6 +197,7 @@ from morula.core.values import (
 from morula.core.writers import writes_to_given
 
 __all__ = [
+    "ABSTRACT",
     "IMMUTABLE_TYPE",
     "NEVER",
     "NONE",
@@ -293,6 +296,7 @@ __all__ = [
     "in_space_of",
     "inlined",
     "interface",
+    "is_abstract",
     "is_constant",
     "is_constant_call",
     "is_finest",

@@ -42,7 +42,10 @@ from morula.core.traits import (
     cotangent_type,
     from_memory,
     gives_old,
+    is_abstract,
     makes_container,
+    memory_of,
+    parts_of,
     says_where_to_write,
     space_problem,
     stands_apart,
@@ -590,7 +593,7 @@ def in_space(rule: Rule, i: int, x: Any, x̄: Any) -> Any:
     return x̄
 
 
-def not_known(error: errors.DifferentiationError, values: tuple[Any, ...]) -> tuple[Any, ...]:
+def not_known(error: Exception, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The cotangents of values when nobody knows them: an error where they matter."""
     raised = error.__traceback__
     tell_place(error, sys._getframe(1))
@@ -618,7 +621,49 @@ def has_parts(x: Any) -> bool:
 def collector_of(rule: Rule, y: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
     """What gives the cotangent of a mutable value that the rule has made."""
     own = not rule.trusted or makes_container(rule.primal)
-    return collector(y) if own and not rule.by_identity and all(y is not a for a in args) else None
+    if rule.by_identity or not own or any(y is a for a in args):
+        return None
+    return collector(y, container_part if rule.trusted else NewParts(args))
+
+
+def container_part(y: Any) -> Callable[[], Any] | None:
+    """The collector of what a container holds, where a rule moves cotangents of containers alone."""
+    return collector(y, container_part) if type(y) in (list, dict, tuple) else None
+
+
+class NewParts:
+    """The collectors of what a rule's value holds: each once, and none of what its arguments hold."""
+
+    __slots__ = ("known", "values")
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+        self.known: set[int] | None = None
+
+    def __call__(self, y: Any) -> Callable[[], Any] | None:
+        if isinstance(y, tuple):
+            return collector(y, self)
+        if adjoint_object(y) is None:
+            return None
+        if self.known is None:
+            self.known = within(self.values)
+        if id(y) in self.known:
+            return None
+        self.known.add(id(y))
+        return collector(y, self)
+
+
+def within(values: tuple[Any, ...]) -> set[int]:
+    """The identities of all that can be reached from these values and has cotangents by identity."""
+    found: set[int] = set()
+    waiting = list(values)
+    while waiting:
+        x = waiting.pop()
+        parts = None if id(x) in found or memory_of(x) is not None else parts_of(x)
+        if parts is not None:
+            found.add(id(x))
+            waiting += parts.values()
+    return found
 
 
 non_differentiable(collector_of)
@@ -703,6 +748,13 @@ def pull(
         if not rule.trusted:
             raise
         return (*first, *not_known(error, values))
+    except Exception as error:
+        if not rule.trusted or not is_abstract(ȳ):
+            raise
+        return (
+            *first,
+            *not_known(error, values),
+        )  # of a constant, as a rule, for which nobody asks
     bars = in_order(rule, cotangents, values, positions)
     return (*first, *[projected(*pair) for pair in zip(projections, bars, strict=True)])
 

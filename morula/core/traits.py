@@ -152,10 +152,10 @@ def adjoint_object(x: Any) -> Any:
 
 
 @singledispatch
-def collector(y: Any) -> Callable[[], Any] | None:
+def collector(y: Any, part: Callable[[Any], Any]) -> Callable[[], Any] | None:
     """What gives, in the reverse pass, all that reached a mutable result `y`, by value.
 
-    None: the cotangents of `y` go by value anyhow.
+    None: the cotangents of `y` go by value anyhow. `part` gives the same for what `y` holds.
     """
     return None
 
@@ -247,6 +247,15 @@ def parts_of(x: Any) -> dict[Any, Any] | None:
     Values are compared by identity, bytes by what they are. None: nothing.
     """
     return None
+
+
+# Types of what stands for a value while a library traces a program; it is left as it is.
+ABSTRACT: list[type] = []
+
+
+def is_abstract(x̄: Any) -> bool:
+    """Does it stand for a value while a library traces a program?"""
+    return bool(ABSTRACT) and isinstance(x̄, tuple(ABSTRACT))
 
 
 def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
