@@ -11,8 +11,14 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from types import BuiltinFunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
+from functools import cached_property, partial, wraps
+from types import (
+    BuiltinFunctionType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any, NamedTuple, get_args
 
 import plum
@@ -104,7 +110,7 @@ class Rule:
         return self.takes_any_keyword or all(k in known for k in keywords)
 
     def __str__(self) -> str:
-        code = self.function.__code__
+        code = inspect.unwrap(self.function).__code__
         return (
             f"the rule of {errors.qualified_name(self.primal)} "
             f"({code.co_filename}:{code.co_firstlineno})"
@@ -329,10 +335,60 @@ def rrule(
     _require_callable(primal, "rrule")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        registry.entry(primal).add("reverse", function, by_identity)
+        if is_class_method(primal):
+            registry.entry(primal.__func__).add(
+                "reverse", of_class(function, also_of_class), by_identity
+            )
+        else:
+            registry.entry(primal).add("reverse", function, by_identity)
         return function
 
     return register
+
+
+def is_class_method(primal: Any) -> bool:
+    """Is it a class method, which is bound anew whenever it is read from its class?"""
+    return isinstance(primal, MethodType) and isinstance(primal.__self__, type)
+
+
+def of_class(
+    rule: Callable[..., Any], linear: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """The rule of a class method as one of its function, whose first argument is the class.
+
+    `linear` makes the pullback or the pushforward of the one of the other's.
+    """
+    signature = inspect.signature(rule, eval_str=True)
+    first = inspect.Parameter("_class", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [first, *signature.parameters.values()]
+
+    @wraps(rule)
+    def with_class(_class: Any, /, *args: Any, **kwargs: Any) -> Any:
+        pair = rule(*args, **kwargs)
+        if type(pair) is not tuple or len(pair) != 2:
+            return pair
+        return pair[0], linear(pair[1])
+
+    with_class.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_class.__annotations__ = {
+        p.name: p.annotation for p in parameters if p.annotation is not p.empty
+    }
+    return with_class
+
+
+def also_of_class(pullback: Callable[..., Any]) -> Callable[..., Any]:
+    """A pullback that gives the class no cotangent."""
+
+    def class_pullback(ȳ: Any) -> Any:
+        bars = pullback(ȳ)
+        return (NONE, *bars) if type(bars) is tuple else bars
+
+    return class_pullback
+
+
+def but_of_class(pushforward: Callable[..., Any]) -> Callable[..., Any]:
+    """A pushforward that is given the tangent of the class, too: there is none."""
+    return lambda _, *tangents: pushforward(*tangents)
 
 
 _exact: dict[tuple[Any, ...], Rule] = {}
@@ -366,7 +422,10 @@ def frule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     _require_callable(primal, "frule")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        registry.entry(primal).add("forward", function)
+        if is_class_method(primal):
+            registry.entry(primal.__func__).add("forward", of_class(function, but_of_class))
+        else:
+            registry.entry(primal).add("forward", function)
         return function
 
     return register
@@ -379,7 +438,7 @@ def non_differentiable(*primals: Any) -> Any:
     """
     for primal in primals:
         _require_callable(primal, "non_differentiable")
-        entry = registry.entry(primal)
+        entry = registry.entry(primal.__func__ if is_class_method(primal) else primal)
         entry.constant = True
         entry.changed()
     return primals[0] if len(primals) == 1 else primals
