@@ -47,6 +47,7 @@ from morula.core.traits import (
     collector,
     cotangent_type,
     from_memory,
+    gives_itself,
     gives_old,
     is_abstract,
     makes_container,
@@ -679,10 +680,13 @@ def has_parts(x: Any) -> bool:
 
 def collector_of(rule: Rule, y: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
     """What gives the cotangent of a mutable value that the rule has made."""
-    own = not rule.trusted or makes_container(rule.primal)
-    if rule.by_identity or not own or any(y is a for a in args):
+    if rule.by_identity:
         return None
-    return collector(y, container_part if rule.trusted else NewParts(args))
+    if not rule.trusted:
+        return collector(y, NewParts(() if any(y is a for a in args) else args))
+    if not makes_container(rule.primal) or any(y is a for a in args):
+        return None
+    return collector(y, container_part)
 
 
 def container_part(y: Any) -> Callable[[], Any] | None:
@@ -730,7 +734,15 @@ non_differentiable(collector_of)
 
 def with_memory(rule: Rule, y: Any, args: tuple[Any, ...], ȳ: Any) -> Any:
     """All of the cotangent of a rule's value: what came by value, and is kept beside its memory."""
-    return ȳ if gives_old(rule.primal) else unthunk(accumulate(ȳ, from_memory(y, args)))
+    if gives_old(rule.primal):
+        return ȳ
+    among = () if gives_all(rule) else args
+    return unthunk(accumulate(ȳ, from_memory(y, among)))
+
+
+def gives_all(rule: Rule) -> bool:
+    """Is a rule meant for all that reaches its value, even if that is an argument itself?"""
+    return not rule.trusted or gives_itself(rule.primal)
 
 
 Applied = tuple[Any, Pullback]

@@ -209,6 +209,19 @@ def gives_old(fn: Any) -> bool:
     return id(fn) in _handing_over
 
 
+_handing_on: set[int] = set()
+
+
+def hands_on_whole(*fns: Any) -> None:
+    """Declare callables that give an argument itself, and whose rules are meant for all it gets."""
+    _handing_on.update(map(id, fns))
+
+
+def gives_itself(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _handing_on
+
+
 _new_containers: set[int] = set()
 
 

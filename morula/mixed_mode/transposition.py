@@ -31,11 +31,10 @@ from morula.mixed_mode.tangents import (
     holder_of,
     holds_mutable,
     in_space_of,
+    placed,
     reached,
     refresh_held,
-    set_all,
     set_tangents,
-    set_value,
     tangents_if_any,
     together,
     zeros_like,
@@ -108,23 +107,6 @@ def at_seed(y: Any, seed: Any, ẏ: Any) -> Any:
         bars = context.adjoint_if_any(held) or {}
         return {key: at_seed(values[key], s, bars.get(key, ZERO)) for key, s in held.items()}
     return in_space_of(y, ẏ)
-
-
-def placed(run: Pass, y: Any, ẏ: Any) -> Any:
-    """The tangent of what a rule has made, where those of lists, dicts and objects are looked for."""
-    if is_zero(ẏ):
-        return ZERO
-    if isinstance(y, tuple):
-        return together([placed(run, v, entry(ẏ, i)) for i, v in enumerate(y)])
-    if isinstance(y, (list, deque)):
-        set_all(run, y, [placed(run, v, entry(ẏ, i)) for i, v in enumerate(y)])
-        return ZERO
-    if isinstance(ẏ, dict):
-        values = y if isinstance(y, dict) else own_fields(y)
-        for key, c in ẏ.items():
-            set_value(run, y, key, placed(run, values[key], c))
-        return ZERO
-    return ẏ
 
 
 def transposed(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> list[Any]:

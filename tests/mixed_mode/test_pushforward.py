@@ -11,6 +11,7 @@ import pytest
 from morula import (
     NoRuleError,
     NoTangent,
+    Tangent,
     frule,
     grad,
     gradient,
@@ -184,6 +185,30 @@ def test_a_reverse_rule_whose_value_is_mutable(made):
     assert gradient(lambda x: jvp(f, (x,), (1.0,))[1], 2.0) == (12.0,)
     found = jacobian(lambda x: f(x[0]) + x[1], np.array([2.0, 1.0]), mode="forward")[0]
     assert found.tolist() == [24.0, 1.0]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_forward_rule_whose_value_is_mutable(made):
+    make, _, use = MADE[made]
+    if made in ("object", "list of objects"):
+        pushed = lambda ẋ: Tangent[Pair](first=20 * ẋ, rest=[30 * ẋ])
+        push = pushed if made == "object" else lambda ẋ: [pushed(ẋ)]
+    else:
+        push = lambda ẋ: make(10 * ẋ)
+
+    def primal(x):
+        return make(x)
+
+    @frule(primal)
+    def _(x):
+        return primal(x), push
+
+    def f(x):  # 6 x², and ten times its slope
+        return use(primal(x))
+
+    assert jvp(f, (2.0,), (1.0,)) == (24.0, 240.0)
+    found = jacobian(lambda x: f(x[0]) + x[1], np.array([2.0, 1.0]), mode="forward")[0]
+    assert found.tolist() == [240.0, 1.0]
 
 
 def test_what_a_rule_hands_on_within_its_value_keeps_its_own_cotangents():
