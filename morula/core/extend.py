@@ -118,6 +118,7 @@ from morula.core.simplify import folds
 from morula.core.source import constant_text
 from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
+    ABSTRACT,
     IMMUTABLE_TYPE,
     Contents,
     Known,
@@ -144,6 +145,7 @@ from morula.core.traits import (
     from_memory,
     gives_new,
     gradient_for,
+    hands_on_whole,
     hands_over,
     has_tangent,
     have_constants,
@@ -151,6 +153,7 @@ from morula.core.traits import (
     in_place_forms,
     in_several_runs,
     inlined,
+    is_abstract,
     is_finest,
     keep_apart,
     marks,
@@ -203,6 +206,7 @@ from morula.core.values import (
 from morula.core.writers import writes_to_given
 
 __all__ = [
+    "ABSTRACT",
     "IMMUTABLE_TYPE",
     "NEVER",
     "NONE",
@@ -293,6 +297,7 @@ __all__ = [
     "gradient_for",
     "guesses",
     "hands_on",
+    "hands_on_whole",
     "hands_over",
     "has_tangent",
     "have_constants",
@@ -302,6 +307,7 @@ __all__ = [
     "in_space_of",
     "inlined",
     "interface",
+    "is_abstract",
     "is_constant",
     "is_constant_call",
     "is_finest",

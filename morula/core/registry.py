@@ -11,8 +11,14 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from types import BuiltinFunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
+from functools import cached_property, partial, wraps
+from types import (
+    BuiltinFunctionType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any, NamedTuple, get_args
 
 import plum
@@ -41,8 +47,12 @@ from morula.core.traits import (
     collector,
     cotangent_type,
     from_memory,
+    gives_itself,
     gives_old,
+    is_abstract,
     makes_container,
+    memory_of,
+    parts_of,
     says_where_to_write,
     space_problem,
     stands_apart,
@@ -101,7 +111,7 @@ class Rule:
         return self.takes_any_keyword or all(k in known for k in keywords)
 
     def __str__(self) -> str:
-        code = self.function.__code__
+        code = inspect.unwrap(self.function).__code__
         return (
             f"the rule of {errors.qualified_name(self.primal)} "
             f"({code.co_filename}:{code.co_firstlineno})"
@@ -328,10 +338,60 @@ def rrule(
     _require_callable(primal, "rrule")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        registry.entry(primal).add("reverse", function, by_identity)
+        if is_class_method(primal):
+            registry.entry(primal.__func__).add(
+                "reverse", of_class(function, also_of_class), by_identity
+            )
+        else:
+            registry.entry(primal).add("reverse", function, by_identity)
         return function
 
     return register
+
+
+def is_class_method(primal: Any) -> bool:
+    """Is it a class method, which is bound anew whenever it is read from its class?"""
+    return isinstance(primal, MethodType) and isinstance(primal.__self__, type)
+
+
+def of_class(
+    rule: Callable[..., Any], linear: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """The rule of a class method as one of its function, whose first argument is the class.
+
+    `linear` makes the pullback or the pushforward of the one of the other's.
+    """
+    signature = inspect.signature(rule, eval_str=True)
+    first = inspect.Parameter("_class", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [first, *signature.parameters.values()]
+
+    @wraps(rule)
+    def with_class(_class: Any, /, *args: Any, **kwargs: Any) -> Any:
+        pair = rule(*args, **kwargs)
+        if type(pair) is not tuple or len(pair) != 2:
+            return pair
+        return pair[0], linear(pair[1])
+
+    with_class.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_class.__annotations__ = {
+        p.name: p.annotation for p in parameters if p.annotation is not p.empty
+    }
+    return with_class
+
+
+def also_of_class(pullback: Callable[..., Any]) -> Callable[..., Any]:
+    """A pullback that gives the class no cotangent."""
+
+    def class_pullback(ȳ: Any) -> Any:
+        bars = pullback(ȳ)
+        return (NONE, *bars) if type(bars) is tuple else bars
+
+    return class_pullback
+
+
+def but_of_class(pushforward: Callable[..., Any]) -> Callable[..., Any]:
+    """A pushforward that is given the tangent of the class, too: there is none."""
+    return lambda _, *tangents: pushforward(*tangents)
 
 
 _exact: dict[tuple[Any, ...], Rule] = {}
@@ -365,7 +425,10 @@ def frule(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     _require_callable(primal, "frule")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        registry.entry(primal).add("forward", function)
+        if is_class_method(primal):
+            registry.entry(primal.__func__).add("forward", of_class(function, but_of_class))
+        else:
+            registry.entry(primal).add("forward", function)
         return function
 
     return register
@@ -378,7 +441,7 @@ def non_differentiable(*primals: Any) -> Any:
     """
     for primal in primals:
         _require_callable(primal, "non_differentiable")
-        entry = registry.entry(primal)
+        entry = registry.entry(primal.__func__ if is_class_method(primal) else primal)
         entry.constant = True
         entry.changed()
     return primals[0] if len(primals) == 1 else primals
@@ -592,7 +655,7 @@ def in_space(rule: Rule, i: int, x: Any, x̄: Any) -> Any:
     return x̄
 
 
-def not_known(error: errors.DifferentiationError, values: tuple[Any, ...]) -> tuple[Any, ...]:
+def not_known(error: Exception, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The cotangents of values when nobody knows them: an error where they matter."""
     raised = error.__traceback__
     tell_place(error, sys._getframe(1))
@@ -619,8 +682,53 @@ def has_parts(x: Any) -> bool:
 
 def collector_of(rule: Rule, y: Any, args: tuple[Any, ...]) -> Callable[[], Any] | None:
     """What gives the cotangent of a mutable value that the rule has made."""
-    own = not rule.trusted or makes_container(rule.primal)
-    return collector(y) if own and not rule.by_identity and all(y is not a for a in args) else None
+    if rule.by_identity:
+        return None
+    if not rule.trusted:
+        return collector(y, NewParts(() if any(y is a for a in args) else args))
+    if not makes_container(rule.primal) or any(y is a for a in args):
+        return None
+    return collector(y, container_part)
+
+
+def container_part(y: Any) -> Callable[[], Any] | None:
+    """The collector of what a container holds, where a rule moves cotangents of containers alone."""
+    return collector(y, container_part) if type(y) in (list, dict, tuple) else None
+
+
+class NewParts:
+    """The collectors of what a rule's value holds: each once, and none of what its arguments hold."""
+
+    __slots__ = ("known", "values")
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+        self.known: set[int] | None = None
+
+    def __call__(self, y: Any) -> Callable[[], Any] | None:
+        if isinstance(y, tuple):
+            return collector(y, self)
+        if adjoint_object(y) is None:
+            return None
+        if self.known is None:
+            self.known = within(self.values)
+        if id(y) in self.known:
+            return None
+        self.known.add(id(y))
+        return collector(y, self)
+
+
+def within(values: tuple[Any, ...]) -> set[int]:
+    """The identities of all that can be reached from these values and has cotangents by identity."""
+    found: set[int] = set()
+    waiting = list(values)
+    while waiting:
+        x = waiting.pop()
+        parts = None if id(x) in found or memory_of(x) is not None else parts_of(x)
+        if parts is not None:
+            found.add(id(x))
+            waiting += parts.values()
+    return found
 
 
 non_differentiable(collector_of)
@@ -628,7 +736,15 @@ non_differentiable(collector_of)
 
 def with_memory(rule: Rule, y: Any, args: tuple[Any, ...], ȳ: Any) -> Any:
     """All of the cotangent of a rule's value: what came by value, and is kept beside its memory."""
-    return ȳ if gives_old(rule.primal) else unthunk(accumulate(ȳ, from_memory(y, args)))
+    if gives_old(rule.primal):
+        return ȳ
+    among = () if gives_all(rule) else args
+    return unthunk(accumulate(ȳ, from_memory(y, among)))
+
+
+def gives_all(rule: Rule) -> bool:
+    """Is a rule meant for all that reaches its value, even if that is an argument itself?"""
+    return not rule.trusted or gives_itself(rule.primal)
 
 
 Applied = tuple[Any, Pullback]
@@ -705,6 +821,13 @@ def pull(
         if not rule.trusted:
             raise
         return (*first, *not_known(error, values))
+    except Exception as error:
+        if not rule.trusted or not is_abstract(ȳ):
+            raise
+        return (
+            *first,
+            *not_known(error, values),
+        )  # of a constant, as a rule, for which nobody asks
     bars = in_order(rule, cotangents, values, positions)
     return (*first, *[projected(*pair) for pair in zip(projections, bars, strict=True)])
 

@@ -152,10 +152,10 @@ def adjoint_object(x: Any) -> Any:
 
 
 @singledispatch
-def collector(y: Any) -> Callable[[], Any] | None:
+def collector(y: Any, part: Callable[[Any], Any]) -> Callable[[], Any] | None:
     """What gives, in the reverse pass, all that reached a mutable result `y`, by value.
 
-    None: the cotangents of `y` go by value anyhow.
+    None: the cotangents of `y` go by value anyhow. `part` gives the same for what `y` holds.
     """
     return None
 
@@ -209,6 +209,19 @@ def gives_old(fn: Any) -> bool:
     return id(fn) in _handing_over
 
 
+_handing_on: set[int] = set()
+
+
+def hands_on_whole(*fns: Any) -> None:
+    """Declare callables that give an argument itself, and whose rules are meant for all it gets."""
+    _handing_on.update(map(id, fns))
+
+
+def gives_itself(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _handing_on
+
+
 _new_containers: set[int] = set()
 
 
@@ -247,6 +260,15 @@ def parts_of(x: Any) -> dict[Any, Any] | None:
     Values are compared by identity, bytes by what they are. None: nothing.
     """
     return None
+
+
+# Types of what stands for a value while a library traces a program; it is left as it is.
+ABSTRACT: list[type] = []
+
+
+def is_abstract(x̄: Any) -> bool:
+    """Does it stand for a value while a library traces a program?"""
+    return bool(ABSTRACT) and isinstance(x̄, tuple(ABSTRACT))
 
 
 def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:

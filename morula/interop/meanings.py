@@ -129,7 +129,7 @@ def go_by_value(*types: type) -> None:
     """Declare types whose cotangents and tangents are handed on, and not kept by identity."""
     for t in types:
         adjoint_object.register(t, lambda x: None)
-        collector.register(t, lambda y: None)
+        collector.register(t, lambda y, part: None)
         memory_of.register(t, lambda x: None)
         detail_of.register(t, lambda x: None)
         on_entry.register(t, lambda x, known: x)

@@ -185,7 +185,14 @@ constant_unless(computes, is_zero, types_of=thunks_within)
 
 @pushes(meta.pull_back)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    return push(run, pull_back, ZERO, args, tangents)
+    try:
+        return push(run, pull_back, ZERO, args, tangents)
+    except Exception as error:
+        _, kept, ȳ = args
+        if not kept[0].trusted or not traits.is_abstract(unthunk(ȳ)):
+            raise
+        first = [NONE] if kept[4] else []
+        return (*first, *registry.not_known(error, kept[-1])), ZERO
 
 
 def instead(fn: Any, other: Any) -> None:

@@ -38,7 +38,8 @@ from morula.mixed_mode.tangents import (
     any_mutable,
     by_value,
     holds_mutable,
-    in_space_of,
+    in_space_by_value,
+    placed,
     reached,
     refreshed,
     set_tangents,
@@ -300,14 +301,16 @@ def by_forward_rule(
     y, pushforward = split_call(rule.function, args, keywords)
     if keywords:
         tangents = by_position(rule, tangents, keywords)
-    linear = pushforward if rule.trusted else partial(in_spaces, pushforward, args, y)
-    return y, run.each(linear, *tangents)
+    if rule.trusted:
+        return y, run.each(pushforward, *tangents)
+    ẏ = run.each(partial(in_spaces, pushforward, args, y), *tangents)
+    return y, placed(run, y, ẏ) if holds_mutable(y) else ẏ
 
 
 def in_spaces(pushforward: Any, args: tuple[Any, ...], y: Any, *tangents: Any) -> Any:
     """A pushforward that was not written here: it gets zeros as such, and its tangent is checked."""
     given = [zeros_like(x) if is_zero(ẋ) else ẋ for x, ẋ in zip(args, tangents, strict=False)]
-    return in_space_of(y, pushforward(*given))
+    return in_space_by_value(y, pushforward(*given))
 
 
 def passes_over(rule: Rule, tangents: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:

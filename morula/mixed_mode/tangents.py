@@ -9,6 +9,7 @@ handed down explicitly, so that two passes, one within the other, never see each
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, MappingView
 from types import CellType, FunctionType, MethodType
 from typing import Any
@@ -307,6 +308,38 @@ def in_space_of(y: Any, ẏ: Any) -> Any:
     return ZERO if ẏ is NONE else ẏ
 
 
+def in_space_by_value(y: Any, ẏ: Any) -> Any:
+    """The same for a value that may hold lists, dicts and objects, whose tangents come by value."""
+    ẏ = unthunk(ẏ)
+    if is_zero(ẏ) or ẏ is NONE or not holds_mutable(y):
+        return in_space_of(y, ẏ)
+    if isinstance(y, (tuple, list, deque)):
+        parts = _parts(ẏ, y, "the value")
+        found = [in_space_by_value(v, parts.get(i, ZERO)) for i, v in enumerate(y)]
+        return ZERO if all_zero(found) else found if isinstance(y, list) else tuple(found)
+    if not isinstance(ẏ, (dict, Tangent)):
+        raise errors.wrong_space("the tangent of the value", "a dict or a Tangent", _shown(ẏ))
+    values = y if isinstance(y, dict) else own_fields(y)
+    return {key: in_space_by_value(values[key], c) for key, c in ẏ.items()}
+
+
+def placed(run: Pass, y: Any, ẏ: Any) -> Any:
+    """The tangent of what a rule has made, where those of lists, dicts and objects are looked for."""
+    if is_zero(ẏ):
+        return ZERO
+    if isinstance(y, tuple):
+        return together([placed(run, v, entry(ẏ, i)) for i, v in enumerate(y)])
+    if isinstance(y, (list, deque)):
+        set_all(run, y, [placed(run, v, entry(ẏ, i)) for i, v in enumerate(y)])
+        return ZERO
+    if isinstance(ẏ, dict):
+        values = y if isinstance(y, dict) else own_fields(y)
+        for key, c in ẏ.items():
+            set_value(run, y, key, placed(run, values[key], c))
+        return ZERO
+    return ẏ
+
+
 def together(tangents: Any) -> Any:
     """The tangent of a tuple from those of its items."""
     return ZERO if all_zero(tangents) else tuple(tangents)
@@ -391,7 +424,7 @@ def _parts(given: Any, x: Any, name: str) -> dict[int, Any]:
     """The items of the tangent of a sequence, by position."""
     if isinstance(given, Tangent):
         return {position(x, k): c for k, c in given.items()}
-    if isinstance(given, (tuple, list, np.ndarray)) and len(given) == len(x):
+    if isinstance(given, (tuple, list, deque, np.ndarray)) and len(given) == len(x):
         return dict(enumerate(given))
     shown = _shown(given) + (f" of length {len(given)}" if hasattr(given, "__len__") else "")
     raise errors.wrong_space(

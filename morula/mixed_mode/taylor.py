@@ -539,7 +539,9 @@ def by_arithmetic(
     n = len(args) - len(keywords)
     if not {*keywords} <= KEYWORDS or n > MOST or not all(map(is_zero, series[n:])):
         return None
-    linear = LINEAR.get(fn) if callable(fn) and is_hashable(fn) else None
+    if not is_hashable(fn):
+        return None
+    linear = LINEAR.get(fn)
     if linear is not None:
         return linearly(fn, args, series, keywords, linear)
     factors = MULTILINEAR.get(fn)
@@ -575,7 +577,11 @@ def by_arithmetic(
 
 def is_hashable(fn: Any) -> bool:
     """May it be looked up in a table?"""
-    return type(fn).__hash__ is not None
+    try:
+        hash(fn)
+    except TypeError:
+        return False
+    return True
 
 
 def linearly(

@@ -7,6 +7,7 @@ in its pattern, where y is sparse), and is differentiated in reverse by Morula i
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,18 @@ from morula.mixed_mode.tangents import (
     holder_of,
     holds_mutable,
     in_space_of,
+    placed,
     reached,
     refresh_held,
     set_tangents,
     tangents_if_any,
+    together,
     zeros_like,
 )
 from morula.rules import meta
 from morula.rules.boxes import Box
-from morula.rules.objects import is_by_identity
+from morula.rules.calls import entry
+from morula.rules.objects import has_fields, is_by_identity, own_fields
 
 
 def transposed_rule(
@@ -52,23 +56,57 @@ def transposed_rule(
     n = len(args) - len(keywords)
     named = dict(zip(keywords, args[n:], strict=True))
     y, pullback = rule.function(*args[:n], **named)
-    seed = seed_for(y)
+    seed = seed_for(y, set())
     if seed is ZERO:
         return y, ZERO
     positions = rule.positions(n, keywords)
     kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
-    return y, run.gathered(transposed(pullback, kept, seed, run.split(tangents)))
+    ẏ = run.gathered(transposed(pullback, kept, seed, run.split(tangents)))
+    return y, placed(run, y, ẏ) if holds_mutable(y) else ẏ
 
 
-def seed_for(y: Any) -> Any:
-    """Where a pullback is transposed: at zeros, but for values whose form zeros would lose."""
+def seed_for(y: Any, met: set[int]) -> Any:
+    """Where a pullback is transposed: at zeros, but for values whose form zeros would lose.
+
+    What is mutable counts once: `met` are those that have a seed.
+    """
     if isinstance(y, tuple):
-        return tuple([seed_for(v) for v in y])
+        return tuple([seed_for(v, met) for v in y])
+    if holds_mutable(y):
+        if id(y) in met:
+            return ZERO
+        met.add(id(y))
+    if isinstance(y, (list, deque)):
+        return [seed_for(v, met) for v in y]
+    if isinstance(y, dict):
+        return {key: seed_for(v, met) for key, v in y.items()}
+    if has_parts(y):
+        return Tangent[type(y)]({name: seed_for(v, met) for name, v in own_fields(y).items()})
     some = traits.some_cotangent(y)
     return zeros_like(y) if some is None else some
 
 
-non_differentiable(seed_for)
+def has_parts(y: Any) -> bool:
+    """Is it an object whose tangent is that of its attributes?"""
+    return holds_mutable(y) and has_tangent(type(y)) and has_fields(type(y))
+
+
+non_differentiable(seed_for, has_parts)
+
+
+def at_seed(y: Any, seed: Any, ẏ: Any) -> Any:
+    """The tangent of a value by value, from the cotangent of the seed that a pullback was given."""
+    if type(seed) is tuple:
+        parts = [at_seed(v, s, entry(ẏ, i)) for i, (v, s) in enumerate(zip(y, seed, strict=True))]
+        return together(parts)
+    if type(seed) is list:
+        found = [*(context.adjoint_if_any(seed) or ()), *[ZERO] * len(seed)]
+        return together([at_seed(*each) for each in zip(y, seed, found, strict=False)])
+    if type(seed) in (dict, Tangent):
+        held, values = (seed, y) if type(seed) is dict else (seed._fields, own_fields(y))
+        bars = context.adjoint_if_any(held) or {}
+        return {key: at_seed(values[key], s, bars.get(key, ZERO)) for key, s in held.items()}
+    return in_space_of(y, ẏ)
 
 
 def transposed(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> list[Any]:
@@ -94,7 +132,7 @@ def transpose(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> lis
         handed = handed_in(bars, tangents)
         if back_of_thunks is not None:
             _, handed, _ = back_of_thunks(handed)
-        found.append(in_space_of(kept[-2], back(handed)[-1]))
+        found.append(at_seed(kept[-2], seed, back(handed)[-1]))
         context.leave(outer)
     return found
 
@@ -210,7 +248,7 @@ def transpose_call(
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
     outer = install(pairs)
     log = memory.begin_log()
-    bars, pull = general.call(back, seed_for(y))
+    bars, pull = general.call(back, seed_for(y, {id(x) for x, _ in pairs}))
     written = memory.end_log(log)
     of_value, of_held = [], []
     for dots, held in zip(

@@ -77,7 +77,7 @@ def done_waiting(iterator: Any) -> None:
 
 adjoint_object.register(asyncio.Future, lambda x: None)
 projector.register(asyncio.Future, lambda x: lambda x̄: ZERO)
-collector.register(asyncio.Future, lambda y: None)
+collector.register(asyncio.Future, lambda y, part: None)
 on_entry.register(asyncio.Future, lambda x, known: x)
 materialise.register(asyncio.Future, lambda x, x̄, of: None)
 

@@ -105,7 +105,7 @@ for _type in KINDS:
     adjoint_object.register(_type, lambda x: None)
 for _type in (*KINDS, *AWAITED):
     projector.register(_type, lambda x: lambda x̄: ZERO)
-    collector.register(_type, lambda y: None)
+    collector.register(_type, lambda y, part: None)
     on_entry.register(_type, lambda x, known: x)
     materialise.register(_type, lambda x, x̄, of: None)
 del _type

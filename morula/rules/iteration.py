@@ -542,7 +542,7 @@ _OF_ARRAYS = {np.flatiter, np.nditer}  # which have cotangents by value, see arr
 for _type in (*{*ORIGINS} - _OF_ARRAYS, type(iter({}.values())), type(reversed({}.values()))):
     adjoint_object.register(_type, lambda x: {})
     projector.register(_type, lambda x: lambda x̄: ZERO)
-    collector.register(_type, lambda y: None)
+    collector.register(_type, lambda y, part: None)
     on_entry.register(_type, lambda x, known: x)
     materialise.register(_type, lambda x, x̄, of: None)
 

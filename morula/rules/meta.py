@@ -34,6 +34,7 @@ from morula.core.extend import (
     general,
     in_space_of,
     interface,
+    is_abstract,
     known,
     known_value,
     lines_of_result,
@@ -283,7 +284,13 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             NONE,
             back_through(seed_backs, ZERO),
         )
-    cotangents, back = call(pullback, ȳ)
+    try:
+        cotangents, back = call(pullback, ȳ)
+    except Exception as error:
+        if not rule.trusted or not is_abstract(ȳ):
+            raise
+        unknown = registry.not_known(error, values)
+        return (*first, *unknown), lambda ḡ: (NONE, ZERO, NONE, ZERO)
     n = count_of(rule, cotangents, n_args)
     steps = [
         projected(project, cotangents[i] if i is not None and i < n else NONE)

@@ -1443,13 +1443,17 @@ def absorb_fields(x: Any, x̄: Any) -> Any:
 
 
 @collector.register(object)
-def _(y: Any) -> Any:
+def _(y: Any, part: Any) -> Any:
     if not has_fields(type(y)) or not is_by_identity(y):
         return None
+    parts = {name: part(value) for name, value in own_fields(y).items()}
 
     def collect() -> Any:
         table = adjoint_of(y)
         found = {name: take(table, name) for name in list(table)}
+        for name, collect_part in parts.items():
+            if collect_part is not None:
+                give(found, name, collect_part())
         return Tangent[type(y)](found) if found else ZERO
 
     return collect
@@ -1459,7 +1463,7 @@ for _type in (
     str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum, type, ModuleType,
     FunctionType, CellType,
 ):  # fmt: skip
-    collector.register(_type, lambda y: None)
+    collector.register(_type, lambda y, part: None)
 for _type in (type, ModuleType, property, staticmethod, classmethod):
     projector.register(_type, lambda x: lambda x̄: NONE)
 for _type in (FunctionType, CellType):

@@ -25,6 +25,7 @@ from morula.core.extend import (
     context,
     general,
     gradient_for,
+    hands_on_whole,
     is_reached,
     is_zero,
     non_differentiable,
@@ -93,6 +94,9 @@ def _(fn: Anything, x: Anything):
         return NoTangent(), project(hooked(fn, seen))
 
     return x, hook_pullback
+
+
+hands_on_whole(hook)
 
 
 def hooked(fn: Any, x̄: Any) -> Any:

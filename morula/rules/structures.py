@@ -45,8 +45,8 @@ new_containers(
 
 
 @collector.register(tuple)
-def _(y: tuple) -> Any:
-    parts = [collector(item) if type(item) in (list, dict, tuple) else None for item in y]
+def _(y: tuple, part: Any) -> Any:
+    parts = [part(item) for item in y]
     if not any(parts):
         return None
     return lambda: tuple([ZERO if part is None else part() for part in parts])
@@ -54,8 +54,8 @@ def _(y: tuple) -> Any:
 
 @collector.register(list)
 @collector.register(deque)
-def _(y: Any) -> Any:
-    n, inside = len(y), collector(tuple(y))
+def _(y: Any, part: Any) -> Any:
+    n, inside = len(y), collector(tuple(y), part)
 
     def collect() -> Any:
         adjoint = adjoint_if_any(y)
@@ -68,8 +68,8 @@ def _(y: Any) -> Any:
 
 
 @collector.register(dict)
-def _(y: dict) -> Any:
-    parts = {key: collector(item) for key, item in y.items()}
+def _(y: dict, part: Any) -> Any:
+    parts = {key: part(item) for key, item in y.items()}
 
     def collect() -> Any:
         bars = adjoint_if_any(y) or {}

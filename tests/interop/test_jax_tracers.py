@@ -195,3 +195,48 @@ def test_nothing_keeps_a_tracer():
         jax.grad(lambda x: grad(lambda y: f(y))(x).sum())(X)
         grad(lambda x: jax.vmap(lambda v: v * x[0])(x).sum())(X)
         jax.jit(lambda x: morula.jvp(f, (x,), (x,))[1])(X)
+
+
+BY_METHODS = [  # NumPy hands these to methods of the tracer
+    (lambda x: np.sum(x**2), lambda x: jnp.sum(x**2)),
+    (lambda x: np.mean(x) * np.max(x), lambda x: jnp.mean(x) * jnp.max(x)),
+    (lambda x: np.std(x) + np.prod(x), lambda x: jnp.std(x) + jnp.prod(x)),
+    (lambda x: np.cumsum(x)[1] ** 2, lambda x: jnp.cumsum(x)[1] ** 2),
+    (lambda x: np.reshape(x, (3, 1))[1, 0] ** 2, lambda x: x[1] ** 2),
+    (lambda x: np.shape(x)[0] * np.squeeze(x[None])[0] ** 2, lambda x: 3 * x[0] ** 2),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), BY_METHODS)
+def test_numpy_functions_that_call_methods_of_tracers(ours, theirs):
+    close(jax.jit(grad(ours))(X), jax.grad(theirs)(X))
+    close(jax.vmap(grad(ours))(X[None])[0], jax.grad(theirs)(X))
+    close(jax.jit(lambda x: morula.jvp(ours, (x,), (x,))[1])(X), jax.grad(theirs)(X) @ X)
+    close(jax.jit(lambda x: morula.hvp(ours, x, x))(X), jax.hessian(theirs)(X) @ X)
+
+
+CONSTANTS = [  # what NumPy computes in a traced program
+    lambda x: (x * np.arange(3.0)).sum() ** 2,
+    lambda x: (x * np.linspace(0, 1, 3)).sum() * x[0],
+    lambda x: (np.cos(np.pi * np.arange(3) / 3) * x).sum() ** 2,
+    lambda x: (np.linalg.inv(2 * np.eye(3)) @ x) @ x,
+    lambda x: (np.where(np.arange(3) > 1, 2.0, 3.0) * x).sum() ** 2,
+    lambda x: (np.einsum("ij,j->i", 2 * np.eye(3), np.ones(3)) * x**2).sum(),
+    lambda x: (x**2 * np.array([math.sin(k) for k in range(3)])).sum(),
+    lambda x: x[0] ** 2 * np.mean([1.0, 2.0]) * np.exp(0.3),
+]
+
+
+@pytest.mark.parametrize("f", CONSTANTS)
+def test_constants_of_numpy_need_no_cotangents(f):
+    close(jax.jit(grad(f))(X), jax.grad(f)(X))
+    close(jax.vmap(grad(f))(X[None])[0], jax.grad(f)(X))
+    close(jax.jit(lambda x: morula.hvp(f, x, x))(X), jax.hessian(f)(X) @ X)
+
+
+def test_what_numpy_computes_of_what_is_asked_for_is_an_error():
+    def by_both(x, c):
+        return (x * np.sort(np.interp(c, [0.0, 1.0], [0.0, 2.0]))).sum()
+
+    with pytest.raises(jax.errors.TracerArrayConversionError):
+        jax.jit(lambda x: morula.gradient(by_both, x, np.ones(3) / 3))(X)

@@ -2,12 +2,26 @@
 
 import functools
 import math
+from collections import deque, namedtuple
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from morula import NoRuleError, frule, gradient, jvp, pushforward, rrule, scalar_rule
+from morula import (
+    NoRuleError,
+    NoTangent,
+    Tangent,
+    frule,
+    grad,
+    gradient,
+    hessian,
+    jacobian,
+    jvp,
+    pushforward,
+    rrule,
+    scalar_rule,
+)
 
 
 def test_a_value_and_its_derivative():
@@ -109,6 +123,114 @@ def test_a_reverse_rule_is_transposed():
     value, slope = jvp(lambda x, y: f(x, y, k=x), (3.0, y), (1.0, np.array([0.0, 10.0])))
     np.testing.assert_allclose(value, 9 * y)
     np.testing.assert_allclose(slope, 2 * 3.0 * y + 9.0 * np.array([0.0, 10.0]))
+
+
+class Pair:
+    def __init__(self, x):
+        self.first = 2 * x
+        self.rest = [3 * x]
+        self.itself = self
+
+
+Both = namedtuple("Both", "first rest")
+MADE = {
+    "list": (lambda x: [2 * x, 3 * x], lambda c: 2 * c[0] + 3 * c[1], lambda y: y[0] * y[1]),
+    "dict": (
+        lambda x: {"a": 2 * x, "b": [3 * x]},
+        lambda c: 2 * c["a"] + 3 * c["b"][0],
+        lambda y: y["a"] * y["b"][0],
+    ),
+    "dict in a tuple": (
+        lambda x: (2 * x, {"b": 3 * x}),
+        lambda c: 2 * c[0] + 3 * c[1]["b"],
+        lambda y: y[0] * y[1]["b"],
+    ),
+    "named tuple": (
+        lambda x: Both(2 * x, [3 * x]),
+        lambda c: 2 * c[0] + 3 * c[1][0],
+        lambda y: y.first * y.rest[0],
+    ),
+    "deque": (
+        lambda x: deque([2 * x, 3 * x]),
+        lambda c: 2 * c[0] + 3 * c[1],
+        lambda y: y[0] * y[1],
+    ),
+    "object": (Pair, lambda c: 2 * c.first + 3 * c.rest[0], lambda y: y.first * y.itself.rest[0]),
+    "list of objects": (
+        lambda x: [Pair(x)],
+        lambda c: 2 * c[0].first + 3 * c[0].rest[0],
+        lambda y: y[0].first * y[0].rest[0],
+    ),
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_reverse_rule_whose_value_is_mutable(made):
+    make, pull, use = MADE[made]
+
+    def primal(x):
+        return make(x)
+
+    @rrule(primal)
+    def _(x):
+        return primal(x), lambda c: (pull(c),)
+
+    def f(x):  # 6 x²
+        return use(primal(x))
+
+    assert gradient(f, 2.0) == (24.0,)
+    assert jvp(f, (2.0,), (1.0,)) == (24.0, 24.0)
+    assert hessian(f, 2.0) == 12.0
+    assert grad(grad(f))(2.0) == 12.0
+    assert gradient(lambda x: jvp(f, (x,), (1.0,))[1], 2.0) == (12.0,)
+    found = jacobian(lambda x: f(x[0]) + x[1], np.array([2.0, 1.0]), mode="forward")[0]
+    assert found.tolist() == [24.0, 1.0]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_forward_rule_whose_value_is_mutable(made):
+    make, _, use = MADE[made]
+    if made in ("object", "list of objects"):
+        pushed = lambda ẋ: Tangent[Pair](first=20 * ẋ, rest=[30 * ẋ])
+        push = pushed if made == "object" else lambda ẋ: [pushed(ẋ)]
+    else:
+        push = lambda ẋ: make(10 * ẋ)
+
+    def primal(x):
+        return make(x)
+
+    @frule(primal)
+    def _(x):
+        return primal(x), push
+
+    def f(x):  # 6 x², and ten times its slope
+        return use(primal(x))
+
+    assert jvp(f, (2.0,), (1.0,)) == (24.0, 240.0)
+    found = jacobian(lambda x: f(x[0]) + x[1], np.array([2.0, 1.0]), mode="forward")[0]
+    assert found.tolist() == [240.0, 1.0]
+
+
+def test_what_a_rule_hands_on_within_its_value_keeps_its_own_cotangents():
+    class Node:
+        def __init__(self, parent, x):
+            self.parent = parent
+            self.x = x
+
+    def child(parent, x):
+        return Node(parent, 2 * x)
+
+    @rrule(child)
+    def _(parent, x):
+        return child(parent, x), lambda c: (NoTangent(), 2 * c.x)
+
+    def f(root, x):
+        node = child(root, x)
+        return node.parent.x * node.x
+
+    root = Node(None, 3.0)
+    of_root, of_x = gradient(f, root, 5.0)
+    assert (of_root.x, of_x) == (10.0, 6.0)
 
 
 def test_a_rule_of_the_users_comes_before_a_forward_rule_of_morulas_own():

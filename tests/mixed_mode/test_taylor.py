@@ -1,6 +1,7 @@
 """Taylor series: exact to order 20, through all that a program is made of, in any mix of modes."""
 
 import cmath
+import dataclasses
 import math
 import statistics
 from decimal import Decimal
@@ -382,3 +383,20 @@ def test_arrays_that_are_written_last_have_their_series():
         np.testing.assert_allclose(held[0], coefficient)
     slope = gradient(lambda a: taylor(lambda x: written_last(a * x)[0], 0.3, 2)[1][0], 1.1)
     np.testing.assert_allclose(slope, [4 * 1.1 * 0.3])
+
+
+def test_callables_that_have_no_hash():
+    @dataclasses.dataclass
+    class Cubic:
+        factor: float
+
+        def __call__(self, x):
+            return float(f"{self.factor * x**3}")
+
+    cubic = Cubic(2.0)
+
+    @rrule(cubic)
+    def _(x: float):
+        return 2 * x**3, lambda ȳ: (6 * x**2 * ȳ,)
+
+    np.testing.assert_allclose(taylor(lambda x: cubic(x), 2.0, 3), [16, 24, 12, 2])

@@ -14,7 +14,19 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import pytest
 
-from morula import J, NoRuleError, Tangent, grad, gradient, jvp, pullback, rrule
+from morula import (
+    J,
+    NoRuleError,
+    RuleError,
+    Tangent,
+    frule,
+    grad,
+    gradient,
+    jvp,
+    non_differentiable,
+    pullback,
+    rrule,
+)
 from morula.testing import check_gradient
 
 T = TypeVar("T")
@@ -406,3 +418,46 @@ def test_what_a_cached_function_changes():
 def test_compiled_methods_of_classes_and_of_what_has_no_derivative_are_constants(f):
     assert gradient(f, 1.5) == (f(1.5) / 1.5,)
     assert jvp(f, (1.5,), (1.0,)) == (f(1.5), f(1.5) / 1.5)
+
+
+def test_a_rule_of_a_class_method():
+    class Base:
+        @classmethod
+        def scaled(cls, x, by=1.0, *, shift=0.0):
+            return 3 * x * by + shift
+
+        @classmethod
+        def tripled(cls, x):
+            return 3 * x
+
+        @classmethod
+        def index(cls, x):
+            return 3 * x
+
+    class Derived(Base):
+        pass
+
+    @rrule(Base.scaled)
+    def _(x: float, by=1.0, *, shift=0.0):
+        return 3 * x * by + shift, lambda ȳ: (30 * by * ȳ, 30 * x * ȳ, 5 * ȳ)
+
+    @frule(Base.tripled)
+    def _(x: float):
+        return 3 * x, lambda ẋ: 30 * ẋ
+
+    non_differentiable(Base.index)
+
+    for f in (Base.scaled, Base().scaled, Derived.scaled, lambda x: Base.scaled(x)):
+        assert gradient(f, 2.0) == (30.0,)
+    f = lambda x, by, shift: Base.scaled(x, by=by, shift=shift)
+    assert gradient(f, 2.0, 1.0, 0.0) == (30.0, 60.0, 5.0)
+    assert jvp(f, (2.0, 1.0, 0.0), (1.0, 1.0, 1.0)) == (6.0, 95.0)
+    assert jvp(lambda x: Base.tripled(x), (2.0,), (1.0,)) == (6.0, 30.0)
+    assert gradient(lambda x: Base.index(x) * x, 2.0) == (6.0,)
+
+    @rrule(Base.tripled)
+    def _(x: float):
+        return 3 * x, lambda ȳ: (ȳ, ȳ)
+
+    with pytest.raises(RuleError, match=r"Base.tripled \(.*test_calls.py"):
+        gradient(lambda x: Base.tripled(x), 2.0)

@@ -15,6 +15,7 @@ from morula import (
     isderiving,
     nestlevel,
     pullback,
+    rrule,
     showgrad,
     value_and_grad,
 )
@@ -117,6 +118,45 @@ def test_hooks_of_lists_dicts_objects_and_tuples():
     assert seen[0] == [3.0, 2.0]
     nested = gradient(lambda t: hook(lambda c: ([5 * c[0][0]], c[1]), t)[0][0] * t[1], ([2.0], 3.0))
     assert nested == (([15.0], 2.0),)
+
+
+def in_all(y):
+    y[0] = 5.0
+    return (y * y).sum()
+
+
+def through_a_view(y):
+    y[1:] *= 2.0
+    return (y * y).sum()
+
+
+@pytest.mark.parametrize(("use", "slope"), [(in_all, [0.0, 4.0]), (through_a_view, [2.0, 16.0])])
+def test_a_hook_of_an_array_that_is_written_to(use, slope):
+    for f in (
+        lambda x: use(hook(lambda c: 10 * c, x)),
+        lambda x: use(hook(lambda c: 10 * c, x + 0)),
+    ):
+        back = pullback(f, np.array([1.0, 2.0]))[1]
+        for _ in range(2):
+            np.testing.assert_allclose(back(1.0)[0], 10 * np.array(slope))
+
+
+def test_a_rule_whose_value_is_its_own_argument():
+    def tenfold(x):
+        return x
+
+    @rrule(tenfold)
+    def _(x: np.ndarray):
+        return x, lambda c: (10 * c,)
+
+    @rrule(tenfold)
+    def _(x: list):
+        return x, lambda c: ([10 * v for v in c],)
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(gradient(lambda x: in_all(tenfold(x)), x.copy())[0], [0, 40])
+    assert gradient(lambda x: tenfold([x, 2 * x])[1], 3.0) == (20.0,)
+    assert gradient(lambda xs: tenfold(xs)[1] ** 2, [1.0, 3.0]) == ([0.0, 60.0],)
 
 
 def test_a_hook_of_a_captured_function_sees_the_second_order():

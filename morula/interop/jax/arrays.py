@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from morula.core.extend import (
+    ABSTRACT,
     NONE,
     AbstractZero,
     CotangentError,
@@ -29,7 +30,6 @@ from morula.core.extend import (
 )
 from morula.interop.jax.kinds import is_array, is_inexact, is_tracer
 from morula.interop.meanings import go_by_value
-from morula.rules.arrays.traits import ABSTRACT
 from morula.rules.numbers import Anything
 
 TYPES = (jax.Array, jax.core.Tracer)

@@ -224,7 +224,7 @@ def of_function(fn: Any, values: Args) -> Claim | None:
                 return ROWS
         return PRIMITIVE
     if any(map(is_array, values)) and is_numpy(fn):
-        return numpys(values)
+        return of_numpy(fn, values)
     return None
 
 
@@ -291,7 +291,9 @@ def of_class(fn: Any, values: Args) -> Claim | None:
 
 
 def of_numpy(fn: Any, values: Args) -> Claim | None:
-    """A universal function of NumPy's, or one that dispatches."""
+    """A function of NumPy's that may call a method: `np.sum(x)` of a tracer is `x.sum()`."""
+    if any(map(holds_tracer, values)):
+        return PRIMITIVE
     return numpys(values) if any(is_array(x) or holds_array(x) for x in values) else None
 
 

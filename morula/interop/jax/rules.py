@@ -86,7 +86,7 @@ def _(x, known):
 for _type in (*PLACES, BOUND):
     projector.register(_type, lambda x: None)
     adjoint_object.register(_type, lambda x: None)
-    collector.register(_type, lambda y: None)
+    collector.register(_type, lambda y, part: None)
 del _type
 
 foreign.append(

@@ -418,7 +418,7 @@ def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
 for _type in (Run, Graph):
     projector.register(_type, lambda x: None)
     adjoint_object.register(_type, lambda x: None)
-    collector.register(_type, lambda y: None)
+    collector.register(_type, lambda y, part: None)
     on_entry.register(_type, lambda x, known: x)
     materialise.register(_type, lambda x, x̄, of: None)
     no_tangent(_type)

@@ -61,7 +61,7 @@ for _name in (
     ATTRIBUTES[np.nditer, _name] = _constant(_name)
 for _type in (np.flatiter, np.nditer):
     adjoint_object.register(_type, lambda x: None)
-    collector.register(_type, lambda y: None)
+    collector.register(_type, lambda y, part: None)
     on_entry.register(_type, lambda x, known: x)
 
 

@@ -27,6 +27,7 @@ from morula.core.extend import (
     detail_of,
     detail_tests,
     holds_memory,
+    is_abstract,
     is_finest,
     materialise,
     no_tangent,
@@ -178,15 +179,6 @@ def _(x):
         return ZERO
 
     return project_array
-
-
-# Types of what stands for an array while a library traces a program; it is left as it is.
-ABSTRACT: list[type] = []
-
-
-def is_abstract(x̄: Any) -> bool:
-    """Does it stand for an array while a library traces a program?"""
-    return bool(ABSTRACT) and isinstance(x̄, tuple(ABSTRACT))
 
 
 def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
