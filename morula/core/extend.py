@@ -106,7 +106,7 @@ from morula.core.registry import (
 )
 from morula.core.results import lines_of_result
 from morula.core.reverse import Pair
-from morula.core.shipped import meet, waits
+from morula.core.shipped import meet, recognises, waits
 from morula.core.simplify import folds
 from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
@@ -349,6 +349,7 @@ __all__ = [
     "qualified_name",
     "reaching",
     "reads_at_once",
+    "recognises",
     "registry",
     "remembered",
     "repeatable",
