@@ -113,7 +113,7 @@ from morula.core.registry import (
 )
 from morula.core.results import lines_of_result
 from morula.core.reverse import Pair
-from morula.core.shipped import meet, waits
+from morula.core.shipped import meet, recognises, waits
 from morula.core.simplify import folds
 from morula.core.source import constant_text
 from morula.core.specialise import NotSpecialised, rewrites
@@ -365,6 +365,7 @@ __all__ = [
     "reaching",
     "reads_at_once",
     "refuses",
+    "recognises",
     "registry",
     "remembered",
     "repeatable",

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
+from weakref import WeakSet
 
 GROUP = "morula.rules"
 
@@ -30,11 +32,31 @@ _lock = threading.RLock()
 _NAMED = (FunctionType, BuiltinFunctionType, type)
 _waiting: dict[str, str] = {}  # own rules by the module that they are for
 _unnamed: dict[type, list[str]] = {}  # modules whose callables of this type do not name them
+_recognises: list[Callable[[type], bool]] = []
+_seen: WeakSet[type] = WeakSet()  # classes that these have been asked about
 _SHIP_NOTHING = {*sys.stdlib_module_names, "__main__", "morula"}
 
 
 def meet(primal: Any) -> bool:
     """Load the rules that the package of a callable ships; False: nothing was new."""
+    new = meet_home(primal)
+    return (isinstance(primal, type) and primal not in _seen and meet_class(primal)) or new
+
+
+def meet_class(t: type) -> bool:
+    """Ask about a class that is met for the first time; False: nothing was new."""
+    _seen.add(t)
+    return any([recognise(t) for recognise in _recognises])
+
+
+def recognises(test: Callable[[type], bool]) -> Callable[[type], bool]:
+    """Register what is asked about each class when it is first met: has it made rules for it?"""
+    _recognises.append(test)
+    return test
+
+
+def meet_home(primal: Any) -> bool:
+    """The same by the module that it was defined in."""
     if type(primal) is FunctionType:
         module = primal.__module__
         home = primal.__globals__.get("__name__")  # a decorator's, where that has put on the names

@@ -3,7 +3,9 @@
 The rules for the values of a library wait until a program meets one of them.
 """
 
-from morula.core.extend import waits
+import numpy as np
+
+from morula.core.extend import recognises, waits
 from morula.interop import protocols
 
 __all__ = ["protocols"]
@@ -12,6 +14,7 @@ for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
     waits(_package, "morula.interop.jax.rules")
 for _package in ("torch", "torchvision"):
     waits(_package, "morula.interop.torch.rules")
+waits("array_api_strict", "morula.interop.array_api.strict")
 waits("autograd", "morula.interop.autograd")
 waits("dask", "morula.interop.dask")
 waits("numba", "morula.interop.numba.rules")
@@ -19,3 +22,13 @@ waits("pandas", "morula.interop.pandas")
 waits("pint", "morula.interop.pint")
 waits("xarray", "morula.interop.xarray")
 del _package
+
+
+@recognises
+def _of_standard(t: type) -> bool:
+    """Is a class that has just been met one of arrays of the array API standard?"""
+    if not hasattr(t, "__array_namespace__") or issubclass(t, (np.ndarray, np.generic)):
+        return False
+    from morula.interop.array_api import recognise
+
+    return recognise(t)

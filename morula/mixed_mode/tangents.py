@@ -411,7 +411,8 @@ def number_or_array(run: Pass, x: Any, given: Any, name: str) -> Any:
 
 def is_complex(x: Any) -> bool:
     """Is it a complex number or array?"""
-    return not isinstance(x, Mapping) and bool(np.iscomplexobj(x))
+    says = getattr(getattr(x, "dtype", None), "is_complex", None)  # a dtype that is not NumPy's
+    return not isinstance(x, Mapping) and bool(np.iscomplexobj(x) if says is None else says)
 
 
 def _shown(given: Any) -> str:

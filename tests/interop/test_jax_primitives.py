@@ -408,3 +408,14 @@ def test_second_derivatives_with_integers(f, n):
     np.testing.assert_allclose(jvp(lambda x: grad(f, 1)(x, n), (x,), (x,))[1], mixed @ x, rtol=1e-4)
     twice = jax.grad(jax.grad(f, argnums=1), argnums=1)(x, 2.0)
     np.testing.assert_allclose(grad(lambda n: grad(f, 1)(x, n))(n), twice, rtol=1e-4)
+
+
+def test_what_stop_gradient_ends_needs_no_reverse_rule():
+    def f(x):
+        scale = jax.lax.while_loop(lambda v: v < 10.0, lambda v: v * 2.0, 1.0)
+        return jnp.sum(x * jax.lax.stop_gradient(x)) * jax.lax.stop_gradient(scale)
+
+    x = jnp.array([0.5, 1.5])
+    np.testing.assert_allclose(gradient(f, x)[0], 16.0 * x)
+    np.testing.assert_allclose(jax.jit(grad(f))(x), 16.0 * x)
+    assert jvp(f, (x,), (jnp.ones(2),))[1] == 32.0

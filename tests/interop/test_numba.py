@@ -295,6 +295,24 @@ def test_structures_go_through_functions_of_njit():
 SLOPE, BOTH = njit_grad(power), njit_value_and_grad(power)
 
 
+def test_compiled_gradients_that_a_closure_has_captured():
+    def by_closure():
+        cube = njit_value_and_grad(lambda x: np.sum(x * x * x))
+
+        def f(x):
+            y, slope = cube(x)
+            return y + np.sum(slope)
+
+        return f
+
+    f = by_closure()
+    np.testing.assert_allclose(grad(f)(X), 3 * X**2 + 6 * X)
+    np.testing.assert_allclose(jvp(f, (X,), (np.ones(3),))[1], np.sum(3 * X**2 + 6 * X))
+    np.testing.assert_allclose(hvp(f, X, np.ones(3)), 6 * X + 6)
+    held = {"slope": njit_grad(lambda x: x**3)}
+    assert grad(lambda x: held["slope"](x) * x)(2.0) == pytest.approx(36.0)
+
+
 def test_derivatives_of_compiled_gradients_are_those_of_morula():
     assert (SLOPE.__name__, SLOPE(2.0, 3)) == ("power", 12.0)
     assert grad(SLOPE)(2.0, 3) == 12.0

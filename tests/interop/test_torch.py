@@ -19,6 +19,7 @@ from morula import (  # noqa: E402
     NonFiniteError,
     NoRuleError,
     Tangent,
+    UnsupportedError,
     checkpoint,
     debug_nans,
     diaghessian,
@@ -489,3 +490,94 @@ def test_why_and_debug_nans_look_into_tensors():
         gradient(lambda t: torch.sqrt(t).sum(), t)
     with debug_nans():
         assert gradient(lambda t: torch.sqrt(t + 1).sum(), t)[0][0] == 0.5
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * 2
+
+    def squared(self, x):
+        return super().forward(x) ** 2
+
+
+BATCH = torch.linspace(-0.5, 1.2, 6, dtype=torch.float64).reshape(2, 3)
+MODULES = [
+    lambda net: net[0].forward(BATCH).pow(2).sum(),
+    lambda net: nn.Linear.forward(net[0], BATCH).pow(3).sum(),
+    lambda net: net[2].squared(net[0](BATCH)).sum() + net(BATCH).sum(),
+    lambda net: torch.func.functional_call(net, {}, BATCH).pow(2).sum(),
+    lambda net: torch.func.functional_call(net, {"0.weight": net[0].weight * 2}, BATCH).sum(),
+    lambda net: nn.utils.parameters_to_vector(net.parameters()).pow(2).sum(),
+    lambda net: torch.utils.checkpoint.checkpoint(net, BATCH, use_reentrant=False).sum(),
+    lambda net: torch.vmap(lambda row: net(row))(BATCH).pow(2).sum(),
+    lambda net: torch.func.jacrev(net)(BATCH[0]).pow(2).sum(),
+]
+
+
+@pytest.mark.parametrize("f", MODULES)
+def test_parameters_of_modules_that_are_given_to_pytorch(f):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), Doubled(2, 1)).double()
+    y = f(net)
+    y.backward()
+    (g,) = gradient(f, net)
+    for i in ("0", "2"):
+        for name in ("weight", "bias"):
+            want = getattr(net[int(i)], name).grad
+            got = getattr(g[i], name)
+            torch.testing.assert_close(got, torch.zeros_like(got) if want is None else want)
+    assert f(net) == y
+
+
+def log_likelihood(x):
+    normal = torch.distributions.Normal(x[0], x[1])
+    apart = torch.distributions.kl_divergence(normal, torch.distributions.Normal(0.0, x[2]))
+    return normal.log_prob(x[3]) * 2 + apart + torch.distributions.Gamma(x[2], x[3]).mean
+
+
+def drawn(x):
+    torch.manual_seed(1)
+    choice = torch.distributions.Categorical(logits=x)
+    sample = torch.distributions.MultivariateNormal(x[:2], torch.diag(x[2:])).rsample()
+    return choice.log_prob(choice.sample()) + choice.entropy() * sample.sum()
+
+
+def from_a_dataset(x):
+    data = torch.utils.data.TensorDataset(x, x**2)
+    return sum(a * b for a, b in [data[1], data[3]])
+
+
+@pytest.mark.parametrize("f", [log_likelihood, drawn, from_a_dataset])
+def test_objects_of_pytorch_hold_tensors(f):
+    x = torch.tensor([0.4, 0.7, 1.3, 0.9], dtype=torch.float64)
+    leaf = x.clone().requires_grad_()
+    y = f(leaf)
+    (want,) = torch.autograd.grad(y, leaf)
+    assert f(x) == y.detach()
+    torch.testing.assert_close(gradient(f, x)[0], want)
+    torch.testing.assert_close(jvp(f, (x,), (torch.ones(4, dtype=x.dtype),))[1], want.sum())
+
+
+def test_objects_that_nobody_looks_into_are_refused():
+    t = torch.ones(3)
+    with pytest.raises(UnsupportedError, match="SGD of PyTorch's in differentiated code"):
+        gradient(lambda t: torch.optim.SGD([t]).param_groups[0]["params"][0].sum(), t)
+
+    class Held:
+        def __init__(self, t):
+            self.t = t
+
+    def captured(t):
+        held = Held(t)
+        return torch.vmap(lambda row: row * held.t)(t).sum()
+
+    with pytest.raises(NoRuleError, match="differentiates by tensors only"):
+        gradient(captured, t)
+
+
+def test_pushforwards_of_tensors_that_numpy_has_no_dtype_for():
+    t = torch.tensor([0.5, 1.5], dtype=torch.bfloat16)
+    y, ẏ = jvp(lambda t: (t * t).sum(), (t,), (torch.ones_like(t),))
+    assert y.dtype == ẏ.dtype == torch.bfloat16
+    assert (float(y), float(ẏ)) == (2.5, 4.0)
+    assert torch.equal(hvp(lambda t: (t * t).sum(), t, t), 2 * t)

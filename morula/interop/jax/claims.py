@@ -215,6 +215,8 @@ def of_function(fn: Any, values: Args) -> Claim | None:
             return TRANSFORMED
         if maps_plainly(fn, values):
             return TREE_MAP
+        if fn is jax.lax.stop_gradient:
+            return PLAINLY
         if values and is_array(values[0]):
             if fn is jax.device_get and not is_tracer(values[0]):
                 return TO_HOST

@@ -38,6 +38,7 @@ from morula.core.extend import (
     stays_general,
 )
 from morula.core.general import Claim
+from morula.interop.meanings import claim
 from morula.mixed_mode.push import opaque as push_opaque
 from morula.mixed_mode.push import push, pushes_type
 
@@ -165,6 +166,14 @@ def _(run: Any, fn: Any, ḟ: Any, args: Any, tangents: Any, keywords: Any) -> A
     return push(run, fn.plain, ZERO, args, tangents, keywords)
 
 
+def called(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same where a program calls the method of the class, as compiled programs do."""
+    return args[0].plain(*args[1:], **kwargs)
+
+
+CALLED = claim(called)
+
+
 @parts_of.register(CompiledGradient)
 def _(fn: Any) -> None:
     """What it holds has no derivative."""
@@ -192,6 +201,8 @@ NOT_FOLLOWED = Claim(not_followed, push_not_followed)
 
 def claims(fn: Any, values: tuple[Any, ...]) -> Any:
     """What a call means that is Numba's; None: it is none."""
+    if fn is CompiledGradient.__call__:
+        return CALLED
     if is_compiled_class(fn) or is_at_home(fn) or (values and is_compiled_class(type(values[0]))):
         return NOT_FOLLOWED
     return None
@@ -210,7 +221,9 @@ def is_at_home(fn: Any) -> bool:
 
 def stays(x: Any) -> bool:
     """Is a callable or a type one of these, so that a program with it is not specialised?"""
-    return isinstance(x, CompiledGradient) or is_compiled_class(x) or is_at_home(x)
+    if isinstance(x, CompiledGradient) or x is CompiledGradient.__call__:
+        return True
+    return is_compiled_class(x) or is_at_home(x)
 
 
 general.CLAIMS.append(claims)

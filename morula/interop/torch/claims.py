@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from morula.core.extend import non_differentiable, unsupported
+from morula.core.extend import non_differentiable, opaque, unsupported
 from morula.core.general import Claim
 from morula.interop.meanings import (
     ITERATING,
@@ -33,8 +33,9 @@ from morula.interop.meanings import (
     iterates,
     plainly,
 )
-from morula.interop.torch.primitives import in_place, primitive
+from morula.interop.torch.primitives import holds_inside, in_place, is_floating, is_input, primitive
 from morula.interop.torch.tensors import from_shared, host, is_tensor, like, shown
+from morula.mixed_mode.push import opaque as opaque_forward
 
 # -- meanings --------------------------------------------------------------------------------------
 
@@ -108,8 +109,27 @@ def of_autograd(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     )
 
 
+def unknown(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """An object that holds tensors where nobody looks for them."""
+    return opaque(fn, args, kwargs, HOLDS)  # type: ignore[call-arg]
+
+
+def unknown_forward(run: Any, fn: Any, ḟ: Any, args: Args, tangents: Any, keywords: Any) -> Any:
+    """The same in forward mode."""
+    return opaque_forward(run, fn, ḟ, args, tangents, keywords, HOLDS)
+
+
+HOLDS = "the derivative by what an object of PyTorch's holds is known of modules and distributions"
+
 # -- which calls -----------------------------------------------------------------------------------
 
+UNKNOWN = Claim(unknown, unknown_forward)
+PYTHON = (  # modules whose code is followed
+    "torch.nn.modules.module",
+    "torch.nn.modules.container",
+    "torch.distributions",
+    "torch.utils.data",
+)
 PRIMITIVE = claim(primitive)
 BY_VALUE = claim(by_value)
 BY_ROWS = claim(by_rows)
@@ -180,13 +200,13 @@ def of_function(fn: Any, values: Args) -> Claim | None:
     if not is_of_torch(fn.__globals__.get("__name__")):
         return None
     module, name = fn.__globals__["__name__"], fn.__name__
-    if module in ("torch.nn.modules.module", "torch.nn.modules.container"):
-        return None
+    if module.startswith(PYTHON):
+        return PLAINLY if name == "_standard_normal" else None
     if module.startswith(("torch.autograd.grad_mode", "torch.utils._contextlib")) or (
         name in ("__enter__", "__exit__")
     ):
         return MODE if name in ("__enter__", "__exit__") else by_name(fn, values)
-    if name == "__iter__":
+    if name == "__iter__" and values and is_tensor(values[0]):
         return ROWS
     return by_name(fn, values)
 
@@ -249,6 +269,8 @@ def of_builtin(fn: Any, values: Args) -> Claim | None:
 
 def of_attribute(x: Any, name: str) -> Claim | None:
     """`x.name`."""
+    if isinstance(x, (torch.finfo, torch.iinfo)):
+        return PLAINLY
     if not is_tensor(x):
         return (
             NAMED if isinstance(x, tuple) and type(x).__module__ == "torch.return_types" else None
@@ -277,12 +299,26 @@ def is_operand(x: Any) -> bool:
 def of_class(fn: Any, values: Args) -> Claim | None:
     """The construction of a class."""
     if is_of_torch(fn.__module__):
-        return PRIMITIVE if issubclass(fn, torch.Tensor) else PLAINLY
+        if issubclass(fn, torch.Tensor):
+            return PRIMITIVE
+        if fn.__module__.startswith(PYTHON):
+            return None
+        if fn.__module__.startswith("torch.optim"):
+            return OF_AUTOGRAD
+        return UNKNOWN if any(may_be_lost(fn, x) for x in values) else PLAINLY
     if not any(map(is_tensor, values)):
         return None
     if id(fn) in ITERATING:
         return BY_ROWS if iterates(fn, values, is_tensor) else None
     return BY_VALUE if id(fn) in NUMBERS or issubclass(fn, np.generic) else None
+
+
+def may_be_lost(fn: type, x: Any) -> bool:
+    """Does an object of a class of PyTorch's hold something of `x` that the gradient may be by?
+
+    The numbers that a module is made with are its settings.
+    """
+    return holds_inside(x, is_floating if issubclass(fn, torch.nn.Module) else is_input)
 
 
 def of_descriptor(fn: Any, values: Args) -> Claim | None:

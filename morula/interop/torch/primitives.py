@@ -10,7 +10,7 @@ Tests: tests/interop/test_torch.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from types import CellType
 from typing import Any
@@ -45,14 +45,22 @@ from morula.interop.torch.tensors import host, is_inexact, is_tensor, like
 from morula.mixed_mode.push import pushes
 from morula.mixed_mode.tangents import together
 from morula.rules.calls import entry, serves
+from morula.rules.objects import has_fields, is_by_identity
 
 NUMBERS = (float, complex, np.floating, np.complexfloating)
 
 
 def primitive(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`fn(*args, **kwargs)`, for a callable of PyTorch's."""
+    if any(map(is_iterator, args)):  # such as net.parameters()
+        args = tuple([list(x) if is_iterator(x) else x for x in args])
     run, leaves, token = take_apart(fn, args, kwargs)
     return put_together(run, outs_of(run.graph, leaves), token)
+
+
+def is_iterator(x: Any) -> bool:
+    """Can it be run through only once?"""
+    return isinstance(x, Iterator)
 
 
 # -- cotangents by form ----------------------------------------------------------------------------
@@ -99,9 +107,26 @@ def is_input(x: Any) -> bool:
     return is_floating(x) or isinstance(x, NUMBERS)
 
 
+def holds_inside(x: Any, test: Any) -> bool:
+    """Does a value pass a test, or anything that it holds, however deep?"""
+    return test(x) or any(test(v) for _, parts in general.held_by((x,)) for v in parts.values())
+
+
+def is_input_by_value(x: Any) -> bool:
+    """Is it an input, or holds one, and is not found by its identity?"""
+    return is_input(x) or (not is_by_identity(x) and holds_inside(x, is_input))
+
+
+def unique(xs: list[Any]) -> list[Any]:
+    """Each object once."""
+    return list({id(x): x for x in xs}.values())
+
+
 def is_made(x: Any) -> bool:
-    """Is it a callable of the user's, that is no module?"""
-    return hasattr(x, "__closure__") or isinstance(x, partial)
+    """Is it a callable or an object of the user's or PyTorch's, that is no module?"""
+    if isinstance(x, torch.nn.Module) or is_tensor(x):
+        return False
+    return hasattr(x, "__closure__") or isinstance(x, partial) or has_fields(type(x))
 
 
 def partials_of(given: Iterable[tuple[Any, Any]]) -> list[Any]:
@@ -133,9 +158,8 @@ class Run:
         self.y: Any = None
         self.traced: list[int] = []
         self.begin: list[Any] = []
-        if isinstance(fn, torch.nn.Module):
-            self.find_parameters()
-        else:
+        self.find_parameters()
+        if not isinstance(fn, torch.nn.Module):
             self.find_held()
         self.run()
         outs: list[Any] = []
@@ -144,22 +168,35 @@ class Run:
         self.y = filled(self.y, self.y_form, [x.detach() for x in outs])
 
     def find_parameters(self) -> None:
-        """The parameters of a module, and other tensors that are its attributes."""
-        for module in self.fn.modules():
+        """The parameters of modules, and other tensors that are their attributes."""
+        for module in unique([inner for whole in self.modules() for inner in whole.modules()]):
             for table in (module._parameters, vars(module)):
                 for name, x in table.items():
                     if is_floating(x):
                         self.leaves.append(x)
                         self.tables.append((table, name))
 
+    def modules(self) -> list[Any]:
+        """The modules that a call has to do with: also those that its callables hold."""
+        if isinstance(self.fn, torch.nn.Module):
+            return [self.fn]
+        args, kwargs = self.inputs
+        inside = [v for _, parts in general.held_by(self.made()) for v in parts.values()]
+        found = [*args, *kwargs.values(), *inside]
+        return [x for x in found if isinstance(x, torch.nn.Module)]
+
+    def made(self) -> tuple[Any, ...]:
+        """The callables and objects that a call has to do with."""
+        args, kwargs = self.inputs
+        return tuple([x for x in (self.fn, *args, *kwargs.values()) if is_made(x)])
+
     def find_held(self) -> None:
         """What the functions hold that PyTorch is given, or made the callable of."""
-        args, kwargs = self.inputs
-        given = [x for x in (self.fn, *args, *kwargs.values()) if is_made(x)]
-        for owner, parts in general.held_by(tuple(given)):
-            if adjoint_object(owner) is not None:
-                inputs = [key for key, x in parts.items() if general.holds(x, is_input)]
-                self.held += [(owner, key) for key in inputs]
+        found = {(id(table), name) for table, name in self.tables}
+        for owner, parts in general.held_by(self.made()):
+            if is_by_identity(owner) and not isinstance(owner, torch.nn.Module):
+                inputs = [key for key, x in parts.items() if is_input_by_value(x)]
+                self.held += [(owner, k) for k in inputs if (id(owner), k) not in found]
 
     def made_what_is_reached(self) -> bool:
         """Is the value a function, as `torch.vmap` gives one, in which cotangents have arrived?"""
@@ -425,4 +462,4 @@ for _type in (Run, Graph):
 no_tangent(Transposed, Pushed)
 del _type
 
-non_differentiable(transposed, pushed, is_floating, is_input)
+non_differentiable(transposed, pushed, is_floating, is_input, is_iterator)
