@@ -19,6 +19,7 @@ import numpy as np
 
 from morula.core.extend import ZERO, find_rrule, frule, is_zero, project_to
 from morula.rules.arrays.arithmetic import by_base, by_exponent, real_slope, slope
+from morula.rules.arrays.elementwise import numpy_number
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 
@@ -42,7 +43,7 @@ def unary(primal, derivative):
         y = primal(x)
 
         def unary_pushforward(ẋ):
-            return fitted(y, derivative(y, x) * ẋ)
+            return fitted(y, derivative(y, numpy_number(x, y)) * ẋ)
 
         return y, unary_pushforward
 
