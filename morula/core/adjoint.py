@@ -68,7 +68,7 @@ from morula.core.reverse import (
     more_iterations,
     reachable_from,
 )
-from morula.core.simplify import PURE, is_trusted, share, simplify_once
+from morula.core.simplify import PURE, Assumptions, is_trusted, share, simplify_once
 from morula.core.specialise import (
     REPEATABLE,
     NamedLeaves,
@@ -141,6 +141,7 @@ class Adjoint:
         self.results: dict[int, Value] = {}  # of the reverse passes of callees
         self.maybe_zero: set[Operand] = set()  # cotangents from outside
         self.taken_for_none: set[Operand] = set()  # parameters, to see what follows of it
+        self.assumptions = Assumptions()
         self.prepared: set[Any] | None = None  # what carries a derivative, if a preparation says it
 
     def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
@@ -177,7 +178,9 @@ class Adjoint:
             raise NotSpecialised("it always ends in an exception")
         self.ir = r.ir
         self.ir.kept = [r.exit, r.start, r.end]
-        self.optimistic &= self.leaves_nothing and not self.needs_context
+        begins_anew = self.leaves_nothing and not self.needs_context
+        self.optimistic &= begins_anew
+        self.assumptions.allowed &= begins_anew
 
     def may_change_leaves(self, planned: Collection[Operand] = ()) -> bool:
         """May the program, but for what is planned, change an object whose gradient is asked for?"""
@@ -348,6 +351,10 @@ class Adjoint:
                 self.simplify()
             merge_blocks(self.ir)
             changed |= spread_arguments(self.ir) | self.inline_step() | self.fold_types()
+        self.assumptions.inlined = True
+        if self.assumptions.waiting:
+            while self.simplify() | self.fold_zero_tests():
+                merge_blocks(self.ir)
         self.follow_calls()
         self.force_thunks()
 
@@ -386,6 +393,7 @@ class Adjoint:
             start,
             self.reversal.loop_values(),
             self.again,
+            self.assumptions,
         )
 
     def known_of(self, x: Operand) -> Known | None:

@@ -198,6 +198,7 @@ class Family:
             # What was assumed and did not hold is not assumed again: the boldest first.
             examples=args if tries < 2 else (),
             optimistic=not tries,
+            assuming=tries < Program.most_assuming,
             source=self.source,
             no_exceptions=True,
             by_bodies=by_bodies,
@@ -251,6 +252,7 @@ class Program:
     """One compiled gradient; without code the general path is taken."""
 
     most_tries = 8
+    most_assuming = 4
     __slots__ = ("code", "is_too_dear", "leaves_nothing", "reason", "tries")
 
     def __init__(self, tries: int) -> None:
@@ -259,6 +261,10 @@ class Program:
         self.reason = ""  # why there is no code
         self.is_too_dear = False  # to try it once more with other rules
         self.leaves_nothing = False  # behind but its result
+
+    def assume_less(self) -> None:
+        """What its folds took for granted was not so: the next one takes nothing for granted."""
+        self.tries = max(self.tries, self.most_assuming - 1)
 
     def __repr__(self) -> str:
         return "program"

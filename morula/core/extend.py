@@ -89,7 +89,14 @@ from morula.core.general import (
     strays_here,
 )
 from morula.core.gradients import Transformed
-from morula.core.infer import answers, fixed_types, result_on_samples, stands_in, transfers
+from morula.core.infer import (
+    answers,
+    entry_of,
+    fixed_types,
+    result_on_samples,
+    stands_in,
+    transfers,
+)
 from morula.core.ir import Block, Call, Const, Var, count_uses
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
@@ -278,6 +285,7 @@ __all__ = [
     "detail_tests",
     "directly",
     "effects",
+    "entry_of",
     "equal",
     "errors",
     "exactly",

@@ -102,6 +102,7 @@ class Guards:
     tests: list[tuple[Callable[..., bool], tuple[Any, ...]]] = field(default_factory=list)
     cells: dict[int, tuple[CellType, str, Any]] = field(default_factory=dict)
     identities: list[tuple[Var, Any]] = field(default_factory=list)
+    results: dict[Callable[..., bool], None] = field(default_factory=dict)  # asked of the results
 
     def take_over(self, inner: Guards) -> None:
         """Ask what another program asks, but for what it asks of its own variables."""
@@ -109,6 +110,7 @@ class Guards:
         self.attributes.update(inner.attributes)
         self.items.update(inner.items)
         self.cells.update(inner.cells)
+        self.results.update(inner.results)
         self.tests += inner.tests
 
 

@@ -40,7 +40,13 @@ from morula.core.reverse import (
     enter_loop,
     more_iterations,
 )
-from morula.core.specialise import NotSpecialised, bail_out, go_general, without_exceptions
+from morula.core.specialise import (
+    NotSpecialised,
+    assume_less,
+    bail_out,
+    go_general,
+    without_exceptions,
+)
 from morula.core.traits import Known, gradient_for, sample
 from morula.core.values import Value, is_fine, known, possibilities
 
@@ -114,6 +120,7 @@ class OfGradient(Source):
             self.has_aux,
             self.keywords,
             examples,
+            assuming=True,
             source=self.source,
         )
         ir = gradient.build()
@@ -296,7 +303,7 @@ def is_of_values(call: Call) -> bool:
     """Is it a call of a known function of values, none of which is a structural zero?"""
     fn = call.primitive
     if type(call.fn) is not Const or id(fn) in _once:
-        return fn in (bail_out, go_general)
+        return fn in (bail_out, go_general, assume_less)
     return fn not in OF_COTANGENTS and not any(map(is_zero, call.args))
 
 

@@ -37,6 +37,7 @@ from morula.core.specialise import (
     NotAsExpected,
     NotSpecialised,
     Specialiser,
+    assume_less,
     bail_out,
     check_type,
     go_general,
@@ -74,6 +75,7 @@ class Gradient(Adjoint):
         keywords: tuple[str, ...] = (),
         examples: Sequence[Any] = (),
         optimistic: bool = False,
+        assuming: bool = False,
         source: Source | None = None,
         no_exceptions: bool = False,
         by_bodies: bool = True,
@@ -93,6 +95,7 @@ class Gradient(Adjoint):
         self.signature = with_keywords(fn.__code__, keywords)
         self.examples = examples
         super().__init__(with_value or has_aux, optimistic)
+        self.assumptions.allowed = assuming
 
     def compile(
         self,
@@ -298,6 +301,26 @@ class Gradient(Adjoint):
             both = (kept, out) if self.gives_value else (out, kept)
             out = self.append(block, build_tuple, *both)
         block.branches[0].args = [out]
+        self.test_results([x for x in found.values() if type(x) is Var])
+
+    def test_results(self, gradients: list[Operand]) -> None:
+        """Begin anew where the gradients show that too much was assumed of them."""
+        tests = self.specialiser.guards.results
+        tests.update(self.assumptions.tests)
+        if not tests or self.again:
+            return
+        if not self.assumptions.allowed:
+            raise NotSpecialised("what a derivative inside of it assumes may not be so")
+        block = self.reversal.end
+        for test in tests:
+            anew, onward = self.ir.block(), self.ir.block()
+            anew.calls = [Call(self.ir.var(), Const(assume_less), ())]
+            onward.branches = block.branches
+            block.branches = [
+                Branch(anew, (), self.append(block, test, *gradients)),
+                Branch(onward),
+            ]
+            block = onward
 
     def keep_context(self) -> None:
         """Adjoint objects live from the beginning of the reverse pass to its end."""
@@ -390,9 +413,12 @@ class Gradient(Adjoint):
             check_type(v, k, append, check)
         block.branches = [Branch(body)]
         for other in list(ir.blocks):
-            ends = {c.primitive for c in other.calls} & {bail_out, go_general}
+            ends = {c.primitive for c in other.calls} & {bail_out, go_general, assume_less}
             if ends:
-                way = slow if bail_out in ends else self.way_out(own, generally)
+                way = self.way_out(own, generally) if go_general in ends else slow
+                if assume_less in ends:
+                    way = self.way_out(own, otherwise, Const(this))
+                    way.calls.insert(0, Call(ir.var(), Const(this.assume_less), ()))
                 other.calls, other.branches = [], [Branch(way)]
                 ir.cold.append(other)
 

@@ -71,6 +71,28 @@ PURE = {
 }
 
 
+class Assumptions:
+    """What folds take for granted of a program, once all rules are inlined.
+
+    Whether it was so shows in its results: where a test of them says that it was not, the program
+    begins anew.
+    """
+
+    def __init__(self) -> None:
+        self.allowed = False  # may it begin anew?
+        self.inlined = False  # are all rules?
+        self.waiting = False  # does a fold want to be asked then?
+        self.tests: dict[Callable[..., bool], None] = {}
+
+    def assume(self, test: Callable[..., bool]) -> bool:
+        """May it be assumed that what the test asks of the results will not be so?"""
+        if self.allowed and self.inlined:
+            self.tests[test] = None
+            return True
+        self.waiting |= self.allowed
+        return False
+
+
 class Folding:
     """The definitions that folding looks at, and the globals that may be taken as constants."""
 
@@ -85,6 +107,7 @@ class Folding:
         self.known = known
         self.trusted = trusted
         self.exact = False  # must the primal's value be that of the plain call, bit for bit?
+        self.assumptions = Assumptions()
         self.in_rule = False  # is it the body of a rule, and not yet a part of a program?
         self.definitions = {c.out: c for c in ir.calls()}
         self.block: Block | None = None  # that of the call that is folded
@@ -546,6 +569,7 @@ def simplify_once(
     loop_values: Collection[Var] = (),
     again: bool = False,
     primal: set[Var] | None = None,
+    assumptions: Assumptions | None = None,
 ) -> bool:
     """Fold what can be folded in one round; was anything changed?
 
@@ -554,6 +578,7 @@ def simplify_once(
     folding = Folding(ir, trusted, known, adjoint)
     folding.primal = primal
     folding.again = again
+    folding.assumptions = assumptions or folding.assumptions
     folding.loop_values = loop_values
     changed = fold_calls(folding, adjoint, exact)
     changed |= fold_branches(ir)

@@ -719,7 +719,11 @@ def go_general() -> Any:
     """Stands where the program begins anew on the general path, and not as another program."""
 
 
-only_reads(bail_out, go_general, primitives.raise_exception)
+def assume_less() -> Any:
+    """Stands where the program begins anew as one whose folds assume nothing."""
+
+
+only_reads(bail_out, go_general, assume_less, primitives.raise_exception)
 
 
 def check_type(

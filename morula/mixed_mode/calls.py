@@ -56,6 +56,7 @@ from morula.mixed_mode.tangents import (
 from morula.mixed_mode.transposition import nothing_enters, transposed_call
 from morula.rules import caches
 from morula.rules import calls as reverse
+from morula.rules.arrays.callbacks import each_entry, function_of_ufunc
 from morula.rules.arrays.ufunc_methods import along_axes, operands
 from morula.rules.calls import (
     MISSING,
@@ -229,12 +230,27 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     return push(run, fn.__func__, ZERO, args, tangents, keywords)
 
 
+@pushes(np.frompyfunc)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    """The tangent of the ufunc is that of its function."""
+    return split_call(np.frompyfunc, args, keywords), tangents[0]
+
+
+@pushes(function_of_ufunc)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return function_of_ufunc(*args), tangents[0]
+
+
 @pushes_type(np.ufunc)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     """A call that no rule of the ufunc itself serves: keywords, or types that it does not know."""
     if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
     n = len(args) - len(keywords)
+    f = function_of_ufunc(fn)
+    if f is not None and not keywords and n == fn.nin:
+        dots = (ḟ, ZERO, *tangents)
+        return push(run, each_entry, ZERO, (f, fn.nout, *args), dots, keywords)
     if fn.signature is not None and not {"axis", "axes", "keepdims"}.isdisjoint(keywords):
         values, dots = (fn, args[:n], *args[n:]), (ZERO, together(tangents[:n]), *tangents[n:])
         return push(run, along_axes, ZERO, values, dots, keywords)

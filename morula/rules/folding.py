@@ -18,9 +18,11 @@ from morula.core.extend import (
     Call,
     Const,
     Known,
+    Tangent,
     accumulate,
     alternatives,
     cheap,
+    entry_of,
     field_of,
     folds,
     fresh_results,
@@ -43,7 +45,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.arithmetic import real_slope
 from morula.rules.arrays.broadcasting import collapse, match, restore, spread, total, unbroadcast
-from morula.rules.arrays.construction import parts_like
+from morula.rules.arrays.construction import entries, parts_like
 from morula.rules.arrays.elementwise import (
     array_part,
     infinite_less,
@@ -52,6 +54,7 @@ from morula.rules.arrays.elementwise import (
     taken,
 )
 from morula.rules.arrays.indexing import (
+    entry,
     marked_like,
     scatter,
     scatter_all,
@@ -78,6 +81,7 @@ from morula.rules.gathering import (
     marked_entries_at,
     pieced,
     plus_at,
+    vector,
 )
 
 
@@ -243,6 +247,7 @@ HANDING_ON = {
         primitives.build_tuple, accumulate, settled, primitives.sum_if_any, primitives.maybe_zero,
         primitives.alias,
         operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, np.add, np.subtract,
+        entry, vector, entries_at, marked_entries_at,
         np.negative, np.ndarray.conj, np.ndarray.conjugate, np.conjugate, operator.getitem,
         np.ndarray.reshape, np.reshape, np.transpose, np.ndarray.transpose, np.swapaxes,
         np.ndarray.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.ravel, np.broadcast_to,
@@ -267,9 +272,10 @@ def is_finite(x: Any) -> bool:
 
 
 def is_asked_for(f: Any, x̄: Any) -> bool:
-    """May it matter which zeros of a cotangent are structural: is it multiplied entry by entry?
+    """May it matter which zeros of a cotangent are structural: may one be multiplied by infinity?
 
-    A product with a finite number, and one that is a sum over many entries, does not ask.
+    An array may be if it is multiplied entry by entry by anything but a finite number: data have
+    gaps. Numbers that the program is given, and what it makes of them, are taken to be finite.
     """
     if not f.in_adjoint or f.readers is None:
         return True
@@ -279,17 +285,71 @@ def is_asked_for(f: Any, x̄: Any) -> bool:
         x = work.pop()
         for reader in f.readers.get(x, ()):
             if hasattr(reader, "primitive"):
-                if id(reader.primitive) in UNASKING or is_read_of(
-                    reader, ("shape", "dtype", "ndim")
-                ):
+                if is_unasking(f, reader):
                     continue
-                if not hands_on(reader, x):
+                if not hands_on(reader, x) and not is_finite_multiple(f, reader, x):
                     return True
                 reader = reader.out
             if reader not in seen:
                 seen.add(reader)
                 work.append(reader)
     return False
+
+
+def is_unasking(f: Any, call: Any) -> bool:
+    """Does a call not ask which zeros are structural, nor hand that on?"""
+    if call.primitive is operator.getitem:
+        return f.types(call.out) in NUMBERS
+    return id(call.primitive) in UNASKING or is_read_of(call, ("shape", "dtype", "ndim"))
+
+
+NUMBERS = (float, np.float64, np.float32, complex, np.complex128, np.complex64)
+
+
+def is_finite_multiple(f: Any, call: Any, x: Any) -> bool:
+    """Is it the product of a number with finite ones?"""
+    if call.primitive not in (operator.mul, operator.imul) or f.types(x) not in NUMBERS:
+        return False
+    return all(a is x or stays_finite(f, a, set()) for a in call.args)
+
+
+def stays_finite(f: Any, x: Any, seen: set[Any]) -> bool:
+    """Is it made of numbers that are given, and constants, by what gives finite numbers for them?"""
+    if hasattr(x, "value"):
+        return type(x.value) not in (float, np.ndarray) or bool(np.all(np.isfinite(x.value)))
+    if x in seen or f.types(x) in (int, bool, slice):
+        return True
+    seen.add(x)
+    made = f.definitions.get(x)
+    if made is None:
+        if x in f.ir.entry.params:
+            return f.types(x) in NUMBERS and not f.in_rule
+        return all(stays_finite(f, a, seen) for a in passed_to(f, x))
+    if made.primitive in (operator.truediv, operator.pow):
+        whole = constant(made.args[1])
+        if not whole or not math.isfinite(whole) or (made.primitive is operator.pow and whole < 0):
+            return False
+        return stays_finite(f, made.args[0], seen)
+    return made.primitive in KEEPING_FINITE and all(stays_finite(f, a, seen) for a in made.args)
+
+
+KEEPING_FINITE = {
+    operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.iadd,
+    operator.isub, operator.imul, operator.getitem, operator.matmul, abs, float, np.float64,
+    math.sin, math.cos, math.tanh, math.atan, math.sqrt, np.sin, np.cos, np.tanh, np.arctan,
+    np.sqrt, np.abs, np.add, np.subtract, np.multiply, np.negative, np.array, np.asarray, np.zeros,
+    np.ones, np.dot, np.ndarray.dot, primitives.build_tuple, primitives.alias,
+}  # fmt: skip
+
+
+def passed_to(f: Any, param: Any) -> list[Any]:
+    """What a parameter of a block is passed."""
+    found = f.notes.get("passed")
+    if found is None:
+        found = f.notes["passed"] = {}
+        for p, a in f.ir.passed():
+            found.setdefault(p, []).append(a)
+    return found.get(param, [])
 
 
 def hands_on(call: Any, x: Any) -> bool:
@@ -353,7 +413,7 @@ def _(f: Any, call: Any) -> Any:
             if k.type is tuple:
                 part = parts(f.new_call(call, primitives.build_tuple), k, at)
             else:
-                part = f.new_call(call, operator.getitem, ȳ, f.const(at if place else i))
+                part = f.new_call(call, entry, ȳ, f.const(at if place else i))
             calls.append(part)
             made.args = (*made.args, part.out)
         return made
@@ -390,6 +450,64 @@ def parts_at(whole: Any, items: Any, depth: int) -> Any:
 
 
 REAL = {"<f8": (np.float64, float), "<f4": (np.float32,)}
+
+
+@folds(entry)
+def _(f: Any, call: Any) -> Any:
+    """An entry of an array, where nothing depends on whether it is structurally zero."""
+    if not f.in_adjoint or f.types(call.out) is None:
+        return None
+    x̄, _ = call.args
+    may_matter = may_be_marked(f, x̄) and is_asked_for(f, call.out)
+    if f.types(call.out) is np.ndarray or not may_matter or f.assumptions.assume(has_nan):
+        return [f.same_call(call, operator.getitem, *call.args)]
+    return None
+
+
+def has_nan(*xs: Any) -> bool:
+    """Is any of these not a number, or has entries or items that are none?
+
+    That is what a slope that is infinite makes of a zero that counts as a number.
+    """
+    return any(map(is_nan, xs))
+
+
+def is_nan(x: Any) -> bool:
+    """The same of one number, array or structure."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "fc":
+        flat = x.ravel()
+        return bool(np.isnan(np.vdot(flat, flat)))
+    if isinstance(x, np.ndarray) or not isinstance(x, (list, tuple, dict, Tangent)):
+        return bool(np.any(x != x))
+    return has_nan(*parts_of(x))
+
+
+def parts_of(x: Any) -> Any:
+    """What a structure of cotangents holds."""
+    fields = x._fields if isinstance(x, Tangent) else x
+    return fields.values() if isinstance(fields, dict) else fields
+
+
+@folds(entries)
+def _(f: Any, call: Any) -> Any:
+    """Likewise, of all entries."""
+    (x̄,) = call.args
+    known = f.details(x̄) if f.types(x̄) is np.ndarray else None
+    if not f.in_adjoint or known is None:
+        return None
+    if not may_be_marked(f, x̄) or f.assumptions.assume(has_nan):
+        return [f.same_call(call, np.ndarray.tolist if known[1] == 1 else list, x̄)]
+    return None
+
+
+@transfers(entries)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return None
+
+
+@transfers(entry)
+def _(s: Any, call: Any, args: Any) -> Any:
+    return entry_of(*args)
 
 
 @folds(scattered)
@@ -597,10 +715,11 @@ def may_be_marked(f: Any, x̄: Any) -> bool:
         made = f.definitions.get(x)
         if made is None and x in f.ir.entry.params and not f.in_rule:
             continue
-        if made is None or marks(made.primitive) or len(seen) > MOST_STEPS:
+        passed = passed_to(f, x) if made is None else made.args
+        if not passed or (made and marks(made.primitive)) or len(seen) > MOST_STEPS:
             return True
-        if id(made.primitive) not in UNASKING:
-            work += made.args
+        if made is None or id(made.primitive) not in UNASKING:
+            work += passed
     return False
 
 

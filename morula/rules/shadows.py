@@ -46,6 +46,7 @@ from morula.core.extend import (
     primitives,
     spread_varied,
 )
+from morula.rules.arrays.construction import entries
 from morula.rules.list_types import Items, items_of
 from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python, slots_of
@@ -773,7 +774,7 @@ def array_of_items(xs, x̂s):
     """`np.array(xs)` of numbers: each has its entry of the cotangent."""
 
     def array_pullback(ȳ):
-        add_to_each(x̂s, ȳ.tolist())
+        add_to_each(x̂s, entries(ȳ))
         return ()
 
     return np.array(xs), array_pullback
@@ -808,7 +809,7 @@ def stacked(xs, x̂s, axis=0):
     """`np.stack(xs, axis)` of arrays: each has its row of the cotangent."""
 
     def stack_pullback(ȳ):
-        add_to_each(x̂s, list(np.moveaxis(ȳ, axis, 0)) if ȳ.ndim > 1 else ȳ.tolist())
+        add_to_each(x̂s, entries(np.moveaxis(ȳ, axis, 0)))
         return ()
 
     return np.stack(xs, axis), stack_pullback
@@ -836,7 +837,7 @@ def rows_joined(xs, x̂s):
     ends = None if rows else ends_of(xs, 0)
 
     def vstack_pullback(ȳ):
-        add_to_each(x̂s, list(ȳ) if rows else np.split(ȳ, ends, 0))
+        add_to_each(x̂s, entries(ȳ) if rows else np.split(ȳ, ends, 0))
         return ()
 
     return np.vstack(xs), vstack_pullback

@@ -31,6 +31,7 @@ from morula.core.extend import (
     results_of,
     scale,
 )
+from morula.rules.arrays.construction import entries
 from morula.rules.calls import entry
 from morula.rules.containers import drop_from
 from morula.rules.objects import take
@@ -39,8 +40,8 @@ from morula.rules.objects import take
 
 
 new_containers(
-    np.ndarray.tolist, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.atleast_1d,
-    np.atleast_2d, np.atleast_3d, np.meshgrid,
+    entries, np.ndarray.tolist, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
+    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.meshgrid,
 )  # fmt: skip
 
 

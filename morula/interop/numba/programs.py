@@ -54,6 +54,9 @@ class Program(Gradient):
         s.run()
         return s
 
+    def test_results(self, gradients: list[Operand]) -> None:
+        """There is no other way to begin anew by."""
+
     def resolve(self) -> None:
         """Let the residuals reach the adjoint, on stacks."""
         self.reversal.resolve(self.is_cheap, lambda r, cheap: Stacks(r, cheap, self.types))

@@ -7,13 +7,23 @@ Tests: tests/rules/arrays/test_callbacks.py
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import ZERO, adjoint_of, call, non_differentiable
+from morula.core.extend import (
+    ZERO,
+    NoTangent,
+    UnsupportedError,
+    adjoint_of,
+    call,
+    non_differentiable,
+    rrule,
+)
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.indexing import scattered
+from morula.rules.arrays.types import Anything
 from morula.rules.calls import serves
 from morula.rules.objects import give
 
@@ -168,3 +178,58 @@ def loop_shape(a: Any, n: int) -> tuple[int, ...]:
 
 
 non_differentiable(core_axes, loop_shape)
+
+
+# -- frompyfunc ------------------------------------------------------------------------------------
+
+
+@rrule(np.frompyfunc)
+def _(func: Anything, nin: Anything, nout: Anything, **keywords):
+    """The cotangent of the ufunc is that of its function."""
+
+    def frompyfunc_pullback(f̄):
+        return f̄, NoTangent(), NoTangent()
+
+    return np.frompyfunc(func, nin, nout, **keywords), frompyfunc_pullback
+
+
+def function_of_ufunc(ufunc: np.ufunc) -> Any:
+    """The function that `np.frompyfunc` made a ufunc of, which only it refers to; None for others."""
+    if ufunc.types != [f"{'O' * ufunc.nin}->{'O' * ufunc.nout}"]:
+        return None
+    held = [x for x in gc.get_referents(ufunc) if callable(x)]
+    return held[0] if len(held) == 1 else None
+
+
+def each_entry(f, nout, *args):
+    """What `np.frompyfunc(f, len(args), nout)` does: an array of objects, or what f gives."""
+    arrays = np.broadcast_arrays(*[np.asarray(a) for a in args])
+    shape = arrays[0].shape
+    results = [f(*[object_at(a, place) for a in arrays]) for place in np.ndindex(shape)]
+    if not shape:
+        return results[0]
+    columns = list(zip(*results, strict=True)) if nout > 1 else [results]
+    found = [np.reshape(objects(column), shape) for column in columns]
+    return tuple(found) if nout > 1 else found[0]
+
+
+def object_at(a, place):
+    """An entry, as Python's own number."""
+    return a[place] if a.dtype.kind == "O" else a[place].item()
+
+
+def objects(items):
+    """An array of objects, which must be numbers."""
+    if any([np.ndim(item) for item in items]):
+        raise UnsupportedError(
+            "a function of np.frompyfunc that gives arrays has no derivative here"
+        )
+    return np.array(list(items), object)
+
+
+@rrule(function_of_ufunc)
+def _(ufunc: np.ufunc):
+    def function_pullback(f̄):
+        return (f̄,)
+
+    return function_of_ufunc(ufunc), function_pullback

@@ -31,6 +31,8 @@ from morula.core.extend import (
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part, total, unbroadcast
 from morula.rules.arrays.constants import decided_by_types
+from morula.rules.arrays.indexing import entry
+from morula.rules.arrays.structural import Selected, mark
 from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
@@ -70,7 +72,14 @@ def like_sequence(ȳ, items):
         return list(parts_like(ȳ, items))
     if isinstance(items, tuple):
         return parts_like(ȳ, items)
-    return project_to(items)(ȳ)
+    return like_one(ȳ, items)
+
+
+def like_one(ȳ, x):
+    """The cotangent of a number or an array, in its space."""
+    if type(ȳ) is Selected and not ȳ.ndim:
+        ȳ = entry(ȳ, ())
+    return project_to(x)(ȳ)
 
 
 def as_it_is(x):
@@ -117,7 +126,7 @@ def parts_like(ȳ, items):
     """The cotangents of the items."""
     if type(ȳ) is NotKnown:
         return tuple([like_sequence(ȳ, item) for item in items])
-    return tuple([like_sequence(ȳ[i], item) for i, item in enumerate(items)])
+    return tuple([like_sequence(entry(ȳ, i), item) for i, item in enumerate(items)])
 
 
 def back_to_argument(ȳ, a):
@@ -364,15 +373,43 @@ def _(x: np.ndarray):
     return x.tolist(), tolist_pullback
 
 
+def entries(ȳ):
+    """The entries of a cotangent of one axis, or the rows of one of more, in a list."""
+    if type(ȳ) is Selected:
+        return [entry(ȳ, i) for i in range(len(ȳ))]
+    return ȳ.tolist() if ȳ.ndim == 1 else list(ȳ)
+
+
+@rrule(entries)
+def _(ȳ: np.ndarray):
+    shape = ȳ.shape
+
+    def entries_pullback(parts):
+        return (from_sequence(parts, shape),)
+
+    return entries(ȳ), entries_pullback
+
+
 def from_sequence(parts, shape):
     """An array of this shape out of nested cotangents, of which some may be zeros."""
     if not shape or isinstance(parts, AbstractZero):
         return parts
-    whole = []
-    for i in range(shape[0]):
-        one = from_sequence(part(parts, i), shape[1:])
-        whole.append(one if is_number(one) else np.zeros(shape[1:]))
-    return np.stack(whole) if whole else np.zeros(shape)
+    found = [from_sequence(part(parts, i), shape[1:]) for i in range(shape[0])]
+    if not found:
+        return np.zeros(shape)
+    whole = np.stack([one if is_number(one) else np.zeros(shape[1:]) for one in found])
+    reached = np.stack([where_reached(one, shape[1:]) for one in found])
+    return whole if reached.all() else mark(whole, reached)
+
+
+def where_reached(x̄, shape):
+    """Where a cotangent of this shape is not structurally zero."""
+    if type(x̄) is Selected and x̄._where is not None:
+        return x̄._where
+    return np.full(shape, is_number(x̄))
+
+
+non_differentiable(where_reached)
 
 
 def is_number(x):

@@ -34,6 +34,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.broadcasting import unbroadcast
+from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.inplace import overwrite, refuse, seed
 from morula.rules.arrays.moving import moved_back, numbered
 from morula.rules.arrays.outs import constant_but_for_out, outs_of, parted
@@ -186,6 +187,28 @@ def by_no_parameter(method: Any, n: int) -> None:
         return fn(*args, **kwargs), lambda ȳ: [NONE, *(zeros if is_zero(ȳ) else bars)]
 
 
+def _vonmises(primal):
+    @rrule(primal)
+    def _(source: Anything, mu: Anything, kappa: Anything, size: Anything = None):
+        def draw_pullback(ȳ):
+            return NoTangent(), unbroadcast(ȳ, np.shape(mu)), NO_PARAMETER, NoTangent()
+
+        return primal(source, mu, kappa, size), draw_pullback
+
+
+def _multivariate_normal(primal):
+    @rrule(primal)
+    def _(source: Anything, mean: Anything, cov: Anything, size: Anything = None, **keywords):
+        """By the covariance nobody has a formula: its square root is chosen anew at every point."""
+        given = as_it_is(mean)
+
+        def draw_pullback(ȳ):
+            mean_bar = like_sequence(unbroadcast(ȳ, np.shape(given)), given)
+            return NoTangent(), mean_bar, NO_PARAMETER, NoTangent()
+
+        return primal(source, mean, cov, size, **keywords), draw_pullback
+
+
 def _standard_gamma(primal):
     @rrule(primal)
     def _(source: Anything, shape: Anything, size: Anything = None, *more: Anything):
@@ -209,7 +232,7 @@ def _gamma(primal):
 
 BY_NO_PARAMETER = {
     "beta": 2, "chisquare": 1, "noncentral_chisquare": 2, "f": 2, "noncentral_f": 3, "standard_t": 1,
-    "vonmises": 2, "wald": 2, "dirichlet": 1, "multivariate_normal": 2,
+    "wald": 2, "dirichlet": 1,
 }  # fmt: skip
 for _source in SOURCES:
     _gamma(_source.gamma)
@@ -224,6 +247,8 @@ for _source in SOURCES:
     _of_shape(_source.power, by_exponent)
     _of_shape(_source.pareto, pareto_slope)
     _triangular(_source.triangular)
+    _vonmises(_source.vonmises)
+    _multivariate_normal(_source.multivariate_normal)
     for _name, _n in BY_NO_PARAMETER.items():
         by_no_parameter(getattr(_source, _name), _n)
 

@@ -69,16 +69,18 @@ def _(x: float):
 
 @rrule(np.log)
 def _(x: Numeric):
-    def log_pullback(ȳ):
-        return (ȳ / x.conjugate(),)
+    y = np.log(x)
 
-    return np.log(x), log_pullback
+    def log_pullback(ȳ):
+        return (ȳ / numpy_number(x, y).conjugate(),)
+
+    return y, log_pullback
 
 
 @rrule(np.log)
 def _(x: float):
     def log_pullback(ȳ):
-        return (ȳ / x,)
+        return (ȳ / np.float64(x),)  # a number of Python's may not divide by zero
 
     return np.log(x), log_pullback
 
@@ -247,11 +249,16 @@ def _unary(primal, derivative):
         y = primal(x)
 
         def elementwise_pullback(ȳ):
-            return (ȳ * derivative(y, x).conjugate(),)
+            return (ȳ * derivative(y, numpy_number(x, y)).conjugate(),)
 
         return y, elementwise_pullback
 
     type_stable(primal)
+
+
+def numpy_number(x, y):
+    """A number of Python's as one of the type of the result, by zero of which one may divide."""
+    return type(y)(x) if isinstance(x, float | int | complex) else x
 
 
 def broadcasting(*primals: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from morula.core.extend import (
     ZERO,
     NoTangent,
     UnsupportedError,
+    may_vanish,
     non_differentiable,
     rrule,
     type_stable,
@@ -51,6 +52,25 @@ def _(x: np.number, index: Anything):
         return np.add.reduce(ȳ, None), NoTangent()
 
     return x[index], scalar_getitem_pullback  # type: ignore[index]
+
+
+def entry(ȳ, i):
+    """Item i of a cotangent; ZERO for a number that is structurally zero."""
+    part = ȳ[i]
+    if type(ȳ) is not Selected or ȳ._where is None or isinstance(part, np.ndarray):
+        return part
+    return part if ȳ._where[i] else ZERO
+
+
+@rrule(entry)
+def _(ȳ: np.ndarray, i: Anything):
+    shape = ȳ.shape
+    dtype = ȳ.dtype
+
+    def entry_pullback(part):
+        return scatter(part, i, shape, dtype), NoTangent()
+
+    return entry(ȳ, i), entry_pullback
 
 
 def scatter(ȳ, index, shape, dtype):
@@ -382,4 +402,5 @@ def _(x: np.ndarray, *index: Anything):
 
 
 non_differentiable(along)
-type_stable(operator.getitem, np.take, np.diag, np.tril, np.triu, np.sort, scattered)
+may_vanish(entry)
+type_stable(operator.getitem, np.take, np.diag, np.tril, np.triu, np.sort, scattered, entry)

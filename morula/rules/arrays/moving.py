@@ -16,8 +16,8 @@ from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.construction import as_it_is, is_number, like_sequence
-from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.structural import Selected, masked
+from morula.rules.arrays.indexing import entry, scatter
+from morula.rules.arrays.structural import Selected, selected
 from morula.rules.arrays.types import Anything, Numeric
 
 
@@ -28,11 +28,12 @@ def numbered(a: Any) -> np.ndarray:
 
 def moved_back(ȳ, places, shape):
     """ȳ added at the places of an array of this shape; nowhere where the place is -1."""
-    ȳ = masked(ȳ, places >= 0) if np.any(places < 0) else ȳ
+    ȳ = selected(ȳ, places >= 0) if np.any(places < 0) else ȳ
     size = int(np.prod(shape))
     if not size:
         return np.zeros(shape)
-    return np.reshape(scatter(ȳ, np.maximum(places, 0), (size,), ȳ.dtype), shape)
+    found = scatter(ȳ, np.maximum(places, 0), (size,), ȳ.dtype)
+    return np.reshape(found, shape) if shape else entry(found, 0)
 
 
 @rrule(np.delete)

@@ -33,6 +33,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.arithmetic import by_base, by_exponent, real_slope, slope
 from morula.rules.arrays.traits import whole_shape
+from morula.rules.arrays.elementwise import numpy_number
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 
@@ -84,7 +85,7 @@ def unary(primal, derivative):
         y = primal(x)
 
         def unary_pushforward(ẋ):
-            return fitted(y, derivative(y, x) * ẋ)
+            return fitted(y, derivative(y, numpy_number(x, y)) * ẋ)
 
         return y, unary_pushforward
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from morula.core.extend import (
     NONE,
+    ZERO,
     NoTangent,
     ZeroTangent,
     no_rule,
@@ -21,7 +22,7 @@ from morula.core.extend import (
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
 from morula.rules.arrays.construction import as_it_is, like_sequence
-from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.indexing import entry, scatter
 from morula.rules.arrays.structural import zeros_without_cotangent
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
@@ -371,8 +372,11 @@ def members(parts, items):
     Each in the shape, and in the space, of its item.
     """
     cotangents = []
-    for x̄, x in zip(parts, items, strict=True):
-        if type(x) is not np.ndarray or x̄.dtype != x.dtype or x̄.shape != x.shape:
+    for i, x in enumerate(items):
+        x̄ = entry(parts, i)
+        if x̄ is ZERO:
+            pass
+        elif type(x) is not np.ndarray or x̄.dtype != x.dtype or x̄.shape != x.shape:
             x̄ = like_sequence(np.reshape(x̄, np.shape(x)), x)
         cotangents.append(x̄)
     return tuple(cotangents) if isinstance(items, tuple) else cotangents

@@ -51,6 +51,9 @@ class Selected(np.ndarray):
             return args[0].sum(*args[1:], **kwargs)
         if func is np.concatenate:
             return _joined(*args, **kwargs)
+        if func is np.split and self._where is not None:
+            parts, masks = (func(x, *args[1:], **kwargs) for x in (unmarked(self), self._where))
+            return [mark(x, w) for x, w in zip(parts, masks, strict=True)]
         if func is np.where and len(args) == 3:
             return selected(np.where(*map(unmarked, args)), _where_chosen(*args))
         return func(*_plain_tree(args), **_plain_tree(kwargs))

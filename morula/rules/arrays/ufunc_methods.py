@@ -31,6 +31,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.arrays.broadcasting import part, restore, spread, unbroadcast
+from morula.rules.arrays.callbacks import each_entry, function_of_ufunc
 from morula.rules.arrays.construction import as_it_is, like_sequence, rounds
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.inplace import fits
@@ -155,6 +156,15 @@ def _(
     What `elsewhere` holds is given there. Operands that are sequences are converted. One that is
     converted to another kind of number, by `dtype` and `casting`, counts as what it is converted to.
     """
+    f = function_of_ufunc(ufunc)
+    if f is not None and where is True and dtype is None and elsewhere is None:
+        y, back = call(each_entry, f, ufunc.nout, *args)
+
+        def each_entry_pullback(ȳ):
+            _, f̄, _, *bars = back(ȳ)
+            return f̄, *bars
+
+        return y, each_entry_pullback
     given, args = tuple([as_it_is(x) for x in args]), operands(args)
     keywords: dict[str, Any] = {"casting": casting, "order": order}
     if dtype is not None:

@@ -201,7 +201,7 @@ def test_draws_without_a_formula_are_constant_unless_their_parameters_are_not(na
         return np.sum(getattr(source(3), name)(*parameters, size=n) * x**2)
 
     def g(x):
-        return np.sum(getattr(source(3), name)(parameters[0] * x, *parameters[1:]))
+        return np.sum(getattr(source(3), name)(*parameters[:-1], parameters[-1] * x))
 
     slope = 4 * f(1.0, 3)
     assert gradient(f, 2.0, 3)[0] == pytest.approx(slope)
@@ -210,3 +210,28 @@ def test_draws_without_a_formula_are_constant_unless_their_parameters_are_not(na
     for differentiate in (gradient, lambda g, x: morula.jvp(g, (x,), (1.0,))):
         with pytest.raises(morula.DifferentiationError):
             differentiate(g, 1.0)
+
+
+COVARIANCE = np.array([[2.0, 0.5], [0.5, 1.0]])
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize(
+    ("name", "other", "size"), [("vonmises", 2.0, (3, 2)), ("multivariate_normal", COVARIANCE, 3)]
+)
+def test_draws_move_with_their_location(name, other, size, source, path):
+    """A draw is the location and what it would be at zero."""
+    location, weights = np.array([0.3, -0.2]), np.arange(6.0).reshape(3, 2)
+
+    def draws(x):
+        return getattr(source(3), name)(x, other, size)
+
+    def f(x):
+        return np.sum(weights * draws(x) ** 2)
+
+    expected = np.sum(2 * weights * draws(location), axis=0)
+    np.testing.assert_allclose(gradient(f, location)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(morula.hvp(f, location, np.ones(2)), 2 * weights.sum(0))
+    assert morula.jvp(f, (location,), (np.ones(2),))[1] == pytest.approx(expected.sum())
+    as_list = gradient(lambda x: f([x, -0.2]), 0.3)[0]
+    assert as_list == pytest.approx(expected[0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import gradient, jvp
+from morula import gradient, jvp, pullback
 from morula.core.extend import ZeroTangent, find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -239,3 +239,17 @@ def test_the_slope_of_logaddexp_where_the_exponential_overflows():
     z = np.array([np.inf, -np.inf, 800.0, -800.0, 0.0])
     slope = gradient(lambda z: np.sum(np.logaddexp(0.0, z)), z)[0]
     np.testing.assert_allclose(slope, [1.0, 0.0, 1.0, 0.0, 0.5], atol=1e-300)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("f", "at"),
+    [(np.log, 0.0), (np.log2, 0.0), (np.log10, 0), (np.log1p, -1.0), (np.arctanh, 1.0)],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
+def test_an_infinite_slope_at_a_number_of_python_is_no_error(f, at):
+    """As for the numbers and arrays of NumPy; dividing by zero is an error in Python alone."""
+    assert gradient(f, at) == gradient(lambda x: f(x) * 1.0, at) == (np.inf,)
+    assert pullback(f, at)[1](1.0) == (np.inf,)
+    assert jvp(f, (at,), (1.0,))[1] == np.inf
+    assert gradient(lambda x: f(x).sum(), np.array([at], float))[0] == np.inf

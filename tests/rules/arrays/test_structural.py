@@ -5,10 +5,11 @@ import operator
 import numpy as np
 import pytest
 
-from morula import grad, gradient, hessian, hvp, jvp, pullback
+from morula import code_adjoint, grad, gradient, hessian, hvp, jvp, pullback, value_and_grad
 from morula.core.extend import ZeroTangent, accumulate, find_rrule
 from morula.core.registry import apply_rule
 from morula.rules.arrays.structural import Selected, masked, selected
+from morula.testing import check_gradient
 
 
 def back(fn, *args, **kwargs):
@@ -252,3 +253,182 @@ def test_gradients_are_plain_arrays_whatever_is_known_of_their_zeros(f):
         assert type(found) is np.ndarray
     np.testing.assert_allclose(product, hessian(f, x).sum(axis=(2, 3)))
     np.testing.assert_allclose(product, twice)
+
+
+def general(f):
+    """The function, which only the general path can follow."""
+
+    def program(x):
+        scope = {"f": f, "x": x}
+        exec("y = f(x)", scope)
+        return scope["y"]
+
+    return program
+
+
+def powers(x):
+    return [x ** (1.0 - 0.5 * i) for i in range(2)]
+
+
+def appended(x):
+    found = []
+    for i in range(2):
+        found.append(x ** (1.0 - 0.5 * i))
+    return np.array(found)[0]
+
+
+def rows_of_loop(x):
+    rows = []
+    for i in range(2):
+        rows.append(np.array([x, x ** (0.5 + 0.5 * i)]))
+    return np.stack(rows)[1].sum()
+
+
+def scaled_in_a_loop(x):
+    y = np.array([x, np.sqrt(x)])
+    for _ in range(3):
+        y = 2.0 * y
+    return y[0]
+
+
+ENTRIES_THAT_NOBODY_TAKES = {  # and the slope at 0
+    "array": (lambda x: np.array([x, np.sqrt(x)])[0], 1.0),
+    "from the end": (lambda x: np.array([x, np.sqrt(x)])[-2], 1.0),
+    "power": (lambda x: np.array([x, x**0.5])[0], 1.0),
+    "part": (lambda x: np.array([x, np.sqrt(x)])[:1].sum(), 1.0),
+    "mask": (lambda x: np.array([x, np.sqrt(x)])[np.array([True, False])].sum(), 1.0),
+    "places": (lambda x: np.array([x, np.sqrt(x)])[[0]].sum(), 1.0),
+    "stack": (lambda x: np.stack([x, np.sqrt(x)])[0], 1.0),
+    "hstack": (lambda x: np.hstack([x, np.sqrt(x)])[0], 1.0),
+    "concatenate": (lambda x: np.concatenate(([x], [np.sqrt(x)]))[0], 1.0),
+    "asarray": (lambda x: np.asarray((x, np.sqrt(x)))[0], 1.0),
+    "nested": (lambda x: np.array([[x, np.sqrt(x)], [2 * x, np.log(x)]])[:, 0].sum(), 3.0),
+    "unpacked": (lambda x: (lambda a, b: a)(*np.array([x, np.sqrt(x)])), 1.0),
+    "item": (lambda x: np.array([x, np.sqrt(x)]).item(0), 1.0),
+    "list of an array": (lambda x: np.array([x, np.sqrt(x)]).tolist()[0], 1.0),
+    "maximum": (lambda x: np.max(np.array([x + 1, np.sqrt(x)])), 1.0),
+    "sorted": (lambda x: np.sort(np.array([x + 1, np.sqrt(x)]))[1], 1.0),
+    "elementwise": (lambda x: np.exp(2 * np.array([x, np.sqrt(x)]))[0], 2.0),
+    "transposed": (lambda x: np.array([[x, np.sqrt(x)]]).T[0, 0], 1.0),
+    "inserted": (lambda x: np.insert(np.array([x, 2 * x]), 0, np.sqrt(x))[1:].sum(), 3.0),
+    "comprehension": (lambda x: np.array(powers(x))[0], 1.0),
+    "list in a loop": (appended, 1.0),
+    "rows of a loop": (rows_of_loop, 2.0),
+    "loop behind": (scaled_in_a_loop, 8.0),
+    "single precision": (lambda x: np.array([x, np.sqrt(x)], np.float32)[0], 1.0),
+    "overflow": (lambda x: np.array([x, np.exp(x + 1000.0)])[0], 1.0),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES_THAT_NOBODY_TAKES)
+@pytest.mark.parametrize("x", [0.0, np.float64(0.0)], ids=["float", "float64"])
+def test_an_entry_that_nobody_takes_has_no_slope(name, x):
+    f, slope = ENTRIES_THAT_NOBODY_TAKES[name]
+    y, back = pullback(f, x)
+    assert y == f(x)
+    assert back(1.0) == back(1.0) == (slope,)
+    assert gradient(f, x) == (slope,)
+    assert gradient(general(f), x) == (slope,)
+    assert gradient(lambda x: 1.0 * sum(f(x) for _ in range(2)), x) == (2 * slope,)
+    assert jvp(f, (x,), (1.0,))[1] == slope
+
+
+def test_an_entry_that_is_taken_and_multiplied_by_zero_has_one():
+    assert np.isnan(gradient(lambda x: np.array([x, np.sqrt(x)]) @ np.array([1.0, 0.0]), 0.0)[0])
+
+
+@pytest.mark.parametrize("name", ["array", "stack", "elementwise", "nested"])
+def test_second_derivatives_where_nobody_takes_an_entry(name):
+    f, _ = ENTRIES_THAT_NOBODY_TAKES[name]
+    expected = 4.0 if name == "elementwise" else 0.0
+    assert gradient(lambda x: gradient(f, x)[0], 0.0) == (expected,)
+    assert hvp(f, 0.0, 1.0) == expected
+
+
+def test_complex_entries_that_nobody_takes():
+    assert gradient(lambda z: np.array([z, np.sqrt(z)])[0].real, 0j) == (1,)
+
+
+# -- programs that assume that no slope is infinite ------------------------------------------------
+
+
+def reaction(x, n=3):
+    """An entry is left over in each step, and the steps have a quotient in them."""
+    y = np.array([x, 1.0, 0.0])
+    for _ in range(n):
+        s, q, t = y
+        rate = s / (0.5 + np.sqrt(s))
+        y = y + 0.1 * np.array([rate, 1.0 / (1.0 + q), t * s])
+    return y[1]
+
+
+def root_left_over(x):
+    y = np.array([x, 0.0])
+    for _ in range(3):
+        y = np.array([2.0 * y[0], np.sqrt(y[0])])
+    return y[0]
+
+
+@pytest.mark.parametrize("f", [reaction, root_left_over])
+def test_no_questions_are_asked_of_the_entries_of_each_step(f):
+    text = str(code_adjoint(f, 0.5))
+    assert text.startswith("# specialised")
+    assert "assume_less" in text
+    assert "entry" not in text
+    assert "indexing.scatter" not in text
+    check_gradient(f, 0.5)
+
+
+def test_nothing_is_assumed_where_all_slopes_are_finite():
+    def infected(b):
+        y = np.array([0.9, 0.1, 0.0])
+        for _ in range(3):
+            s, i, _ = y
+            y = y + 0.1 * np.array([-b * s * i, b * s * i - 0.1 * i, 0.1 * i])
+        return y[2]
+
+    text = str(code_adjoint(infected, 0.5))
+    assert "assume_less" not in text
+    assert "entry" not in text
+    assert "indexing.scatter" not in text
+    check_gradient(infected, 0.5)
+
+
+def test_a_program_whose_assumption_does_not_hold_begins_anew():
+    g, both = grad(root_left_over), value_and_grad(root_left_over)
+    for x in (1.0, 0.0, 1.0, 0.0, 2.0):
+        assert g(x) == gradient(root_left_over, x)[0] == 8
+        assert both(x) == (8 * x, 8)
+        assert pullback(root_left_over, x)[1](1.0) == (8,)
+    assert hvp(root_left_over, 1.0, 1.0) == hvp(root_left_over, 0.0, 1.0) == 0
+
+
+def test_a_gradient_that_is_not_a_number_stays_that():
+    def taken(x):
+        return np.array([x, np.sqrt(x)])[1] * 0.0 + x
+
+    g = grad(taken)
+    assert g(4.0) == 1
+    assert np.isnan(g(0.0))
+    assert g(4.0) == 1
+
+
+def test_effects_happen_once_where_slopes_are_infinite():
+    seen = []
+
+    def noted(x):
+        seen.append(x)
+        return np.array([x, np.sqrt(x)])[0]
+
+    assert grad(noted)(0.0) == 1
+    assert seen == [0.0]
+
+
+@pytest.mark.parametrize("x", [0.0, 4.0])
+def test_parts_of_structures_are_looked_at(x):
+    def f(p):
+        return np.array([p["a"] * 3.0, np.sqrt(p["a"])])[0] + np.sum(p["b"][0])
+
+    found = gradient(f, {"a": x, "b": [np.ones(2)]})[0]
+    assert found["a"] == 3
+    assert found["b"][0].tolist() == [1, 1]

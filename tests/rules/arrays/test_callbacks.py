@@ -1,0 +1,59 @@
+"""Functions of the user's that NumPy calls."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import morula
+from morula import gradient, hvp, jvp, pullback
+
+
+class Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def of(self, v):
+        return self.factor * v**2
+
+
+SQUARED = np.frompyfunc(lambda v: v**2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: lambda v: s * v**2,
+        lambda s: functools.partial(lambda s, v: s * v**2, s),
+        lambda s: Scaled(s).of,
+    ],
+    ids=["closure", "partial", "method"],
+)
+def test_frompyfunc_of_what_holds_active_values(make, path):
+    def f(s, x):
+        return np.frompyfunc(make(s), 1, 1)(x).sum()
+
+    s, x = 2.0, np.array([1.0, 3.0])
+    s̄, x̄ = gradient(f, s, x)
+    assert s̄ == 10
+    assert x̄.tolist() == [4, 12]
+    assert jvp(f, (s, x), (1.0, np.ones(2))) == (20, 26)
+    assert hvp(lambda s: f(s, s * x), 2.0, 1.0) == pytest.approx(6 * 2.0 * 10)
+
+
+def test_frompyfunc_made_before_with_numbers_lists_and_several_results(path):
+    assert gradient(SQUARED, 3.0) == (6,)
+    assert gradient(lambda x: SQUARED([x, 2.0]).sum(), 3.0) == (6,)
+    both = np.frompyfunc(lambda v, w: (v * w, v - w), 2, 2)
+    x, y = np.arange(3.0), np.ones((2, 1))
+    x̄, ȳ = gradient(lambda x, y: both(x, y)[0].sum() + 2 * both(x, y)[1].sum(), x, y)
+    assert x̄.tolist() == [6, 6, 6]
+    assert ȳ.tolist() == [[-3], [-3]]
+    found = pullback(SQUARED, x)[0]
+    assert found.dtype == object
+    assert found.tolist() == SQUARED(x).tolist() == [0, 1, 4]
+
+
+def test_frompyfunc_of_arrays_in_objects_is_refused():
+    with pytest.raises(morula.DifferentiationError, match="gives arrays"):
+        gradient(lambda x: np.frompyfunc(lambda v: v * np.ones(2), 1, 1)(x)[0].sum(), np.ones(2))
