@@ -308,13 +308,41 @@ def class_patterns(x):
     return total
 
 
+def a_key_that_is_missed(x):
+    def look(table, key):
+        return table[key]
+
+    total = 0.0
+    try:
+        look({}, x * x)
+    except KeyError as error:
+        total += error.args[0] * x
+    for ask in ({1.0: 2.0}.pop, {1.0}.remove):
+        try:
+            ask(x)
+        except KeyError as error:
+            total += error.args[0] ** 2
+    try:
+        {}[x, x]
+    except LookupError as error:
+        total += error.args[0][0] * error.args[0][1]
+    return total
+
+
+def an_attribute_that_is_missed(x):
+    try:
+        (2 * x).nowhere
+    except AttributeError as error:
+        return error.obj**3
+
+
 PROGRAMS = [
     with_else_and_finally, finally_that_returns, finally_that_breaks, loop_with_continue,
     thrown_in_a_callee_after_an_effect, thrown_two_calls_down, a_value_in_an_exception,
     thrown_by_a_method_and_a_callable_object, nested_and_chained, raised_again, unbound_names,
     conditions_that_raise, groups, a_group_of_one, suppressing_manager, several_managers,
     a_manager_that_restores, a_generator_manager_that_catches, an_exit_stack, errstate,
-    mapping_patterns, class_patterns,
+    mapping_patterns, class_patterns, a_key_that_is_missed, an_attribute_that_is_missed,
 ]  # fmt: skip
 
 
@@ -322,6 +350,40 @@ PROGRAMS = [
 def test_gradients(program):
     assert withgradient(program, 1.3)[0] == program(1.3)
     check_gradient(program, 1.3)
+
+
+def test_a_pattern_reads_an_attribute_once():
+    class Noting:
+        @property
+        def v(self):
+            log.append("read")
+            return x * x
+
+    def f(x):
+        match Noting():
+            case Noting(w=_):
+                return 1.0
+            case Noting(v=v):
+                return v * x
+
+    x, log = 3.0, []
+    assert gradient(f, x) == (9.0,)
+    assert log == ["read"]
+
+
+def test_names_that_are_not_there():
+    def f(x):
+        try:
+            return nowhere * x  # noqa: F821
+        except NameError as error:
+            assert error.__context__ is None
+            first = len(error.name) * x
+        try:
+            from math import nothing
+        except ImportError as error:
+            return first * (error.name == "math")
+
+    assert gradient(f, 2.0) == (7.0,)
 
 
 @pytest.mark.parametrize("program", [caught_or_not, returned_through_finally])
@@ -519,7 +581,7 @@ LEAVING = [
     loop_with_continue, nested_and_chained, thrown_in_a_callee_after_an_effect,
     thrown_by_a_method_and_a_callable_object, a_manager_that_restores, raised_in_a_generator,
     raised_out_of_a_recursion, what_a_generator_returned,
-    raised_with_keywords_and_stars,
+    raised_with_keywords_and_stars, an_attribute_that_is_missed,
 ]  # fmt: skip
 
 
@@ -531,7 +593,14 @@ def test_second_derivatives(program):
     assert hvp(program, 1.3, 1.0) == second
 
 
-@pytest.mark.parametrize("program", [raised_with_keywords_and_stars, what_a_generator_returned])
+@pytest.mark.parametrize(
+    "program",
+    [
+        raised_with_keywords_and_stars,
+        what_a_generator_returned,
+        an_attribute_that_is_missed,
+    ],
+)
 def test_derivatives_of_forward_mode(program):
     def first(x):
         return jvp(program, (x,), (1.0,))[1]

@@ -378,6 +378,44 @@ def send_and_multiply(x):
     return it.send(a * x) * it.send(a)
 
 
+def closed_with_a_handler(x):
+    def g():
+        total = 0.0
+        try:
+            while True:
+                total += yield total * x
+        except GeneratorExit:
+            seen.append(total * total)
+            raise
+
+    seen = []
+    it = g()
+    next(it)
+    first = it.send(x)
+    it.close()
+    return seen[0] * first
+
+
+def thrown_and_handled(x):
+    def g():
+        v = x
+        while True:
+            try:
+                v = yield v * x
+            except ValueError as error:
+                v = error.args[0] * v
+
+    it = g()
+    return next(it) * it.throw(ValueError(x * x)) * it.send(x)
+
+
+@pytest.mark.parametrize("program", [closed_with_a_handler, thrown_and_handled])
+def test_second_derivatives_through_exceptions_that_are_sent(program):
+    check_gradient(program, 1.3)
+    check_gradient(grad(program), 1.3)
+    check_gradient(lambda x: jvp(program, (x,), (1.0,))[1], 1.3)
+
+
 @pytest.mark.parametrize("program", [an_expression, delegating_to_a_list, send_and_multiply])
 def test_second_derivatives(program):
     check_gradient(grad(program), 1.3)

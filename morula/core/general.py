@@ -40,7 +40,7 @@ from morula.core.ir import IR, Branch, Call, Const, Operand, Var, reachable, sub
 from morula.core.memory import AT_END, Written, begin_log, end_log, follow, in_memory
 from morula.core.outline import names_head, outlined
 from morula.core.primitives import build_tuple, load_global, make_function, unpack
-from morula.core.protected import Raised, caught, passed_by
+from morula.core.protected import Raised, caught, hold, passed_by
 from morula.core.registry import (
     Rule,
     is_constant_call,
@@ -52,7 +52,14 @@ from morula.core.reverse import Pair, Reversal, reachable_from
 from morula.core.settings import with_own_settings
 from morula.core.simplify import is_trusted
 from morula.core.ssa import prune_params, same
-from morula.core.traits import adjoint_object, from_memory, memory_of, parts_of, shows_all
+from morula.core.traits import (
+    adjoint_object,
+    from_memory,
+    has_tangent,
+    memory_of,
+    parts_of,
+    shows_all,
+)
 from morula.core.verify import checked
 
 Back = Callable[[Any], tuple[Any, ...]]
@@ -333,15 +340,46 @@ def attempted(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
             return call(fn, *args, **kwargs)
         except BaseException as error:
             return caught(error), partial(pull_back_strays, [], 1 + len(args))
+    operands = (*args, *kwargs.values())
     outer = begin_attempt()
     strays = protection.strays
     try:
         y, back = call(fn, *args, **kwargs)
         return (passed_by(y, 1) if type(y) is Raised else y), back
     except BaseException as error:
-        return caught(error), partial(pull_back_strays, strays, 1 + len(args) + len(kwargs))
+        back = partial(pull_back_strays, strays, 1 + len(operands))
+        return caught(error), with_operand(error, operands, back)
     finally:
         end_attempt(outer)
+
+
+def with_operand(error: BaseException, operands: tuple[Any, ...], back: Back) -> Back:
+    """The pullback of a call that has raised an exception, which may hold an operand."""
+    i = operand_in(error, operands)
+    if i is None:
+        return back
+    _, held = call(hold, error, operands[i])
+    return partial(pull_back_operand, back, held, i)
+
+
+def operand_in(error: BaseException, operands: tuple[Any, ...]) -> int | None:
+    """Which operand the interpreter has put into an exception, if it carries a derivative."""
+    if type(error) is KeyError:
+        held = error.args[0] if error.args else None
+    elif type(error) is AttributeError:
+        held = error.obj
+    else:
+        return None
+    if not has_tangent(type(held)):
+        return None
+    return next((i for i, x in enumerate(operands) if x is held), None)
+
+
+def pull_back_operand(back: Back, held: Back, i: int, ȳ: Any) -> tuple[Any, ...]:
+    """The pullback of a call that has raised an exception which holds the i-th operand."""
+    bars = [*back(ȳ)]
+    bars[1 + i] = held(ZERO)[2]
+    return tuple(bars)
 
 
 def pull_back_strays(strays: list[tuple[Any, Back]], n: int, ȳ: Any) -> tuple[Any, ...]:
@@ -427,7 +465,7 @@ def note_stray(fn: Any, y: Any, back: Back) -> None:
         raise y.exception
 
 
-non_differentiable(resolver_of)
+non_differentiable(resolver_of, operand_in)
 
 
 Held = list[tuple[Any, Any]]  # mutable values, with what they hold or where

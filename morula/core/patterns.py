@@ -52,9 +52,10 @@ def match_class(x: Any, cls: Any, n: int, names: tuple[str, ...]) -> tuple[Any, 
     if n and matches_itself(cls, n):
         found, n = (x,), 0
     for name in (*positional_names(cls, n, names), *names):
-        if not hasattr(x, name):
+        value = getattr(x, name, _MISSING)
+        if value is _MISSING:
             return None
-        found = (*found, getattr(x, name))
+        found = (*found, value)
     return found
 
 

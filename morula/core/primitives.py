@@ -207,7 +207,8 @@ def check_bound(value: Any, name: str, own: bool = True) -> Any:
         )
     raise NameError(
         f"cannot access free variable {name!r} where it is not associated with a value in "
-        "enclosing scope"
+        "enclosing scope",
+        name=name,
     )
 
 
@@ -222,7 +223,13 @@ def load_global(namespace: dict[str, Any], name: str) -> Any:
     try:
         return scope[name]
     except KeyError:
-        raise NameError(f"name {name!r} is not defined") from None
+        pass
+    raise not_defined(name)
+
+
+def not_defined(name: str) -> NameError:
+    """The error that no variable has this name."""
+    return NameError(f"name {name!r} is not defined", name=name)
 
 
 def store_global(namespace: dict[str, Any], name: str, value: Any) -> None:
@@ -232,10 +239,9 @@ def store_global(namespace: dict[str, Any], name: str, value: Any) -> None:
 
 def delete_global(namespace: dict[str, Any], name: str) -> None:
     """`del` of a global variable."""
-    try:
-        del namespace[name]
-    except KeyError:
-        raise NameError(f"name {name!r} is not defined") from None
+    if name not in namespace:
+        raise not_defined(name)
+    del namespace[name]
 
 
 def load_name(names: Any, namespace: dict[str, Any], name: str) -> Any:
@@ -256,7 +262,7 @@ def store_name(names: Any, name: str, value: Any) -> None:
 def delete_name(names: Any, name: str) -> None:
     """`del` of one."""
     if name not in names:
-        raise NameError(f"name {name!r} is not defined")
+        raise not_defined(name)
     del names[name]
 
 
@@ -278,15 +284,17 @@ def import_from(module: Any, name: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        import sys
+        pass
+    import sys
 
-        found = sys.modules.get(f"{getattr(module, '__name__', '')}.{name}")
-        if found is not None:
-            return found
-        raise ImportError(
-            f"cannot import name {name!r} from {getattr(module, '__name__', '?')!r} "
-            f"({getattr(module, '__file__', 'unknown location')})"
-        ) from None
+    package, path = getattr(module, "__name__", "?"), getattr(module, "__file__", None)
+    found = sys.modules.get(f"{package}.{name}")
+    if found is not None:
+        return found
+    place = path or "unknown location"
+    raise ImportError(
+        f"cannot import name {name!r} from {package!r} ({place})", name=package, path=path
+    )
 
 
 def make_function(

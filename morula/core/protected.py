@@ -79,6 +79,10 @@ def exit_managers(n: int) -> None:
         exit_manager(entered.managers[-1])
 
 
+def hold(exception: BaseException, operand: Any) -> None:
+    """An exception that a compiled call has raised holds this operand, as `KeyError` holds the key."""
+
+
 def has_raised(x: Any) -> bool:
     """Did the call raise an exception?"""
     return type(x) is Raised

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import errors, general
+from morula.core import errors, general, protected
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import find_rrule, non_differentiable
 from morula.mixed_mode.calls import Args, Names
@@ -570,6 +570,15 @@ for _fn in _initialisers.values():
     _exception(_fn)
 
 
+@pushes(protected.hold)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    error, dot = args[0], tangents[1]
+    if not is_zero(dot):
+        name, ẏ = ("obj", dot) if type(error) is AttributeError else ("args", (dot,))
+        set_value(run, error, name, ẏ)
+    return split_call(protected.hold, args, keywords), ZERO
+
+
 @pushes(copy.copy)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     (x,) = args
@@ -597,10 +606,6 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if keywords == ("memo", "x"):
         args, tangents = args[::-1], tangents[::-1]
     x = args[0]
-    method = lookup(type(x), "__deepcopy__")
-    if type(method) is FunctionType:
-        memo = args[1] if len(args) > 1 else {}
-        return push(run, method, ZERO, (x, memo), (tangents[0], ZERO))
     if any([objects.has_own_copy(z) for z, _ in general.held_by((x,))]):
         return push(run, objects.deepcopy_by_code, ZERO, args, tangents)
     memo = args[1] if len(args) > 1 and args[1] is not None else {}

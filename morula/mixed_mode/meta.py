@@ -23,7 +23,7 @@ from morula.core.cotangents import (
 from morula.core.registry import constant_unless
 from morula.mixed_mode import transposition
 from morula.mixed_mode.calls import Args, Names
-from morula.mixed_mode.push import attempted, push, pushes, split_call
+from morula.mixed_mode.push import attempted, push, push_operand, pushes, split_call
 from morula.mixed_mode.tangents import Pass, set_value, together, value_of
 from morula.rules import meta
 from morula.rules.calls import entry, serves
@@ -64,7 +64,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     try:
         return push(run, general.call, ZERO, args, tangents, keywords)
     except BaseException as error:
-        return (protected.caught(error), partial(general.pull_back_strays, strays, len(args))), ZERO
+        back = partial(general.pull_back_strays, strays, len(args))
+        given, dots = (error, args[1:], back), (ZERO, tangents[1:], ZERO)
+        back, _ = push(run, general.with_operand, ZERO, given, dots)
+        return (protected.caught(error), back), ZERO
     finally:
         general.end_attempt(outer)
 
@@ -88,6 +91,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     try:
         return push(run, push, ZERO, args, tangents, keywords)
     except BaseException as error:
+        inner, _, _, given, dots, *_ = zip(args, tangents, strict=True)
+        push(run, push_operand, ZERO, *zip(inner, (error, ZERO), given, dots, strict=True))
         return (protected.caught(error), ZERO), ZERO
 
 
@@ -96,7 +101,17 @@ def _(fn: Any, args: Args, kwargs: Any) -> Any:
     both, back = general.attempted(push, *args, **kwargs)
     if type(both) is not protected.Raised:
         return both, back
-    return (both, ZERO), lambda ȳ: back(ZERO)
+    run, _, _, given, dots, *_ = args
+    _, held = general.call(push_operand, run, both.exception, given, dots)
+
+    def attempted_pullback(ȳ: Any) -> tuple[Any, ...]:
+        *_, given_bar, dots_bar = held(ZERO)
+        bars = [*back(ZERO)]
+        bars[4] = accumulate(bars[4], given_bar)
+        bars[5] = accumulate(bars[5], dots_bar)
+        return tuple(bars)
+
+    return (both, ZERO), attempted_pullback
 
 
 @pushes(registry.apply_rule)

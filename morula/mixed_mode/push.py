@@ -20,7 +20,7 @@ import numpy as np
 from morula.core import errors, general, memory
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.ir import count_of_parameters
-from morula.core.protected import caught
+from morula.core.protected import caught, hold
 from morula.core.registry import (
     Entry,
     Rule,
@@ -247,7 +247,17 @@ def attempted(
     try:
         return push(run, fn, ḟ, args, tangents, keywords)
     except BaseException as error:
+        push_operand(run, error, args, tangents)
         return caught(error), ZERO
+
+
+def push_operand(
+    run: Pass, error: BaseException, args: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> None:
+    """The tangent of the operand that the interpreter has put into an exception, if it has."""
+    i = general.operand_in(error, args)
+    if i is not None:
+        push(run, hold, ZERO, (error, args[i]), (ZERO, tangents[i]))
 
 
 def writes(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:

@@ -144,6 +144,11 @@ def resume(record: Any, signal: Any) -> Any:
     how = attempted if is_caught(signal) else call
     y, back = how(record.step, frame, signal)
     record.backs.append(back)
+    return unless_raised(y)
+
+
+def unless_raised(y: Any) -> Any:
+    """The value of a step; the exception is raised that has left it."""
     if type(y) is protected.Raised:
         raise y.exception
     return y
@@ -223,10 +228,11 @@ def _(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def resume_again(record: Any, signal: Any) -> Any:
         known = len(strays)
-        y, back = call(inner, record, signal)
+        how = attempted if is_caught(signal) else call
+        y, back = how(inner, record, signal)
         del strays[known:]  # `backs` has what it did
         backs.append(back)
-        return y
+        return unless_raised(y)
 
     def pull_back(ȳ: Any) -> Any:
         sent = ZERO

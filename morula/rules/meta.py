@@ -200,8 +200,17 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     strays = below(general.end_attempt, outer)
     if type(both) is not protected.Raised:
         return both, back
-    lost = partial(general.pull_back_strays, strays, len(args) + len(kwargs))
-    return (both, lost), lambda ȳ: back(ZERO)
+    operands = (*args[1:], *kwargs.values())
+    lost = partial(general.pull_back_strays, strays, 1 + len(operands))
+    lost, of_operand = call(general.with_operand, both.exception, operands, lost)
+
+    def attempted_pullback(ȳ: Any) -> tuple[Any, ...]:
+        _, _, operands_bar, _ = of_operand(entry(ȳ, 1))
+        bars = back(ZERO)
+        given = [entry(operands_bar, i) for i in range(len(operands))]
+        return (*bars[:2], *map(accumulate, bars[2:], given))
+
+    return (both, lost), attempted_pullback
 
 
 @serves(below, *general.ABOUT_REGIONS)

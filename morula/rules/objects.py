@@ -68,6 +68,7 @@ from morula.core.extend import (
     primitives,
     project_to,
     projector,
+    protected,
     reaching,
     remembered,
     results_of,
@@ -86,6 +87,7 @@ from morula.rules.calls import (
     BuiltinMethodType,
     bound_method_of,
     compiled,
+    entry,
     lookup,
     own_method,
     serves,
@@ -1223,6 +1225,19 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return None, init_pullback
 
 
+@serves(protected.hold)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    error, _ = args
+
+    def hold_pullback(ȳ: Any) -> tuple[Any, ...]:
+        table = table_of(error)
+        if type(error) is AttributeError:
+            return NONE, ZERO, take(table, "obj")
+        return NONE, ZERO, entry(take(table, "args"), 0)
+
+    return fn(*args), hold_pullback
+
+
 # -- copies ----------------------------------------------------------------------------------------
 
 
@@ -1272,11 +1287,6 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if kwargs:
         return named_copy(fn, args, kwargs)
     x = args[0]
-    method = lookup(type(x), "__deepcopy__")
-    if type(method) is FunctionType:
-        memo = args[1] if len(args) > 1 else {}
-        y, back = call(method, x, memo)
-        return y, lambda ȳ: (NONE, back(ȳ)[1], *[NONE] * (len(args) - 1))
     if any([has_own_copy(z) for z, _ in general.held_by((x,))]):
         return call(deepcopy_by_code, *args)
     memo = args[1] if len(args) > 1 and args[1] is not None else {}

@@ -365,6 +365,22 @@ def copies_that_classes_make(x):
     return copy.copy(A(x)).v + copy.deepcopy(A(x)).l[0] + c.v * c.l[0] + d.l[0] * d.l[1].v + d.v
 
 
+def a_circle_that_copies_itself(x):
+    class Node:
+        def __init__(self, v, following=None):
+            self.v, self.following = v, following
+
+        def __deepcopy__(self, memo):
+            new = memo[id(self)] = Node(self.v * 3)
+            new.following = copy.deepcopy(self.following, memo)
+            return new
+
+    a = Node(x)
+    a.following = Node(x * x, a)
+    b = copy.deepcopy(a)
+    return b.v + b.following.following.v * b.following.v
+
+
 def a_copy_by_reduce(x):
 
     class R:
@@ -607,6 +623,7 @@ PROGRAMS = [
     lambda x: Plain(w=x, h=2.0).diagonal,
     lambda x: operator.attrgetter("w", "h")(Plain(w=x, h=x * x))[1],
     copies_that_classes_make,
+    a_circle_that_copies_itself,
     a_copy_by_reduce,
     a_copy_by_state,
     a_descriptor_that_deletes,
