@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection
 from types import (
     BuiltinFunctionType,
@@ -12,7 +11,6 @@ from types import (
 )
 from typing import Any
 
-from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.inline import changes_objects
 from morula.core.ir import Call, Const, Operand
 from morula.core.primitives import (
@@ -36,6 +34,7 @@ from morula.core.traits import (
     typed_zero,
 )
 from morula.core.values import IteratorOver, Plain, Value, known, possibilities
+from morula.core.writers import IN_PLACE_OPERATORS
 
 
 def may_mutate(s: Specialiser, call: Call) -> bool:
@@ -56,9 +55,6 @@ def may_mutate(s: Specialiser, call: Call) -> bool:
 def is_plain_in_place(s: Specialiser, call: Call) -> bool:
     """Is it `x += y` for an x whose type has no in-place form, or goes by value?"""
     return call.primitive in IN_PLACE_OPERATORS and not may_hold(s.value(call.args[0]))
-
-
-IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values()]
 
 
 def varied_variables(

@@ -93,6 +93,7 @@ from morula.core.values import (
 )
 from morula.core.verify import checked
 from morula.core.weave import iterate_once, weave_generators
+from morula.core.writers import named_by, runs_method_that_writes
 
 if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
@@ -217,6 +218,7 @@ class Specialiser(Inference):
         if not stays_general:
             return
         seen: list[Any] = [c.primitive for c in self.ir.calls()]
+        seen += [x for fn in seen for x in named_by(fn)]
         for value in self.types.values():
             if value is not None:
                 seen += [k.type for k in possibilities(value)]
@@ -232,7 +234,19 @@ class Specialiser(Inference):
         if not types and call.args and not self.deals_with_arrays:
             types = [object]
         fn, n = call.fn.value, len(call.args) - len(call.keywords)
+        if self.deals_with_arrays and self.runs_methods_that_write(call, types):
+            return True
         return any(test(fn, types, n, call.keywords) for test in changes_in_place)
+
+    def runs_methods_that_write(self, call: Call, types: list[type]) -> bool:
+        """May a call run a method of its first operand, by the types that this may have, that writes?
+
+        If they are not known, it may be of any class that the program makes objects of.
+        """
+        if not types and call.args:
+            types = [c.primitive for c in self.ir.calls() if isinstance(c.primitive, type)]
+        name = getattr(call.args[1], "value", None) if len(call.args) > 1 else None
+        return any(runs_method_that_writes(call.primitive, t, name) for t in types)
 
     @functools.cached_property
     def deals_with_arrays(self) -> bool:
@@ -240,6 +254,7 @@ class Specialiser(Inference):
         written to, the call says so when it happens.
         """
         seen: list[Any] = [c.primitive for c in self.ir.calls()]
+        seen += [x for fn in seen for x in named_by(fn)]
         for value in self.types.values():
             if value is not None:
                 seen += [k.type for k in possibilities(value)]

@@ -1,21 +1,28 @@
 """Does a function write to what it is given? As its own code tells, without what it calls.
 
+What a call asks of an object of a user's class may run methods of that class, which may write as well.
+
 Tests: tests/rules/test_checkpoints.py
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
-from types import CodeType
-from typing import Any
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
 
-from morula.core.activity import IN_PLACE_OPERATORS
+from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.bytecode.lower import lower
 from morula.core.errors import UnsupportedError
 from morula.core.ir import Call, Const, Var
 from morula.core.primitives import get_cell, make_function
-from morula.core.specialise import Specialiser
 
+if TYPE_CHECKING:
+    from morula.core.specialise import Specialiser
+
+IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values()]
 METHODS = ("fill", "sort", "partition", "put", "resize", "setfield", "itemset")
 
 
@@ -31,6 +38,44 @@ def writes_to_given(s: Specialiser, fn: Any) -> bool:
     return type(code) is CodeType and code_writes(code)
 
 
+def runs_method_that_writes(primitive: Any, cls: type, name: Any) -> bool:
+    """May a primitive run a method of its operand's class that writes, or by an attribute's name?"""
+    return any(code_writes(method.__code__) for method in methods_run(primitive, cls, name))
+
+
+def methods_run(primitive: Any, cls: type, name: Any) -> list[FunctionType]:
+    """The methods, written in Python, that a primitive may run of an operand of this class."""
+    asked = str(getattr(primitive, "__name__", "")).strip("_")
+    names = [f"__{asked}__", *BESIDES.get(asked, ())]
+    if asked[:1] == "i" and hasattr(operator, asked[1:]):
+        names += [f"__{asked[1:]}__", f"__r{asked[1:]}__"]
+    found = [inspect.getattr_static(cls, method, None) for method in names]
+    attribute = inspect.getattr_static(cls, name, None) if type(name) is str else None
+    if asked in ("getattr", "setattr", "delattr"):
+        found.append(getattr(attribute, f"f{asked[:3]}", None))  # of a property
+    return [method for method in found if type(method) is FunctionType]
+
+
+def named_by(fn: Any) -> list[Any]:
+    """The globals that a user's function, or the methods of a class, have names of."""
+    functions = [fn, *vars(fn).values()] if isinstance(fn, type) else [fn]
+    return [
+        f.__globals__[name]
+        for f in functions
+        if type(f) is FunctionType and not str(f.__module__).startswith("morula.")
+        for name in f.__code__.co_names
+        if name in f.__globals__
+    ]
+
+
+BESIDES = {
+    "truth": ("__bool__", "__len__"),
+    "getattr": ("__getattribute__",),
+    "next": ("__next__",),
+}
+
+
+@functools.lru_cache(1024)
 def code_writes(code: CodeType) -> bool:
     """The same of its code."""
     try:

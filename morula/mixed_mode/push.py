@@ -268,7 +268,7 @@ def writes(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> bool:
     if has_out(fn, n, keywords):
         return any([test(fn) for test in deals_in_place])
     first = args[fn is np.ufunc.at] if args else None
-    if not keywords and not isinstance(first, np.ndarray):
+    if not keywords and not isinstance(first, np.ndarray) and fn is not np.nditer:
         return False
     types = [type(x) for x in args]
     return any([test(fn, types, n, keywords) for test in changes_in_place])

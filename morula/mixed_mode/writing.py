@@ -17,7 +17,7 @@ from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
 from morula.mixed_mode.tangents import Pass, all_zero, by_value, together, zeros_like
-from morula.rules.arrays import construction, inplace
+from morula.rules.arrays import construction, flat, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
 from morula.rules.arrays.outs import has_out, outs_of, parted, where_of
@@ -275,6 +275,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return item(
             run, operator.setitem, [field, Ellipsis, value], [UNKNOWN, ZERO, tangents[2]], {}, {}
         )
+    if isinstance(places, np.nditer):
+        now: Any = places[index]
+        fn = flat.into_places if isinstance(now, tuple) else fill
+        return push(run, fn, ZERO, (now, value), (ZERO, tangents[2]))
     if isinstance(places, inplace.SHARED) and not is_zero(tangents[2]):
         raise inplace.refuse(f"x[i] = v of {type(places).__name__}, in forward mode,")
     if not isinstance(places, np.flatiter):
@@ -300,6 +304,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return places[index], push(run, operator.getitem, ZERO, (field, ()), (ẋ, ZERO))[1]
     if isinstance(places, np.ndarray) and places.dtype.names is not None:
         return places[index], ZERO if is_zero(tangents[0]) else tangents[0][index]
+    if isinstance(places, np.nditer):
+        return places[index], ZERO  # the tangents of views lie beside the memory
     if not isinstance(places, np.flatiter):
         return NotImplemented
     x = places.base

@@ -551,7 +551,7 @@ def _(xs: list, i: int = -1):
 
 @rrule(list.remove, by_identity=True)
 def _(xs: list, value: Anything):
-    k, asked = place_of(xs, value)
+    k, asked = place_of(list, xs, value)
     list.pop(xs, k)
 
     def remove_pullback(ȳ):
@@ -561,10 +561,12 @@ def _(xs: list, value: Anything):
     return None, remove_pullback
 
 
-def place_of(xs: list[Any], value: Any) -> Any:
-    """Where the item is that `remove` takes away; the cotangent that the value has from the asking."""
+def place_of(kind: Any, xs: Any, value: Any) -> Any:
+    """Where the item is that `remove` of such a sequence takes away, and: -> the cotangent that the
+    value has from the asking.
+    """
     if not compares(xs, value):
-        return index_of(xs, value), lambda: ZERO
+        return index_of(kind, xs, value), lambda: ZERO
     items, item_backs = drain(xs)
     asked: list[Any] = []
     k = -1
@@ -575,7 +577,7 @@ def place_of(xs: list[Any], value: Any) -> Any:
             k = i
             break
     if k < 0:
-        raise ValueError("list.remove(x): x not in list")
+        kind.remove(kind(), value)  # raises
 
     def place_pullback() -> Any:
         c: Any = ZERO
@@ -589,14 +591,14 @@ def place_of(xs: list[Any], value: Any) -> Any:
     return k, place_pullback
 
 
-def index_of(xs: list[Any], value: Any) -> int:
-    """The place of a value in a list."""
+def index_of(kind: Any, xs: Any, value: Any) -> int:
+    """The place of a value in a sequence."""
     if value not in xs:
-        list.remove(xs, value)  # raises
-    return xs.index(value)
+        kind.remove(xs, value)  # raises
+    return int(xs.index(value))
 
 
-def compares(xs: list[Any], value: Any) -> bool:
+def compares(xs: Any, value: Any) -> bool:
     """Does one of these say by code of its own what it is equal to?"""
     return ASKS_EQUAL(types_within((xs, value)))
 

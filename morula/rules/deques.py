@@ -12,6 +12,7 @@ from typing import Any
 from morula.core.extend import (
     ZERO,
     NoTangent,
+    accumulate,
     adjoint_object,
     adjoint_of,
     non_differentiable,
@@ -26,6 +27,7 @@ from morula.rules.containers import (
     is_native,
     is_within,
     lengthen,
+    place_of,
     put_back,
     scatter,
     take_at,
@@ -142,7 +144,7 @@ def moved(q: deque, change: Any, items: Any) -> Any:
         found = drop_from(bars, 0, len(places))
         whole = [ZERO] * len(boxes)
         for place, c in zip(places, found, strict=True):
-            whole[place] = c
+            whole[place] = accumulate(whole[place], c)
         bars[:] = whole[:n]
         return NoTangent(), back(whole[n:])
 
@@ -171,6 +173,61 @@ def queue_iadd(q: deque, more: Anything):
 def _(q: deque, more: Anything):
     native = is_native(q, "__iadd__")
     return queue_iadd(q, more) if native else by_operator(operator.iadd, q, more)
+
+
+@rrule(deque.__imul__, by_identity=True)
+def queue_imul(q: deque, n: Anything):
+    _, back = moved(q, lambda like, _: like.__imul__(n), ())
+    return q, lambda ȳ: (back(ȳ)[0], NoTangent())
+
+
+@rrule(operator.imul, by_identity=True)
+def _(q: deque, n: Anything):
+    native = is_native(q, "__imul__")
+    return queue_imul(q, n) if native else by_operator(operator.imul, q, n)
+
+
+def queue_mul(q: deque, n: Anything):
+    y = deque.copy(q)
+    _, back = queue_imul(y, n)
+    n_items = len(q)
+
+    def mul_pullback(ȳ):
+        back(ȳ)
+        scatter(q, drop_from(adjoint_of(y), 0, n_items))
+        return NoTangent(), NoTangent()
+
+    return y, mul_pullback
+
+
+rrule(deque.__mul__, by_identity=True)(queue_mul)
+rrule(deque.__rmul__, by_identity=True)(queue_mul)
+
+
+@rrule(operator.mul, by_identity=True)
+def _(q: deque, n: int):
+    native = is_native(q, "__mul__")
+    return queue_mul(q, n) if native else by_operator(operator.mul, q, n)
+
+
+@rrule(operator.mul, by_identity=True)
+def _(n: int, q: deque):
+    if not is_native(q, "__rmul__"):
+        return by_operator(operator.mul, n, q)
+    y, back = queue_mul(q, n)
+    return y, lambda ȳ: back(ȳ)[::-1]
+
+
+@rrule(deque.remove, by_identity=True)
+def _(q: deque, value: Anything):
+    k, asked = place_of(deque, q, value)
+    deque.__delitem__(q, k)
+
+    def remove_pullback(ȳ):
+        put_back(q, k, ZERO)
+        return NoTangent(), asked()
+
+    return None, remove_pullback
 
 
 @rrule(deque.extendleft, by_identity=True)

@@ -559,6 +559,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         fields, of_fields = call(fields_of, xs)
         iterator, of_iterator = call(iter, fields)
         return iterator, lambda ȳ: (NONE, of_fields(of_iterator(ȳ)[1])[1])
+    if type(xs) in BY_GENERATOR:
+        return call(BY_GENERATOR[type(xs)], xs)
     y, back = iterator_of(xs)
     return y, lambda ȳ: (NONE, back())
 
@@ -586,6 +588,7 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
     return iter(xs), nothing
 
 
+BY_GENERATOR: dict[type, Any] = {}  # generator functions that run over what Python's iterators hide
 # What tells by itself neither the dict nor the key: an iterator over the items has to.
 _VIEWS: OrderedDict[Any, Any] = OrderedDict()
 NOTED = {

@@ -438,12 +438,12 @@ def test_what_is_written_to_memory_of_other_kinds_is_refused():
         a[0] = x[0]
         return a[0] * x[1]
 
-    def through_a_view(x):
-        y = x * 1.0
-        memoryview(y)[0] = float(x[1])
+    def through_bytes(x):
+        y = np.frombuffer(bytearray(24))
+        y[:] = x
         return (y**2).sum()
 
-    for f in (through_an_array, through_a_view):
+    for f in (through_an_array, through_bytes):
         with pytest.raises((UnsupportedError, NoRuleError)):
             jvp(f, (X,), (V,))
         with pytest.raises((UnsupportedError, NoRuleError)):

@@ -88,6 +88,15 @@ def copied(x):
     return r[0] * r[1] + q[0] + max(reversed(r))
 
 
+def removed_and_repeated(x):
+    q = deque([x, x * 2, x**3], maxlen=5)
+    q.remove(q[1])
+    r = 2 * q
+    q *= 3
+    q[0] *= x
+    return sum(v * (i + 1) for i, v in enumerate(q)) + (r * 0 + r)[3] * (q * 2)[-1]
+
+
 def of_an_array(x):
     q = deque(np.array([x, x**2, 3.0]))
     a, b, c = q
@@ -96,6 +105,7 @@ def of_an_array(x):
 
 PROGRAMS = [
     popped, rotated, joined, both_ends, bounded, empty_bound, breadth_first, moving_average, copied,
+    removed_and_repeated,
 ]  # fmt: skip
 
 

@@ -33,6 +33,7 @@ constants        what has no derivative
 inplace          x[i] = v, x += v, out=, sort, fill, …
 memory           cotangents of arrays in memory that is written to
 flat             x.flat, np.nditer
+memoryviews      memoryview, frombuffer, np.ndarray(buffer=)
 inplace          what is refused
 pushforwards     forward rules, where transposition would be dear
 written          how values are written down in a module with an adjoint
@@ -55,6 +56,7 @@ from morula.rules.arrays import (
     inplace,
     matrix_class,
     memory,
+    memoryviews,
     moving,
     nan,
     padding,
@@ -93,6 +95,7 @@ __all__ = [
     "inplace",
     "matrix_class",
     "memory",
+    "memoryviews",
     "moving",
     "nan",
     "padding",

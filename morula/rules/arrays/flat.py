@@ -28,7 +28,7 @@ from morula.core.extend import (
     rewrites,
     rrule,
 )
-from morula.rules.arrays.inplace import at_places, refuse
+from morula.rules.arrays.inplace import at_places, follow_item, refuse
 from morula.rules.arrays.memory import give_at, owner_of
 from morula.rules.arrays.types import Anything
 from morula.rules.builtins import ATTRIBUTES
@@ -59,6 +59,20 @@ for _name in (
     "iterationneedsapi", "iterrange", "itersize", "multi_index", "ndim", "nop", "shape",
 ):  # fmt: skip
     ATTRIBUTES[np.nditer, _name] = _constant(_name)
+
+
+def _views(name: str) -> Any:
+    def rule(it):
+        y = getattr(it, name)
+        for x in y if type(y) is tuple else (y,):
+            follow_item(x)
+        return y, lambda ȳ: (ZERO,)
+
+    return rule
+
+
+for _name in ("operands", "value"):
+    ATTRIBUTES[np.nditer, _name] = _views(_name)
 for _type in (np.flatiter, np.nditer):
     adjoint_object.register(_type, lambda x: None)
     collector.register(_type, lambda y, part: None)
@@ -125,6 +139,31 @@ def _as_array(primal: Any) -> None:
 for _primal in (np.array, np.asarray, np.asanyarray, np.flatiter.copy, np.flatiter.__array__):
     _as_array(_primal)
 del _primal
+
+
+@rrule(operator.getitem)
+def _(it: np.nditer, index: Anything):
+    y: Any = it[index]
+    for x in y if isinstance(y, tuple) else (y,):
+        follow_item(x)
+    return y, lambda ȳ: (NONE, NONE)
+
+
+@rrule(operator.setitem, by_identity=True)
+def _(it: np.nditer, index: Anything, value: Anything):
+    places: Any = it[index]
+    if isinstance(places, tuple):
+        _, back = call(into_places, places, value)
+        return None, lambda ȳ: (NONE, NONE, back(ȳ)[2])
+    follow_item(places)
+    _, back = call(operator.setitem, places, Ellipsis, value)
+    return None, lambda ȳ: (NONE, NONE, back(ȳ)[3])
+
+
+def into_places(places, values):
+    """What is written to the current items of several operands."""
+    for place, value in zip(places, values, strict=True):
+        place[...] = value
 
 
 @rrule(np.nditer.close)

@@ -17,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -643,7 +644,7 @@ def given_at(x: np.ndarray, index: Any) -> Any:
 
 
 @rrule(operator.setitem)
-def _(x: memoryview | np.void, index: Anything, value: Anything):
+def _(x: np.void, index: Anything, value: Anything):
     raise refuse(f"x[i] = v of a {type(x).__name__}")
 
 
@@ -665,7 +666,9 @@ changes_in_place.append(writes_to_arrays)
 
 
 def is_of_numpy(x: Any) -> bool:
-    """Is it a callable or a type of NumPy's?"""
+    """Is it a callable or a type of NumPy's, or a module of it?"""
+    if isinstance(x, ModuleType):
+        return x.__name__.split(".")[0] == "numpy"
     owner = getattr(x, "__objclass__", x)
     module = str(getattr(owner, "__module__", None))
     return isinstance(x, np.ufunc) or module.split(".")[0] == "numpy"

@@ -312,10 +312,14 @@ def is_new(y: np.ndarray, args: Any) -> bool:
 
 def holds(x: Any, owner: np.ndarray) -> bool:
     """Is an array a view of this memory, or does a container hold one?"""
+    if isinstance(x, memoryview):
+        x = np.asarray(x)
     if isinstance(x, np.ndarray):
         return owner_of(x) is owner or (x.dtype.kind == "O" and holds(x.ravel().tolist(), owner))
     if isinstance(x, dict):
         x = list(x.values())
+    if isinstance(x, np.nditer):
+        x = x.operands
     return isinstance(x, (tuple, list)) and any(holds(item, owner) for item in x)
 
 

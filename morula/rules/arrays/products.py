@@ -22,6 +22,7 @@ from numpy import dot
 from morula.core.extend import NONE, NoTangent, call, folds, non_differentiable, rrule, type_stable
 from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
 from morula.rules.arrays.construction import as_it_is
+from morula.rules.arrays.outs import call_with_out
 from morula.rules.arrays.types import Numeric, Scalar
 from morula.rules.calls import compiled, serves
 from morula.rules.versions import present
@@ -376,8 +377,11 @@ def _(subscripts: str, *operands, optimize=False, dtype=None):
 
 @serves(np.einsum)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Operands and lists of axes in turn, the axes of the result last."""
-    if kwargs.get("out") is not None or len(args) < 2 or isinstance(args[0], str):
+    """Operands and lists of axes in turn, the axes of the result last; or a call with out=."""
+    found = call_with_out(fn, args, kwargs)
+    if found is not None:
+        return found
+    if len(args) < 2 or isinstance(args[0], str):
         return compiled(fn, args, kwargs)
     operands, subscripts = as_letters(args)
     y, back = call(np.einsum, subscripts, *operands, **kwargs)

@@ -50,9 +50,22 @@ def places_of(a, order):
     """Where `ravel` in the order of memory finds the entries; None: in another order than that."""
     if order_of(a, order) is not None:
         return None
-    numbers = np.empty_like(a, dtype=np.intp)
-    numbers[...] = np.arange(a.size).reshape(a.shape)
-    return numbers.ravel("K")
+    return np.arange(a.size).reshape(a.shape).transpose(axes_in_memory(a.strides)).ravel()
+
+
+def axes_in_memory(strides):
+    """The axes from the outermost in memory to the innermost; those that repeat stay where they are."""
+    inner_first: list[int] = []
+    for axis in reversed(range(len(strides))):
+        place = len(inner_first)
+        for i in reversed(range(len(inner_first))):
+            if strides[axis] == 0 or strides[inner_first[i]] == 0:
+                continue
+            if abs(strides[inner_first[i]]) <= abs(strides[axis]):
+                break
+            place = i
+        inner_first.insert(place, axis)
+    return inner_first[::-1]
 
 
 non_differentiable(zeros_without_cotangent, order_of, places_of)

@@ -506,3 +506,59 @@ def test_a_gradient_between_writes():
         return (y * x).sum()
 
     check_mutation(f, X * 0.5, rtol=1e-5)
+
+
+class Account:
+    """Its properties and special methods write to an array."""
+
+    def __init__(self, x):
+        self.held = np.array([x, x * x])
+
+    @property
+    def first(self):
+        return self.held[0]
+
+    @first.setter
+    def first(self, value):
+        self.held[0] += value
+
+    def __setitem__(self, k, value):
+        self.held[k] = value
+
+    def __iadd__(self, value):
+        self.held += value
+        return self
+
+    def __len__(self):
+        self.held[1] *= 2
+        return 2
+
+
+def by_property(a, b):
+    account = Account(a)
+    account.first = b
+    return account.held.sum() * account.first
+
+
+def by_item(a, b):
+    accounts = [Account(a)]
+    accounts[0][1] = b * a
+    setattr(accounts[0], "first", b)  # noqa: B010
+    return accounts[0].held.prod()
+
+
+def by_operator(a, b):
+    account = Account(a)
+    view = account.held[:1]
+    account += b
+    return view[0] * account.held[1]
+
+
+def by_length(a, b):
+    account = Account(a)
+    return len(account) * account.held.sum() * b
+
+
+@pytest.mark.parametrize("f", [by_property, by_item, by_operator, by_length])
+def test_methods_of_objects_that_write_to_their_arrays(f):
+    check_mutation(f, 0.7, 1.3)

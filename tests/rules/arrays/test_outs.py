@@ -64,6 +64,8 @@ BY_POSITION = {
     "cumprod, method": lambda w, x: x.cumprod(0, None, w),
     "clip": lambda w, x: np.clip(x * x, 2.0, 9.0, w),
     "clip, method": lambda w, x: x.clip(-1.0, 2.0, w),
+    "einsum, by name": lambda w, x: np.einsum("i,j->i", x, w, out=w),
+    "einsum of lists of axes": lambda w, x: np.einsum(x, [0], x, [1], [0], out=w),
     "take": lambda w, x: np.take(x * x, [2, 1, 1], 0, w),
     "take, method": lambda w, x: x.take([2, 1, 1], 0, w, "wrap"),
     "compress": lambda w, x: np.compress([True, True, True], x * x, 0, w),

@@ -5,7 +5,7 @@ import pytest
 
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
-from morula.testing import check_rrule
+from morula.testing import check_gradient, check_rrule
 
 X = np.arange(24.0).reshape(2, 3, 4) / 7
 
@@ -104,3 +104,12 @@ def test_splits(call):
 
 def test_broadcast_arrays():
     check_rrule(np.broadcast_arrays, X, X[0, 0], 2.0)
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 3), (2, 3, 1), (1, 2, 3)])
+def test_the_order_in_memory_of_what_repeats_itself(shape):
+    def f(x):
+        wide = np.broadcast_to(x.T[::-1].reshape(shape), np.add(shape, np.equal(shape, 1)))
+        return np.ravel(wide, order="K") @ np.arange(12.0) + wide.flatten("K")[3]
+
+    check_gradient(f, np.arange(6.0).reshape(2, 3))
