@@ -209,6 +209,19 @@ def gives_old(fn: Any) -> bool:
     return id(fn) in _handing_over
 
 
+_views: set[int] = set()
+
+
+def gives_view(*fns: Any) -> None:
+    """Declare callables without derivative whose results show what their argument holds."""
+    _views.update(map(id, fns))
+
+
+def is_view(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _views
+
+
 _new_containers: set[int] = set()
 
 

@@ -279,7 +279,8 @@ class Shadows:
 
     def may_store(self, call: Any) -> bool:
         """May a call put a value into an object that is not followed here?"""
-        return may_mutate(self.s, call) or may_hold(self.s.types.get(call.out))
+        fills = call.primitive in (primitives.map_add, primitives.set_add, primitives.set_cell)
+        return fills or may_mutate(self.s, call) or may_hold(self.s.types.get(call.out))
 
     def insert_after(self, block: Any, call: Any, fn: Any, *args: Any) -> Any:
         """Call a function right behind a call."""

@@ -167,3 +167,24 @@ def test_numbers_of_every_kind(kind):
     found = morula.grad(f)(x)
     assert type(found) is type(expected)
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "f, expected",
+    [
+        (lambda p: sum(p.values()) ** 2, {"a": 6.0, "b": 6.0}),
+        (lambda p: max(p.values()) * 2, {"a": 0.0, "b": 2.0}),
+        (lambda p: max(p.items())[1], {"a": 0.0, "b": 1.0}),
+        (lambda p: sum(v * p["a"] for v in p.values()), {"a": 4.0, "b": 1.0}),
+    ],
+)
+def test_views_of_an_argument(f, expected):
+    assert morula.gradient(f, {"a": 1.0, "b": 2.0})[0] == expected
+
+
+def test_a_dict_made_of_the_items_of_a_list():
+    def f(xs):
+        d = {str(i): x * x for i, x in enumerate(xs)}
+        return d["1"] * d["2"] + xs[0]
+
+    assert morula.gradient(f, [1.0, 2.0, 3.0])[0] == [1.0, 36.0, 24.0]
