@@ -753,6 +753,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 only_reads(
     advance,
+    alias,
     check_bound,
     get_cell,
     load_global,

@@ -43,11 +43,14 @@ COMPUTED = object()  # stands for all keys that are not constants
 
 
 class Entries(Shared):
-    """What is known of the values of some dicts: by key, or nothing."""
+    """What is known of the values of some dicts: by key, or nothing; and of all keys."""
+
+    outside = False  # nothing is known of the dicts that the caller holds
 
     def __init__(self, inference: Any) -> None:
         super().__init__(inference)
         self.values: dict[Any, Any] | None = {}
+        self.key: Any = NEVER
 
     def put(self, key: Any, value: Any) -> None:
         """A dict gets a value of which this is known."""
@@ -55,12 +58,28 @@ class Entries(Shared):
         if this.values is None:
             lose(value)
             return
-        place = place_of(key)
+        this.put_key(item(key))
+        this.put_at(place_of(key), value)
+
+    def put_at(self, place: Any, value: Any) -> None:
+        """The same where the value is kept in mind."""
+        this = self.root()
         old = this.values.get(place, NEVER)
         new = join(old, value)
         if place not in this.values or not equal(new, old):
             this.values[place] = new
             this.inference.grown = True
+
+    def put_key(self, key: Any) -> None:
+        """A dict gets a key of which this is known."""
+        new = join(self.key, key)
+        if not equal(new, self.key):
+            self.key = new
+            self.inference.grown = True
+
+    def held(self) -> list[Any]:
+        """What is known of the values, one by one."""
+        return list((self.root().values or {}).values())
 
     def at(self, key: Any) -> Any:
         """What is known of the value under a key."""
@@ -75,10 +94,11 @@ class Entries(Shared):
     def merge(self, other: Any) -> None:
         """Take over what is known of the dicts of another one."""
         values, other.values = other.values, {}
+        self.put_key(other.key)
         if values is None:
             self.forget()
-        for place, value in (values or {}).items():
-            self.put(place if place is COMPUTED else Const(place), value)
+        for place, value in (values or {}).items() if self.values is not None else ():
+            self.put_at(place, value)
 
     def forget(self) -> None:
         """The dicts may hold anything."""
@@ -123,7 +143,8 @@ class DictContents(Contents):
         """There are none from outside of which anything is known."""
 
     def item(self, detail: Any) -> Any:
-        """Nothing is known of the keys."""
+        """The type of the keys."""
+        return None if detail is None or detail.root().values is None else detail.root().key
 
     def at(self, detail: Any, key: Any) -> Any:
         """The type of a value."""
@@ -133,6 +154,7 @@ class DictContents(Contents):
         """A value is put into a dict."""
         entries = entries_of(container)
         if entries is None:
+            s.own_changes.discard(call.out)
             return None
         entries.put(key, item(value))
         s.own_changes.add(call.out)
@@ -164,6 +186,41 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
         return None
     entries.put(args[1], item(args[2]))
     return Known(type(None))
+
+
+@transfers(operator.delitem)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """What a dict of the program loses; all others may have lost it."""
+    if entries_of(args[0]) is None:
+        return None
+    s.own_changes.add(call.out)
+    return Known(type(None))
+
+
+@transfers(dict, dict.copy)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A copy of a dict holds the same values."""
+    entries = entries_of(args[0]) if len(args) == 1 and not call.keywords else None
+    if entries is None or entries.values is None:
+        return None
+    made: Entries = s.memory.setdefault(call.out, Entries(s))
+    made.put_key(entries.key)
+    for place, value in entries.values.items():
+        made.put_at(place, value)
+    return Known(dict, made.root())
+
+
+@transfers(dict.keys, dict.values, dict.items)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A view of a dict that is followed."""
+    followed = entries_of(args[0]) is not None and len(args) == 1
+    return Known(type(getattr({}, call.primitive.__name__)())) if followed else None
+
+
+@transfers(operator.contains)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A truth value, whatever is asked."""
+    return Known(bool)
 
 
 @transfers(dict.get)
@@ -248,5 +305,8 @@ for _keys, _take, _put in (
     for _values in VALUES:
         exactly(operator.setitem, dict, _keys, _values, by_identity=True)(_put)
 
-only_reads(primitives.build_map, dict.get, operator.contains)
-follows_changes(primitives.map_add)
+only_reads(
+    primitives.build_map, dict, dict.get, dict.copy, dict.keys, dict.values, dict.items,
+    operator.contains,
+)  # fmt: skip
+follows_changes(primitives.map_add, operator.delitem)

@@ -54,6 +54,8 @@ class Held:
 class Shared:
     """What is known of containers that may be one and the same."""
 
+    outside: bool  # does the caller hold one of them?
+
     def __init__(self, inference: Any) -> None:
         self.inference = inference
         self.same: Any = None
@@ -84,6 +86,10 @@ class Shared:
         """Take over what is known of another one."""
         raise NotImplementedError
 
+    def held(self) -> list[Any]:
+        """What is known of all that they hold, one by one."""
+        raise NotImplementedError
+
 
 class Items(Shared):
     """What is known of the items of some lists."""
@@ -106,6 +112,11 @@ class Items(Shared):
         if not equal(new, this.value):
             this.value = new
             this.inference.grown = True
+
+    def held(self) -> list[Any]:
+        """What is known of the items, together."""
+        value = self.root().value
+        return [] if value is NEVER else [value]
 
     def merge(self, other: Any) -> None:
         """Take over what is known of the lists of another one."""
