@@ -108,7 +108,7 @@ from morula.core.results import lines_of_result
 from morula.core.reverse import Pair
 from morula.core.shipped import meet, waits
 from morula.core.simplify import folds
-from morula.core.specialise import NotSpecialised, rewrites
+from morula.core.specialise import NotSpecialised, rewrites, spells
 from morula.core.traits import (
     IMMUTABLE_TYPE,
     Contents,
@@ -371,6 +371,7 @@ __all__ = [
     "shows_all",
     "some_cotangent",
     "space_problem",
+    "spells",
     "spread_varied",
     "stands_apart",
     "stands_in",

@@ -176,7 +176,9 @@ class Specialiser(Inference):
                 continue
             if tell_apart(self) or unroll_loops(self) or make_displays(self) or pass_items(self):
                 continue
-            if (self.own_objects and resolve_instances(self)) or self.assume():
+            if self.own_objects and resolve_instances(self):
+                continue
+            if any([spell(self) for spell in SPELLINGS]) or self.assume():
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
@@ -1055,6 +1057,17 @@ DERIVATIVES: list[Callable[[Specialiser], bool]] = []
 # What the rules rewrite in a program whose types are known: functions of the Specialiser that say
 # whether they changed anything.
 REWRITES: list[Callable[[Specialiser], bool]] = []
+SPELLINGS: list[Callable[[Specialiser], bool]] = []
+
+
+def spells(rewrite: Callable[[Specialiser], bool]) -> Callable[[Specialiser], bool]:
+    """Register a rewriting that puts Python functions in the place of others.
+
+    It comes before types are assumed: while a function like `max` holds another, what that one has
+    captured is known to nobody.
+    """
+    SPELLINGS.append(rewrite)
+    return rewrite
 
 
 def rewrites(rewrite: Callable[[Specialiser], bool]) -> Callable[[Specialiser], bool]:

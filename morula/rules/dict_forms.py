@@ -19,6 +19,7 @@ from morula.core.extend import (
     loop_step,
     primitives,
     rewrites,
+    spells,
     traits,
 )
 from morula.rules.dict_types import entries_of
@@ -108,7 +109,7 @@ OF_TWO = {id(operator.or_): joined, id(dict.update): updated}
 LISTED = {id(dict.keys): keys_of, id(dict.values): values_of, id(dict.items): items_of}
 
 
-@rewrites
+@spells
 def spell_out_dicts(s: Any) -> bool:
     """Put Python functions in the place of what is called of dicts; was there anything?"""
     made = {c.out: c for c in s.ir.calls()}
@@ -119,7 +120,7 @@ def spell_out_dicts(s: Any) -> bool:
             spelled = spelling(s, call, made, uses)
             if spelled is not None:
                 call.fn, changed = Const(spelled), True
-            elif update_by_name(s, block, call) or list_view(s, call, made, uses):
+            elif update_by_name(s, block, call) or list_view(s, block, call, made, uses):
                 changed = True
     return changed
 
@@ -168,10 +169,15 @@ def update_by_name(s: Any, block: Any, call: Call) -> bool:
     return True
 
 
-def list_view(s: Any, call: Call, made: dict[Any, Any], uses: Any) -> bool:
-    """What reads a view of a dict at once reads a list."""
+def list_view(s: Any, block: Any, call: Call, made: dict[Any, Any], uses: Any) -> bool:
+    """What reads a dict or a view of it at once reads a list."""
     if not traits.is_read_at_once(call):
         return False
+    if is_dict(s, call.args[0]):
+        keys = Call(s.ir.var(), Const(keys_of), call.args[:1], (), call.position)
+        block.calls.insert(block.calls.index(call), keys)
+        call.args = (keys.out, *call.args[1:])
+        return True
     view: Any = made.get(call.args[0])
     if view is None or id(view.primitive) not in LISTED or uses[view.out] != 1:
         return False

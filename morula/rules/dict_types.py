@@ -35,7 +35,7 @@ from morula.core.extend import (
     transfers,
 )
 from morula.rules.dicts import Key
-from morula.rules.list_types import Shared, item
+from morula.rules.list_types import Shared, item, items_of
 from morula.rules.memos import is_remembered, refuse, remember
 from morula.rules.objects import give, take
 
@@ -190,10 +190,13 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
 
 @transfers(operator.delitem)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
-    """What a dict of the program loses; all others may have lost it."""
-    if entries_of(args[0]) is None:
+    """What a dict or a list of the program loses; all others may have lost it."""
+    found = entries_of(args[0]) or items_of(args[0])
+    if found is None or found.outside:
+        s.own_changes.discard(call.out)
         return None
     s.own_changes.add(call.out)
+    found.root().some = False
     return Known(type(None))
 
 
@@ -201,11 +204,13 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
 def _(s: Any, call: Any, args: list[Any]) -> Any:
     """A copy of a dict holds the same values."""
     entries = entries_of(args[0]) if len(args) == 1 and not call.keywords else None
-    if entries is None or entries.values is None:
+    if entries is None:
         return None
     made: Entries = s.memory.setdefault(call.out, Entries(s))
     made.put_key(entries.key)
-    for place, value in entries.values.items():
+    if entries.values is None:
+        made.forget()
+    for place, value in (entries.values or {}).items():
         made.put_at(place, value)
     return Known(dict, made.root())
 

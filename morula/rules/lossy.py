@@ -39,6 +39,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.arrays.inplace import users_line
+from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python
 
 WRITABLE = (bytearray, io.StringIO, io.BytesIO)
@@ -285,7 +286,7 @@ TEXT_MAKERS = (
 
 
 VIEWS = (dict.values, dict.items, dict.keys)  # of what is in a dict: texts that were put there
-MOVERS = (operator.getitem, primitives.advance, primitives.alias)  # likewise
+MOVERS = (operator.getitem, list_item, list.pop, primitives.advance, primitives.alias)  # likewise
 
 
 def type_of(s: Any, x: Any) -> Any:

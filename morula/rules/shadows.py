@@ -49,6 +49,7 @@ from morula.core.extend import (
     spread_varied,
 )
 from morula.rules.dict_types import entries_of
+from morula.rules.list_forms import ASKING
 from morula.rules.list_types import Shared, items_of
 from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python, slots_of
@@ -66,6 +67,7 @@ LOOKS = (
     primitives.require,
     primitives.actual_length,
     primitives.actual_attribute,
+    *ASKING,
 )
 
 
@@ -247,7 +249,7 @@ class Shadows:
     def check(self) -> None:
         """Does the program only what is known here?"""
         for call in self.ir.calls():
-            if call.out in self.s.counted or call.primitive in LOOKS:
+            if call.out in self.s.counted or call.primitive in LOOKS or self.asks(call):
                 continue
             held = [x for x in call.args if self.is_active(x)]
             if not held and not self.is_active(call.out):
@@ -268,6 +270,13 @@ class Shadows:
             plain = x in self.s.counted or self.is_active(x)
             if not plain and may_hold(self.s.types.get(x)):
                 raise UnknownUseError
+
+    def asks(self, call: Any) -> bool:
+        """Does a call ask something of lists, and give nothing that they hold?"""
+        value = self.s.types.get(call.out)
+        if value is None or may_hold(value) or not self.s.is_constant(call):
+            return False
+        return not may_mutate(self.s, call) or call.out in self.s.own_changes
 
     def check_followed(self) -> None:
         """Objects must not change, and must be read as they are."""
@@ -327,11 +336,7 @@ class Shadows:
         if call.primitive is getattr:
             return self.shadow_of_item(call, call.args[0], call.args[1])
         if call.primitive is list.pop:
-            popped_too = self.insert_after(
-                self.block_of[call.out], call, list.pop, self.shadow(call.args[0])
-            )
-            self.shadows[call.out] = popped_too
-            return popped_too
+            return self.shadow_of_popped(call)
         if call.primitive is operator.getitem:
             unpacked = self.definitions.get(call.args[0])
             if unpacked is not None and unpacked.primitive is primitives.unpack:
@@ -341,8 +346,22 @@ class Shadows:
             return self.shadow_of_item(call, call.args[0], call.args[1])
         raise UnknownUseError
 
+    def shadow_of_popped(self, call: Any) -> Any:
+        """What is taken out of a list has its shadow taken out of the shadow; both come back."""
+        xs, *place = call.args
+        out = self.ir.var()
+        self.shadows[call.out] = out
+        x̂s = self.shadow(xs)
+        block = self.block_of[call.out]
+        taken = Call(out, Const(list.pop), (x̂s, *place), (), call.position)
+        block.calls.insert(block.calls.index(call), taken)
+        self.pair(call, popped_shadow, (xs, x̂s, out, *place), (), always=True)
+        return out
+
     def shadow_of_slice(self, call: Any) -> Any:
         """A part of a list has a shadow that is added to the list's."""
+        if not self.is_active(call.args[0]) and not self.may_hold_shadows(call.args[0]):
+            return self.shadow_of_constants(call)
         args = self.shadow(call.args[0]), call.args[1]
         out = self.insert_after(self.block_of[call.out], call, sliced, *args)
         self.shadows[call.out] = out
@@ -355,6 +374,10 @@ class Shadows:
         items = None if source is None else self.root(source)
         if items is None or self.is_active(source) or any(map(may_hold, items.held())):
             raise UnknownUseError
+        return self.shadow_of_constants(call)
+
+    def shadow_of_constants(self, call: Any) -> Any:
+        """A new list of values without derivatives has a shadow of zeros."""
         out = self.insert_after(self.block_of[call.out], call, zeros_beside, call.out)
         self.shadows[call.out] = out
         return out
@@ -447,7 +470,9 @@ class Shadows:
 
     def is_place(self, xs: Any, k: Any) -> bool:
         """Is it known to be a place in a list, or a key of a dict, of which this is known?"""
-        return is_key(k) if self.is_dict(xs) else k is not None and k.type is int
+        if not self.is_dict(xs):
+            return k is not None and k.type is int
+        return is_key(k) and (self.root(xs) is not None or not is_real(k))  # it may be a memo
 
     def adds_plainly(self, x: Any) -> bool:
         """Are cotangents of a value added by +?"""
@@ -478,7 +503,8 @@ def stored(call: Any) -> list[tuple[Any, Any]]:
         return [(call.out, a) for a in call.args]
     if call.primitive in (primitives.list_append, list.append):
         return [(call.args[0], call.args[1])]
-    if call.primitive in (operator.setitem, primitives.map_add) and len(call.args) == 3:
+    puts = (operator.setitem, primitives.map_add, list.insert)
+    if call.primitive in puts and len(call.args) == 3:
         return [(call.args[0], call.args[2])]
     if call.primitive is primitives.build_map:
         return [(call.out, a) for a in call.args[1::2]]
@@ -504,7 +530,13 @@ def is_key(k: Any) -> bool:
     return k.detail is not None and all(is_key(known(part)) for part in k.detail)
 
 
-KEYS = (str, int, bool, type(None))
+def is_real(k: Any) -> bool:
+    """Is such a key a real number, or holds one?"""
+    return k.type in REALS or (k.type is tuple and any(is_real(known(part)) for part in k.detail))
+
+
+REALS = (float, np.float64)
+KEYS = (str, int, bool, type(None), *REALS)
 
 
 REWRITTEN: dict[int, Callable[[Shadows, Any, Any], None]] = {}
@@ -554,13 +586,34 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     (xs, *place), x = call.args, call.out
     if not plan.is_active(xs):
         return
-    if place:
+    if place and not plan.is_place(xs, known(plan.s.value(place[0]))):
         raise UnknownUseError
     if plan.is_active(x):
         plan.shadow(x)
         return
     plan.results.add(x)
-    plan.pair(call, popped, (xs, plan.shadow(xs)), (), always=True)
+    rule = popped_at if place else popped
+    plan.pair(call, rule, (xs, plan.shadow(xs), *place), (), always=True)
+
+
+@rewrites_calls(list.insert)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    xs, k, x = call.args
+    if not plan.is_active(xs):
+        return
+    if not plan.is_place(xs, known(plan.s.value(k))):
+        raise UnknownUseError
+    x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
+    slots = [(4, x)] if plan.gives_cotangent(x) else []
+    rule = insert_rule(plan.doubt(x))
+    plan.pair(call, rule, (xs, plan.shadow(xs), k, x̂, x), slots, always=True)
+
+
+@rewrites_calls(list.reverse)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    (xs,) = call.args
+    if plan.is_active(xs):
+        plan.pair(call, turned, (xs, plan.shadow(xs)), (), always=True)
 
 
 @rewrites_calls(primitives.build_map)
@@ -579,8 +632,12 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 @rewrites_calls(operator.delitem)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     """The shadow of a dict keeps what the dict loses: nothing reaches it until it is put anew."""
-    if not plan.is_dict(call.args[0]):
+    xs, k = call.args
+    if not plan.is_active(xs) or plan.is_dict(xs):
+        return
+    if not plan.is_place(xs, known(plan.s.value(k))):
         raise UnknownUseError
+    plan.pair(call, dropped, (xs, plan.shadow(xs), k), (), always=True)
 
 
 @rewrites_calls(operator.setitem, primitives.map_add)
@@ -1056,6 +1113,86 @@ def popped(xs, x̂s):
         return ()
 
     return xs.pop(), pop_pullback
+
+
+def popped_at(xs, x̂s, k):
+    """`xs.pop(k)`."""
+    place = place_in(xs, k)
+    x = xs.pop(k)
+    x̂s.pop(k)
+
+    def pop_pullback(x̄):
+        x̂s.insert(place, x̄)
+        return ()
+
+    return x, pop_pullback
+
+
+def popped_shadow(xs, x̂s, x̂, k=-1):
+    """The same for an item that has a shadow, which was taken out already."""
+    place = place_in(xs, k)
+
+    def pop_pullback(x̄):
+        x̂s.insert(place, x̂)
+        return ()
+
+    return xs.pop(k), pop_pullback
+
+
+def dropped(xs, x̂s, k):
+    """`del xs[k]`."""
+    place = place_in(xs, k)
+    del xs[k]
+    x̂ = x̂s.pop(k)
+
+    def delitem_pullback(ȳ):
+        x̂s.insert(place, x̂)
+        return ()
+
+    return None, delitem_pullback
+
+
+@functools.cache
+def insert_rule(doubt):
+    """The rule of `xs.insert(k, x)`."""
+
+    def rule(xs, x̂s, k, x̂, x):
+        xs.insert(k, x)
+        x̂s.insert(k, x̂)
+        place = place_of_inserted(len(x̂s), k)
+
+        def insert_pullback(ȳ):
+            x̄ = x̂s.pop(place)
+            return NONE, NONE, NONE, NONE, doubt(x̄, x)
+
+        return None, insert_pullback
+
+    return rule
+
+
+def turned(xs, x̂s):
+    """`xs.reverse()`."""
+    xs.reverse()
+    x̂s.reverse()
+
+    def reverse_pullback(ȳ):
+        x̂s.reverse()
+        return ()
+
+    return None, reverse_pullback
+
+
+def place_in(xs: list[Any], k: int) -> int:
+    """The place of the k-th item, from the end if k is negative."""
+    return k if k >= 0 else k + len(xs)
+
+
+def place_of_inserted(n: int, k: int) -> int:
+    """The place where `insert(k, x)` has put an item into a list, which has n items now."""
+    return min(k, n - 1) if k >= 0 else max(k + n - 1, 0)
+
+
+non_differentiable(place_in, place_of_inserted)
 
 
 @functools.cache
