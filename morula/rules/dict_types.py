@@ -55,15 +55,15 @@ class Entries(Shared):
     def put(self, key: Any, value: Any) -> None:
         """A dict gets a value of which this is known."""
         this = self.root()
-        if this.values is None:
-            lose(value)
-            return
         this.put_key(item(key))
         this.put_at(place_of(key), value)
 
     def put_at(self, place: Any, value: Any) -> None:
         """The same where the value is kept in mind."""
         this = self.root()
+        if this.values is None:
+            lose(value)
+            return
         old = this.values.get(place, NEVER)
         new = join(old, value)
         if place not in this.values or not equal(new, old):
@@ -97,7 +97,7 @@ class Entries(Shared):
         self.put_key(other.key)
         if values is None:
             self.forget()
-        for place, value in (values or {}).items() if self.values is not None else ():
+        for place, value in (values or {}).items():
             self.put_at(place, value)
 
     def forget(self) -> None:
