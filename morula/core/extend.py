@@ -21,7 +21,7 @@ from morula.core.activity import may_hold, may_mutate, spread_varied, varied_var
 from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes, to_space
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
-from morula.core.cfg import loop_step
+from morula.core.cfg import dominates, dominators, loop_step
 from morula.core.compiled import by_the_general_path
 from morula.core.context import (
     Reached,
@@ -83,7 +83,7 @@ from morula.core.general import (
 )
 from morula.core.gradients import Transformed
 from morula.core.infer import answers, fixed_types, result_on_samples, stands_in, transfers
-from morula.core.ir import Block, Call, Const, Var, count_uses
+from morula.core.ir import Block, Branch, Call, Const, Var, count_uses, substitute
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
@@ -181,6 +181,7 @@ from morula.core.traits import (
 from morula.core.values import (
     NEVER,
     IteratorOver,
+    OneOf,
     alternatives,
     coarsened,
     equal,
@@ -204,6 +205,7 @@ __all__ = [
     "AbstractZero",
     "ArgumentError",
     "Block",
+    "Branch",
     "Call",
     "Calls",
     "Const",
@@ -217,6 +219,7 @@ __all__ = [
     "NonFiniteError",
     "NotKnown",
     "NotSpecialised",
+    "OneOf",
     "Pair",
     "Reached",
     "Rule",
@@ -265,6 +268,8 @@ __all__ = [
     "detail_of",
     "detail_tests",
     "directly",
+    "dominates",
+    "dominators",
     "effects",
     "equal",
     "errors",
@@ -377,6 +382,7 @@ __all__ = [
     "stands_in",
     "stays_general",
     "strays_here",
+    "substitute",
     "to_space",
     "traits",
     "transfers",

@@ -137,6 +137,7 @@ class Specialiser(Inference):
         self.called: set[Var] = set()  # results of calls that are not inlined
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
         self.counted: set[Var] = set()  # iterators, their items and tests: they carry no cotangent
+        self.narrowed: set[Var] = set()  # that were asked for None
         self.key_loops: list[Operand] = []  # dicts over whose keys, which are counted, loops run
         self.writes_in_place = False  # does a call change a value that goes by value?
         self.bail: Block | None = None  # where control goes if an assumption does not hold
