@@ -465,6 +465,79 @@ class StructureWriter(Writer):
             s.bind(copy, s.kinds[name])
         return form.split("; ")
 
+    def table(self, s: Scope) -> list[str]:
+        """Fill a dict by keys that are computed, change it, and read a number from it."""
+        d, v, t = self.fresh("d"), self.fresh("v"), self.fresh("t")
+        e, c = self.damped(s, self.expr(s)), self.leaf(s)
+        key = self.pick(("i", "i % 2", "str(i % 3)", "(i, i % 2)", "'ab'[i % 2]", "-i"))
+        put = self.pick(
+            (
+                f"{d}[{key}] = {e} * i",
+                f"{d}[{key}] = {d}.get({key}, {c}) * 0.5 + {e}",
+                f"{d}[{key}] = {d}.setdefault({key}, {c}) + {e}",
+                f"{d}.update({{{key}: {e}}})",
+                f"{d} = {d} | {{{key}: {c} * i}}",
+                f"{d}[{key}] = {e} if i else {d}.pop({key}, {c})",
+            )
+        )
+        change = self.pick(
+            (
+                "pass",
+                f"for k, u in {d}.items(): {d}[k] = u * {c}",
+                f"for k in {d}: {d}[k] += {c}",
+                f"for k in list({d}): {d}[k] = {d}.pop(k) * 0.5",
+                f"{t} = dict({d}); {t}.update({d}); {d} = {t}.copy()",
+                f"for k in [k for k in {d}][1:]: del {d}[k]",
+                f"{d} = {{k: u * {c} for k, u in {d}.items()}}",
+            )
+        )
+        read = self.pick(
+            (
+                f"sum({d}.values())",
+                f"sum([u * (n + 1) for n, (k, u) in enumerate(sorted({d}.items()))])",
+                f"max({d}.values())",
+                f"{d}[max({d}, key={d}.get)]",
+                f"sum([{d}[k] for k in sorted({d})[:2]])",
+                f"sorted({d}.values(), reverse=True)[0] * len({d})",
+                f"min({d}.items(), key=lambda ku: ku[1])[1]",
+            )
+        )
+        s.bind(v, "float")
+        filled = [f"{d} = {{}}", f"for i in range({2 + self.number(3)}):", f"    {put}"]
+        return [*filled, *change.split("; "), f"{v} = {read}"]
+
+    def queue(self, s: Scope) -> list[str]:
+        """Put numbers into a list in order, or as a heap, and take some out."""
+        q, v = self.fresh("l"), self.fresh("v")
+        e, c = self.damped(s, self.expr(s)), self.leaf(s)
+        least, last = f"heapq.heappop({q})", f"{q}.pop({self.pick(('', '0', '-2', '1'))})"
+        put, take = self.pick(
+            (
+                (f"heapq.heappush({q}, {e} * i)", least),
+                (f"heapq.heappush({q}, ({c} * i, i))", f"{least}[0]"),
+                (f"bisect.insort({q}, {e} * i)", last),
+                (f"{q}.insert(i // 2, [{c}, {e} * i])", f"{last}[0]"),
+                (f"{q}.append([{c} * i, {e}])", f"{last}[1]"),
+            )
+        )
+        change = "pass"
+        if put.startswith(q):
+            change = self.pick(
+                (
+                    f"{q}.sort(key=lambda row: row[1])",
+                    f"{q}[0], {q}[1] = {q}[1], {q}[0]",
+                    f"{q}.reverse()",
+                    f"{q}[1][0] = {c}",
+                    f"{q}.append({q}[0]); {q}[-1][1] *= {c}",
+                    f"{q} += {q}",
+                    f"del {q}[1]; {q}.extend([[{c}, {e}]])",
+                )
+            )
+        s.bind(v, "float")
+        filled = [f"{q} = []", f"for i in range({3 + self.number(3)}):", f"    {put}"]
+        total = f"{v} = sum([{take} * (i + 1) for i in range(2)])"
+        return [*filled, *change.split("; "), total]
+
     def change_object(self, s: Scope) -> list[str]:
         """Make an object, or change one."""
         plain = [c for c in self.classes.values() if "record" not in c.members]
@@ -604,6 +677,7 @@ class StructureWriter(Writer):
 
     def mutate(self, s: Scope) -> list[str]:
         forms = (self.store, self.change_list, self.change_object, self.change_dict, self.nest)
+        forms += (self.table, self.queue)
         return self.pick(forms)(s)  # type: ignore[no-any-return]
 
     def body(self, s: Scope, most: int = 6) -> list[str]:
@@ -650,7 +724,9 @@ METHODS = (
     "__iadd__",
 )
 IMPORTS = (
+    "import bisect",
     "import functools",
+    "import heapq",
     "from collections import namedtuple",
     "from dataclasses import dataclass, field",
     "",

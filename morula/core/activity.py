@@ -31,6 +31,7 @@ from morula.core.traits import (
     Known,
     coarse_detail,
     has_tangent,
+    is_view,
     typed_zero,
 )
 from morula.core.values import IteratorOver, Plain, Value, known, possibilities
@@ -100,7 +101,8 @@ def spread_varied(s: Specialiser, varied: set[Operand], stopped: Collection[Oper
                 continue
             if not any(x in varied for x in call.operands()):
                 continue
-            if not s.is_constant(call) and carries(s.types.get(call.out)):
+            reaches = not s.is_constant(call) or is_view(call.primitive)
+            if reaches and carries(s.types.get(call.out)):
                 varied.add(call.out)
                 changed = True
         for p, a in s.ir.passed():

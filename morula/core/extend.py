@@ -28,7 +28,7 @@ from morula.core.adjoint import (
 )
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
-from morula.core.cfg import loop_step
+from morula.core.cfg import dominates, dominators, loop_step
 from morula.core.compiled import by_the_general_path
 from morula.core.context import (
     Reached,
@@ -98,6 +98,8 @@ from morula.core.infer import (
     transfers,
 )
 from morula.core.ir import Block, Call, Const, Var, count_uses
+from morula.core.infer import answers, fixed_types, result_on_samples, stands_in, transfers
+from morula.core.ir import Block, Branch, Call, Const, Var, count_uses, substitute
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
 from morula.core.primitives import maybe_zero, maybe_zero_of_parts
@@ -124,6 +126,7 @@ from morula.core.shipped import meet, recognises, waits
 from morula.core.simplify import folds
 from morula.core.source import constant_text
 from morula.core.specialise import NotSpecialised, rewrites
+from morula.core.specialise import NotSpecialised, rewrites, spells
 from morula.core.traits import (
     ABSTRACT,
     IMMUTABLE_TYPE,
@@ -151,6 +154,7 @@ from morula.core.traits import (
     fresh_results,
     from_memory,
     gives_new,
+    gives_view,
     gradient_for,
     hands_on_whole,
     hands_over,
@@ -198,6 +202,7 @@ from morula.core.traits import (
 from morula.core.values import (
     NEVER,
     IteratorOver,
+    OneOf,
     alternatives,
     coarsened,
     equal,
@@ -222,6 +227,7 @@ __all__ = [
     "AbstractZero",
     "ArgumentError",
     "Block",
+    "Branch",
     "Call",
     "Calls",
     "Const",
@@ -235,6 +241,7 @@ __all__ = [
     "NonFiniteError",
     "NotKnown",
     "NotSpecialised",
+    "OneOf",
     "Pair",
     "Reached",
     "Rule",
@@ -284,6 +291,8 @@ __all__ = [
     "detail_of",
     "detail_tests",
     "directly",
+    "dominates",
+    "dominators",
     "effects",
     "entry_of",
     "equal",
@@ -302,6 +311,7 @@ __all__ = [
     "general",
     "generators",
     "gives_new",
+    "gives_view",
     "gradient_for",
     "guesses",
     "hands_on",
@@ -394,11 +404,13 @@ __all__ = [
     "shows_all",
     "some_cotangent",
     "space_problem",
+    "spells",
     "spread_varied",
     "stands_apart",
     "stands_in",
     "stays_general",
     "strays_here",
+    "substitute",
     "to_space",
     "traits",
     "transfers",

@@ -134,6 +134,7 @@ class Inference:
         self.memory: dict[Any, Any] = {}  # of what the rules follow
         self.own_changes: set[Var] = set()  # calls that change only what this run has made
         self.reads = {c.out: c for c in ir.calls() if c.primitive is getattr and len(c.args) == 2}
+        self.bound = self.reads.keys() - self.kept_variables() if self.reads else set()
         begun = {v: self.begin(x) for v, x in self.given.items()}
         types = self.types = {**dict.fromkeys(ir.free), **begun}
         visited = {ir.entry}
@@ -169,6 +170,13 @@ class Inference:
                             types[p] = new
                             again |= target in done
             again |= self.grown
+
+    def kept_variables(self) -> set[Operand]:
+        """The variables that something else is done with than that they are called."""
+        kept = {a for call in self.ir.calls() for a in call.args}
+        for block in self.ir.blocks:
+            kept.update([x for branch in block.branches for x in (branch.cond, *branch.args) if x])
+        return kept
 
     def open_branches(self, block: Block) -> list[Branch]:
         """The ways out of a block that control may go, as far as is known by now."""
@@ -277,6 +285,8 @@ class Inference:
             value = self.expected[call.out]()
         if value is None and type(fn) is Const and fn.value in ARITHMETIC and Known(Plain) in args:
             return Known(Plain)
+        if call.out in self.bound and self.is_method(call):
+            return value  # the object is known where the method is called
         if value is None or type(fn) is not Const or not leaves_types(fn.value):
             for a in args:
                 lose(a)
@@ -298,6 +308,13 @@ class Inference:
         if not entry.stable:
             return None
         return result_on_samples(fn.value, args, call.keywords)
+
+    def is_method(self, read: Call) -> bool:
+        """Is what is read a method of a value of known type?"""
+        name = read.args[1]
+        if type(name) is not Const:
+            return False
+        return method_of(known(self.value(read.args[0])), name.value) is not None
 
     def result_of_callee(self, call: Call) -> Value:
         """What is known of the result of a function without a rule."""
@@ -757,6 +774,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 only_reads(
     advance,
+    alias,
     check_bound,
     get_cell,
     load_global,

@@ -138,6 +138,8 @@ class Specialiser(Inference):
         self.called: set[Var] = set()  # results of calls that are not inlined
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
         self.counted: set[Var] = set()  # iterators, their items and tests: they carry no cotangent
+        self.narrowed: set[Var] = set()  # that were asked for None
+        self.key_loops: list[Operand] = []  # dicts over whose keys, which are counted, loops run
         self.writes_in_place = False  # does a call change a value that goes by value?
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.made: dict[Var, Call] = {}
@@ -177,7 +179,9 @@ class Specialiser(Inference):
                 continue
             if tell_apart(self) or unroll_loops(self) or make_displays(self) or pass_items(self):
                 continue
-            if (self.own_objects and resolve_instances(self)) or self.assume():
+            if self.own_objects and resolve_instances(self):
+                continue
+            if any([spell(self) for spell in SPELLINGS]) or self.assume():
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
@@ -1080,6 +1084,17 @@ DERIVATIVES: list[Callable[[Specialiser], bool]] = []
 # What the rules rewrite in a program whose types are known: functions of the Specialiser that say
 # whether they changed anything.
 REWRITES: list[Callable[[Specialiser], bool]] = []
+SPELLINGS: list[Callable[[Specialiser], bool]] = []
+
+
+def spells(rewrite: Callable[[Specialiser], bool]) -> Callable[[Specialiser], bool]:
+    """Register a rewriting that puts Python functions in the place of others.
+
+    It comes before types are assumed: while a function like `max` holds another, what that one has
+    captured is known to nobody.
+    """
+    SPELLINGS.append(rewrite)
+    return rewrite
 
 
 def rewrites(rewrite: Callable[[Specialiser], bool]) -> Callable[[Specialiser], bool]:

@@ -220,6 +220,17 @@ def hands_on_whole(*fns: Any) -> None:
 def gives_itself(fn: Any) -> bool:
     """Is it one of these?"""
     return id(fn) in _handing_on
+_views: set[int] = set()
+
+
+def gives_view(*fns: Any) -> None:
+    """Declare callables without derivative whose results show what their argument holds."""
+    _views.update(map(id, fns))
+
+
+def is_view(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _views
 
 
 _new_containers: set[int] = set()

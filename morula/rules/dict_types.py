@@ -35,7 +35,7 @@ from morula.core.extend import (
     transfers,
 )
 from morula.rules.dicts import Key
-from morula.rules.list_types import Shared, item
+from morula.rules.list_types import Shared, item, items_of
 from morula.rules.memos import is_remembered, refuse, remember
 from morula.rules.objects import give, take
 
@@ -43,24 +43,43 @@ COMPUTED = object()  # stands for all keys that are not constants
 
 
 class Entries(Shared):
-    """What is known of the values of some dicts: by key, or nothing."""
+    """What is known of the values of some dicts: by key, or nothing; and of all keys."""
+
+    outside = False  # nothing is known of the dicts that the caller holds
 
     def __init__(self, inference: Any) -> None:
         super().__init__(inference)
         self.values: dict[Any, Any] | None = {}
+        self.key: Any = NEVER
 
     def put(self, key: Any, value: Any) -> None:
         """A dict gets a value of which this is known."""
         this = self.root()
+        this.put_key(item(key))
+        this.put_at(place_of(key), value)
+
+    def put_at(self, place: Any, value: Any) -> None:
+        """The same where the value is kept in mind."""
+        this = self.root()
         if this.values is None:
             lose(value)
             return
-        place = place_of(key)
         old = this.values.get(place, NEVER)
         new = join(old, value)
         if place not in this.values or not equal(new, old):
             this.values[place] = new
             this.inference.grown = True
+
+    def put_key(self, key: Any) -> None:
+        """A dict gets a key of which this is known."""
+        new = join(self.key, key)
+        if not equal(new, self.key):
+            self.key = new
+            self.inference.grown = True
+
+    def held(self) -> list[Any]:
+        """What is known of the values, one by one."""
+        return list((self.root().values or {}).values())
 
     def at(self, key: Any) -> Any:
         """What is known of the value under a key."""
@@ -75,10 +94,11 @@ class Entries(Shared):
     def merge(self, other: Any) -> None:
         """Take over what is known of the dicts of another one."""
         values, other.values = other.values, {}
+        self.put_key(other.key)
         if values is None:
             self.forget()
         for place, value in (values or {}).items():
-            self.put(place if place is COMPUTED else Const(place), value)
+            self.put_at(place, value)
 
     def forget(self) -> None:
         """The dicts may hold anything."""
@@ -123,7 +143,8 @@ class DictContents(Contents):
         """There are none from outside of which anything is known."""
 
     def item(self, detail: Any) -> Any:
-        """Nothing is known of the keys."""
+        """The type of the keys."""
+        return None if detail is None or detail.root().values is None else detail.root().key
 
     def at(self, detail: Any, key: Any) -> Any:
         """The type of a value."""
@@ -133,6 +154,7 @@ class DictContents(Contents):
         """A value is put into a dict."""
         entries = entries_of(container)
         if entries is None:
+            s.own_changes.discard(call.out)
             return None
         entries.put(key, item(value))
         s.own_changes.add(call.out)
@@ -164,6 +186,46 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
         return None
     entries.put(args[1], item(args[2]))
     return Known(type(None))
+
+
+@transfers(operator.delitem)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """What a dict or a list of the program loses; all others may have lost it."""
+    found = entries_of(args[0]) or items_of(args[0])
+    if found is None or found.outside:
+        s.own_changes.discard(call.out)
+        return None
+    s.own_changes.add(call.out)
+    found.root().some = False
+    return Known(type(None))
+
+
+@transfers(dict, dict.copy)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A copy of a dict holds the same values."""
+    entries = entries_of(args[0]) if len(args) == 1 and not call.keywords else None
+    if entries is None:
+        return None
+    made: Entries = s.memory.setdefault(call.out, Entries(s))
+    made.put_key(entries.key)
+    if entries.values is None:
+        made.forget()
+    for place, value in (entries.values or {}).items():
+        made.put_at(place, value)
+    return Known(dict, made.root())
+
+
+@transfers(dict.keys, dict.values, dict.items)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A view of a dict that is followed."""
+    followed = entries_of(args[0]) is not None and len(args) == 1
+    return Known(type(getattr({}, call.primitive.__name__)())) if followed else None
+
+
+@transfers(operator.contains)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A truth value, whatever is asked."""
+    return Known(bool)
 
 
 @transfers(dict.get)
@@ -248,5 +310,8 @@ for _keys, _take, _put in (
     for _values in VALUES:
         exactly(operator.setitem, dict, _keys, _values, by_identity=True)(_put)
 
-only_reads(primitives.build_map, dict.get, operator.contains)
-follows_changes(primitives.map_add)
+only_reads(
+    primitives.build_map, dict, dict.get, dict.copy, dict.keys, dict.values, dict.items,
+    operator.contains,
+)  # fmt: skip
+follows_changes(primitives.map_add, operator.delitem)

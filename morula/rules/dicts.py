@@ -20,6 +20,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     call,
+    gives_view,
     hands_on,
     non_differentiable,
     primitives,
@@ -279,6 +280,7 @@ VIEWS = (
     dict.keys, dict.items, dict.values, OrderedDict.keys, OrderedDict.items, OrderedDict.values,
 )  # fmt: skip
 non_differentiable(OrderedDict.move_to_end, *VIEWS)
+gives_view(*VIEWS)
 repeatable(*VIEWS, dict.get, dict.copy, OrderedDict.copy, defaultdict.copy)
 
 

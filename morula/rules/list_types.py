@@ -54,8 +54,11 @@ class Held:
 class Shared:
     """What is known of containers that may be one and the same."""
 
+    outside: bool  # does the caller hold one of them?
+
     def __init__(self, inference: Any) -> None:
         self.inference = inference
+        self.some = False  # is it certain that none of them is empty?
         self.same: Any = None
 
     def root(self) -> Any:
@@ -84,6 +87,10 @@ class Shared:
         """Take over what is known of another one."""
         raise NotImplementedError
 
+    def held(self) -> list[Any]:
+        """What is known of all that they hold, one by one."""
+        raise NotImplementedError
+
 
 class Items(Shared):
     """What is known of the items of some lists."""
@@ -92,7 +99,6 @@ class Items(Shared):
         super().__init__(inference)
         self.value = value
         self.outside = outside  # does the caller hold one of the lists?
-        self.some = False  # is it certain that none of the lists is empty?
         if outside:
             inference.memory.setdefault(Items, []).append(self)
 
@@ -106,6 +112,11 @@ class Items(Shared):
         if not equal(new, this.value):
             this.value = new
             this.inference.grown = True
+
+    def held(self) -> list[Any]:
+        """What is known of the items, together."""
+        value = self.root().value
+        return [] if value is NEVER else [value]
 
     def merge(self, other: Any) -> None:
         """Take over what is known of the lists of another one."""
@@ -217,8 +228,13 @@ only_reads(
     primitives.build_list,
     bisect.bisect_left,
     bisect.bisect_right,
+    list.index,
+    list.count,
 )
-follows_changes(primitives.list_append, list.append, list.pop, operator.setitem, operator.mul)
+follows_changes(
+    primitives.list_append, list.append, list.pop, list.insert, list.reverse, operator.setitem,
+    operator.mul, operator.add, operator.iadd, list.extend,
+)  # fmt: skip
 
 
 def items_of(value: Any) -> Items | None:
@@ -267,11 +283,33 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     return Known(type(None))
 
 
+@transfers(list.insert)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    put(s, call, args[0], args[2])
+    return Known(type(None))
+
+
+@transfers(list.reverse)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A list holds what it held."""
+    items = items_of(args[0])
+    if items is None or items.outside:
+        return None
+    s.own_changes.add(call.out)
+    return Known(type(None))
+
+
+@transfers(list.index, list.count)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    return Known(int)
+
+
 @transfers(list.pop)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
-    """The last item, of a list that is followed."""
+    """An item, of a list that is followed."""
     items = items_of(args[0])
-    if items is None or items.outside or len(args) != 1:
+    if items is None or items.outside or len(args) > 2:
+        s.own_changes.discard(call.out)
         return None
     s.own_changes.add(call.out)
     items.root().some = False
@@ -350,6 +388,44 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
                 made.put(items.value)
             return Known(list, made.root())
     return result_on_samples(operator.mul, args)
+
+
+@transfers(operator.add)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A list behind a list holds what both hold."""
+    both = [items_of(x) for x in args]
+    if None in both:
+        return result_on_samples(operator.add, args)
+    made = own_items(s, call)
+    for items in both:
+        if items is not None and items.value is not NEVER:
+            made.put(items.value)
+    return Known(list, made.root())
+
+
+@transfers(operator.iadd)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A list that is extended holds what the other holds."""
+    items, more = map(items_of, args)
+    if items is None or items.outside or more is None:
+        s.own_changes.discard(call.out)
+        return result_on_samples(operator.iadd, args) if items is None else None
+    if more.value is not NEVER:
+        items.put(more.value)
+    s.own_changes.add(call.out)
+    return Known(list, items.root())
+
+
+@transfers(list.extend)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    items, more = map(items_of, args)
+    if items is None or items.outside or more is None:
+        s.own_changes.discard(call.out)
+        return None
+    if more.value is not NEVER:
+        items.put(more.value)
+    s.own_changes.add(call.out)
+    return Known(type(None))
 
 
 @transfers(round)

@@ -259,7 +259,7 @@ def item_of_array(raw: Any, xs: Any, k: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def item_of_range(raw: Any, xs: Any, k: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A whole number, which carries no derivative."""
+    """A whole number or a letter, which carries no derivative."""
     return primitives.alias, (raw,)
 
 
@@ -269,7 +269,7 @@ def taking(k: Any) -> Any:
         return None
     if k.type is np.ndarray:
         return item_of_array if k.detail is not None and k.detail[1] > 0 else None
-    return {list: item_of_list, range: item_of_range}.get(k.type)
+    return {list: item_of_list, range: item_of_range, str: item_of_range}.get(k.type)
 
 
 def items_of_loop(s: Any, over: Any, source: Any) -> list[Any] | None:

@@ -39,6 +39,7 @@ from morula.core.extend import (
     unthunk,
 )
 from morula.rules.arrays.inplace import users_line
+from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python
 
 WRITABLE = (bytearray, io.StringIO, io.BytesIO)
@@ -251,7 +252,7 @@ def reached_from(s: Any, variables: Iterable[Any]) -> set[Any]:
 def gives_text(s: Any, call: Any) -> bool:
     """Does a call give text, or something without derivative that is not known?"""
     k = known(s.types.get(call.out))
-    if call.primitive in VIEWS:
+    if call.primitive in VIEWS or call.primitive in MOVERS:
         return False
     if k is None:
         if any([type(x) is Const and is_one_of(x.value, TEXT_MAKERS) for x in call.operands()]):
@@ -285,6 +286,7 @@ TEXT_MAKERS = (
 
 
 VIEWS = (dict.values, dict.items, dict.keys)  # of what is in a dict: texts that were put there
+MOVERS = (operator.getitem, list_item, list.pop, primitives.advance, primitives.alias)  # likewise
 
 
 def type_of(s: Any, x: Any) -> Any:

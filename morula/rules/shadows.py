@@ -3,7 +3,8 @@
 Where all that a program does with its lists is known, each list has a shadow: a list of the same
 form, made beside it in the primal, that holds the cotangents of its items in the adjoint. What is
 read from a list adds to its shadow's item; what is put into one takes the item from there. Aliases
-share the shadow as they share the list.
+share the shadow as they share the list. So it is with dicts, by key; a shadow keeps the keys that its
+dict has lost.
 Tests: tests/rules/test_shadows.py
 """
 
@@ -25,6 +26,7 @@ from morula.core.extend import (
     Block,
     Call,
     Const,
+    NotSpecialised,
     Pair,
     Reached,
     Rule,
@@ -47,7 +49,9 @@ from morula.core.extend import (
     spread_varied,
 )
 from morula.rules.arrays.construction import entries
-from morula.rules.list_types import Items, items_of
+from morula.rules.dict_types import entries_of
+from morula.rules.list_forms import ASKING
+from morula.rules.list_types import Shared, items_of
 from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python, slots_of
 
@@ -59,10 +63,12 @@ LOOKS = (
     operator.not_,
     operator.is_,
     operator.is_not,
+    operator.contains,
     primitives.actual_type,
     primitives.require,
     primitives.actual_length,
     primitives.actual_attribute,
+    *ASKING,
 )
 
 
@@ -78,9 +84,13 @@ def give_shadows(adjoint: Any) -> set[Any] | None:
     """
     plan = Shadows(adjoint)
     try:
-        return plan.apply() if plan.is_needed() else None
+        if plan.is_needed():
+            return plan.apply()
     except UnknownUseError:
-        return None
+        plan.may_count_keys = False
+    if plan.s.key_loops and not plan.may_count_keys:
+        raise NotSpecialised("a loop over a dict")
+    return None
 
 
 class Shadows:
@@ -102,12 +112,13 @@ class Shadows:
         self.results: set[Any] = set()  # that carry a derivative taken from a list
         self.pairs: dict[Any, Any] = {}
         self.memo: Any = None
+        self.may_count_keys = True  # carry the keys of dicts no derivative?
 
     # -- which lists
 
-    def root(self, x: Any) -> Items | None:
-        """What is known of the items of x, if it is a list."""
-        return items_of(self.s.value(x)) if type(x) is Var else None
+    def root(self, x: Any) -> Shared | None:
+        """What is known of the items of x, if it is a list or a dict."""
+        return shared_of(self.s.value(x)) if type(x) is Var else None
 
     def is_active(self, x: Any) -> bool:
         """Is it a list or an object with a shadow?"""
@@ -144,6 +155,7 @@ class Shadows:
                 if self.is_slice(call) and self.is_active(call.args[0]):
                     self.activate(self.root(call.out))
             changed = before != (len(self.varied), len(self.active))
+        self.may_count_keys = not any(k in self.varied for c in self.ir.calls() for k in keys_in(c))
         return bool(self.active or self.followed)
 
     def is_slice(self, call: Any) -> bool:
@@ -167,14 +179,14 @@ class Shadows:
             changed = len(self.followed) > before
 
     def is_object(self, x: Any) -> bool:
-        """Is it an object of a class of the user's?"""
+        """Is it an object of a class of the user's, or a dict?"""
         k = known(self.s.value(x))
-        return k is not None and is_plain_class(k.type)
+        return k is not None and (k.type is dict or is_plain_class(k.type))
 
     def is_container(self, x: Any) -> bool:
         """May it hold something that has a shadow of its own?"""
         k = known(self.s.value(x))
-        return k is not None and (k.type is list or is_plain_class(k.type))
+        return k is not None and has_shadow(k.type)
 
     def is_read_from(self, call: Any) -> bool:
         """Does a call read from what is followed?"""
@@ -187,11 +199,12 @@ class Shadows:
             return unpacked.args[0] in self.followed
         return call.args[0] in self.followed
 
-    def activate(self, items: Items | None) -> None:
+    def activate(self, items: Shared | None) -> None:
         """Lists with these items hold what carries a derivative; so may the lists in them."""
-        while items is not None and id(items) not in self.active:
+        if items is not None and id(items) not in self.active:
             self.active.add(id(items))
-            items = items_of(items.value)
+            for value in items.held():
+                self.activate(shared_of(value))
 
     def carries(self, x: Any) -> bool:
         """Does a value that is put into a list carry a derivative?"""
@@ -237,13 +250,15 @@ class Shadows:
     def check(self) -> None:
         """Does the program only what is known here?"""
         for call in self.ir.calls():
-            if call.out in self.s.counted or call.primitive in LOOKS:
+            if call.out in self.s.counted or call.primitive in LOOKS or self.asks(call):
                 continue
             held = [x for x in call.args if self.is_active(x)]
             if not held and not self.is_active(call.out):
                 if any(x in self.varied for x in call.operands()) and self.may_store(call):
                     raise UnknownUseError
                 continue
+            if any(k in self.varied for k in keys_in(call)):
+                raise UnknownUseError
             if call.keywords and call.primitive not in JOINED:
                 raise UnknownUseError
             if id(call.primitive) not in REWRITTEN:
@@ -256,6 +271,13 @@ class Shadows:
             plain = x in self.s.counted or self.is_active(x)
             if not plain and may_hold(self.s.types.get(x)):
                 raise UnknownUseError
+
+    def asks(self, call: Any) -> bool:
+        """Does a call ask something of lists, and give nothing that they hold?"""
+        value = self.s.types.get(call.out)
+        if value is None or may_hold(value) or not self.s.is_constant(call):
+            return False
+        return not may_mutate(self.s, call) or call.out in self.s.own_changes
 
     def check_followed(self) -> None:
         """Objects must not change, and must be read as they are."""
@@ -280,7 +302,8 @@ class Shadows:
 
     def may_store(self, call: Any) -> bool:
         """May a call put a value into an object that is not followed here?"""
-        return may_mutate(self.s, call) or may_hold(self.s.types.get(call.out))
+        fills = call.primitive in (primitives.map_add, primitives.set_add, primitives.set_cell)
+        return fills or may_mutate(self.s, call) or may_hold(self.s.types.get(call.out))
 
     def insert_after(self, block: Any, call: Any, fn: Any, *args: Any) -> Any:
         """Call a function right behind a call."""
@@ -305,6 +328,8 @@ class Shadows:
         call = self.definitions[xs]
         if call.primitive is primitives.build_list:
             return self.shadow_of_display(call)
+        if call.primitive is primitives.build_map:
+            return self.shadow_of_dict(call)
         if call.primitive is operator.mul:
             return self.shadow_of_repetition(call)
         if call.primitive is list_item:
@@ -312,11 +337,7 @@ class Shadows:
         if call.primitive is getattr:
             return self.shadow_of_item(call, call.args[0], call.args[1])
         if call.primitive is list.pop:
-            popped_too = self.insert_after(
-                self.block_of[call.out], call, list.pop, self.shadow(call.args[0])
-            )
-            self.shadows[call.out] = popped_too
-            return popped_too
+            return self.shadow_of_popped(call)
         if call.primitive is operator.getitem:
             unpacked = self.definitions.get(call.args[0])
             if unpacked is not None and unpacked.primitive is primitives.unpack:
@@ -326,8 +347,22 @@ class Shadows:
             return self.shadow_of_item(call, call.args[0], call.args[1])
         raise UnknownUseError
 
+    def shadow_of_popped(self, call: Any) -> Any:
+        """What is taken out of a list has its shadow taken out of the shadow; both come back."""
+        xs, *place = call.args
+        out = self.ir.var()
+        self.shadows[call.out] = out
+        x̂s = self.shadow(xs)
+        block = self.block_of[call.out]
+        taken = Call(out, Const(list.pop), (x̂s, *place), (), call.position)
+        block.calls.insert(block.calls.index(call), taken)
+        self.pair(call, popped_shadow, (xs, x̂s, out, *place), (), always=True)
+        return out
+
     def shadow_of_slice(self, call: Any) -> Any:
         """A part of a list has a shadow that is added to the list's."""
+        if not self.is_active(call.args[0]) and not self.may_hold_shadows(call.args[0]):
+            return self.shadow_of_constants(call)
         args = self.shadow(call.args[0]), call.args[1]
         out = self.insert_after(self.block_of[call.out], call, sliced, *args)
         self.shadows[call.out] = out
@@ -338,8 +373,12 @@ class Shadows:
         """A list of constants, so many times over, has a shadow of zeros."""
         source = next((x for x in call.args if self.root(x) is not None), None)
         items = None if source is None else self.root(source)
-        if items is None or self.is_active(source) or may_hold(items.value):
+        if items is None or self.is_active(source) or any(map(may_hold, items.held())):
             raise UnknownUseError
+        return self.shadow_of_constants(call)
+
+    def shadow_of_constants(self, call: Any) -> Any:
+        """A new list of values without derivatives has a shadow of zeros."""
         out = self.insert_after(self.block_of[call.out], call, zeros_beside, call.out)
         self.shadows[call.out] = out
         return out
@@ -372,6 +411,17 @@ class Shadows:
         block = self.block_of[call.out]
         items = [self.shadow(a) if self.is_active(a) else Const(ZERO) for a in call.args]
         made = Call(out, Const(primitives.build_list), items, (), call.position)
+        block.calls.insert(block.calls.index(call), made)
+        return out
+
+    def shadow_of_dict(self, call: Any) -> Any:
+        """The same for a dict, whose shadow has its keys."""
+        out = self.ir.var()
+        self.shadows[call.out] = out
+        items = [*call.args]
+        items[1::2] = [self.shadow(a) if self.is_active(a) else Const(ZERO) for a in items[1::2]]
+        block = self.block_of[call.out]
+        made = Call(out, Const(primitives.build_map), items, (), call.position)
         block.calls.insert(block.calls.index(call), made)
         return out
 
@@ -409,6 +459,22 @@ class Shadows:
             rule = take_item if self.adds_plainly(call.out) else take_structure
             self.pair(call, rule, (x, self.shadow(xs), k), ())
 
+    def is_dict(self, xs: Any) -> bool:
+        """Is it a dict, not a list?"""
+        k = known(self.s.value(xs))
+        return k is not None and k.type is dict
+
+    def may_hold_shadows(self, xs: Any) -> bool:
+        """May a list or a dict hold others?"""
+        items = self.root(xs)
+        return items is None or any(map(may_hold, items.held()))
+
+    def is_place(self, xs: Any, k: Any) -> bool:
+        """Is it known to be a place in a list, or a key of a dict, of which this is known?"""
+        if not self.is_dict(xs):
+            return k is not None and k.type is int
+        return is_key(k) and (self.root(xs) is not None or not is_real(k))  # it may be a memo
+
     def adds_plainly(self, x: Any) -> bool:
         """Are cotangents of a value added by +?"""
         value = self.s.value(x)
@@ -438,9 +504,40 @@ def stored(call: Any) -> list[tuple[Any, Any]]:
         return [(call.out, a) for a in call.args]
     if call.primitive in (primitives.list_append, list.append):
         return [(call.args[0], call.args[1])]
-    if call.primitive is operator.setitem and len(call.args) == 3:
+    puts = (operator.setitem, primitives.map_add, list.insert)
+    if call.primitive in puts and len(call.args) == 3:
         return [(call.args[0], call.args[2])]
+    if call.primitive is primitives.build_map:
+        return [(call.out, a) for a in call.args[1::2]]
     return []
+
+
+def keys_in(call: Any) -> tuple[Any, ...]:
+    """The keys that a call puts into a dict."""
+    if call.primitive in (operator.setitem, primitives.map_add):
+        return call.args[1:2]
+    return call.args[::2] if call.primitive is primitives.build_map else ()
+
+
+def shared_of(value: Any) -> Shared | None:
+    """What is known of the items of a list or a dict."""
+    return items_of(value) or entries_of(value)
+
+
+def is_key(k: Any) -> bool:
+    """Is it known to be a key of a type that Python itself compares?"""
+    if k is None or k.type is not tuple:
+        return k is not None and k.type in KEYS
+    return k.detail is not None and all(is_key(known(part)) for part in k.detail)
+
+
+def is_real(k: Any) -> bool:
+    """Is such a key a real number, or holds one?"""
+    return k.type in REALS or (k.type is tuple and any(is_real(known(part)) for part in k.detail))
+
+
+REALS = (float, np.float64)
+KEYS = (str, int, bool, type(None), *REALS)
 
 
 REWRITTEN: dict[int, Callable[[Shadows, Any, Any], None]] = {}
@@ -490,25 +587,72 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     (xs, *place), x = call.args, call.out
     if not plan.is_active(xs):
         return
-    if place:
+    if place and not plan.is_place(xs, known(plan.s.value(place[0]))):
         raise UnknownUseError
     if plan.is_active(x):
         plan.shadow(x)
         return
     plan.results.add(x)
-    plan.pair(call, popped, (xs, plan.shadow(xs)), (), always=True)
+    rule = popped_at if place else popped
+    plan.pair(call, rule, (xs, plan.shadow(xs), *place), (), always=True)
 
 
-@rewrites_calls(operator.setitem)
+@rewrites_calls(list.insert)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    xs, k, x = call.args
+    if not plan.is_active(xs):
+        return
+    if not plan.is_place(xs, known(plan.s.value(k))):
+        raise UnknownUseError
+    x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
+    slots = [(4, x)] if plan.gives_cotangent(x) else []
+    rule = insert_rule(plan.doubt(x))
+    plan.pair(call, rule, (xs, plan.shadow(xs), k, x̂, x), slots, always=True)
+
+
+@rewrites_calls(list.reverse)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    (xs,) = call.args
+    if plan.is_active(xs):
+        plan.pair(call, turned, (xs, plan.shadow(xs)), (), always=True)
+
+
+@rewrites_calls(primitives.build_map)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    if not plan.is_active(call.out):
+        return
+    if not all(is_key(known(plan.s.value(k))) for k in call.args[::2]):
+        raise UnknownUseError
+    d̂ = plan.shadow(call.out)
+    slots = [(i + 1, a) for i, a in enumerate(call.args) if i % 2 and plan.carries(a)]
+    if slots:
+        rule = dict_rule(*map(plan.doubt, call.args[1::2]))
+        plan.pair(call, rule, (d̂, *call.args), slots, always=True)
+
+
+@rewrites_calls(operator.delitem)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    """The shadow of a dict keeps what the dict loses: nothing reaches it until it is put anew."""
+    xs, k = call.args
+    if not plan.is_active(xs) or plan.is_dict(xs):
+        return
+    if not plan.is_place(xs, known(plan.s.value(k))):
+        raise UnknownUseError
+    plan.pair(call, dropped, (xs, plan.shadow(xs), k), (), always=True)
+
+
+@rewrites_calls(operator.setitem, primitives.map_add)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     xs, k, x = call.args
     if not plan.is_active(xs):
         return
     index = known(plan.s.value(k))
-    if plan.is_active(x) or index is None or index.type is not int:
-        raise UnknownUseError  # the shadow that was there would have to come back
-    rule = set_item_rule(plan.doubt(x))
-    plan.pair(call, rule, (xs, plan.shadow(xs), k, x), [(3, x)], always=True)
+    if not plan.is_place(xs, index):
+        raise UnknownUseError
+    x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
+    rule = put_rule(call.primitive, plan.doubt(x), plan.is_dict(xs), plan.may_hold_shadows(xs))
+    slots = [(3, x)] if plan.gives_cotangent(x) else []
+    plan.pair(call, rule, (xs, plan.shadow(xs), k, x, x̂), slots, always=True)
 
 
 @rewrites_calls(operator.getitem)
@@ -523,7 +667,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         if index is not None and index.type is slice:
             plan.shadow(call.out)
             return
-        if index is None or index.type is not int:
+        if not plan.is_place(items, index):
             raise UnknownUseError
         plan.read_from(block, call, items, k)
 
@@ -627,14 +771,14 @@ def shadow_of(x: Any, known: dict[int, Any]) -> Any:
                 found.append(shadow_of(y, known) if has_shadow(type(y)) else ZERO)
         else:
             found = known[id(x)] = {}
-            for name, y in x.__dict__.items():
+            for name, y in (x if type(x) is dict else x.__dict__).items():
                 found[name] = shadow_of(y, known) if has_shadow(type(y)) else ZERO
     return found
 
 
 def has_shadow(cls: type) -> bool:
     """Do objects of this class have shadows of their own?"""
-    return cls is list or (cls not in NUMBERS and is_plain_class(cls))
+    return cls is list or cls is dict or (cls not in NUMBERS and is_plain_class(cls))
 
 
 NUMBERS = frozenset((float, int, np.ndarray))
@@ -670,6 +814,10 @@ class Finish(Reached):
         if type(x) is list:
             made = self.results[id(x)] = []
             made += [self(y, ŷ) for y, ŷ in zip(x, x̂, strict=True)]
+        elif type(x) is dict:
+            made = self.results[id(x)] = {}
+            for key, y in x.items():
+                made[key] = self(y, x̂[key])
         else:
             made = self.results[id(x)] = Tangent[type(x)]()
             for name, y in x.__dict__.items():
@@ -890,21 +1038,54 @@ def place_of(y: Any, xs: list[Any]) -> int:
 
 
 @functools.cache
-def set_item_rule(doubt):
-    """The rule of `xs[k] = x`."""
+def put_rule(put, doubt, in_dict, has_shadows):
+    """The rule of `xs[k] = x`, done by `put`, of a list or a dict that may hold what has shadows."""
+    if has_shadows:
+        return put_shadow_rule(put, doubt, in_dict)
 
-    def rule(xs, x̂s, k, x):
+    def rule(xs, x̂s, k, x, x̂):
         """What the item has got so far is for x, what it gets now for what was there."""
-        xs[k] = x
+        put(xs, k, x)
+        if in_dict:
+            x̂s[k] = ZERO
 
-        def set_item_pullback(ȳ):
+        def put_pullback(ȳ):
             x̄ = x̂s[k]
             x̂s[k] = ZERO
             return NONE, NONE, NONE, doubt(x̄, x)
 
-        return None, set_item_pullback
+        return None, put_pullback
 
     return rule
+
+
+def put_shadow_rule(put, doubt, in_dict):
+    """The same where the shadow that was there comes back."""
+
+    def rule(xs, x̂s, k, x, x̂):
+        old = shadow_at(x̂s, k)
+        put(xs, k, x)
+        x̂s[k] = x̂
+
+        def put_shadow_pullback(ȳ):
+            x̄ = x̂s[k]
+            x̂s[k] = old
+            return NONE, NONE, NONE, doubt(x̄, x)
+
+        return None, put_shadow_pullback
+
+    return rule
+
+
+def shadow_at(x̂s: Any, k: Any) -> Any:
+    """What a shadow has at a place, if it has it."""
+    try:
+        return x̂s[k]
+    except LookupError:
+        return ZERO
+
+
+non_differentiable(shadow_at)
 
 
 @functools.cache
@@ -933,6 +1114,107 @@ def popped(xs, x̂s):
         return ()
 
     return xs.pop(), pop_pullback
+
+
+def popped_at(xs, x̂s, k):
+    """`xs.pop(k)`."""
+    place = place_in(xs, k)
+    x = xs.pop(k)
+    x̂s.pop(k)
+
+    def pop_pullback(x̄):
+        x̂s.insert(place, x̄)
+        return ()
+
+    return x, pop_pullback
+
+
+def popped_shadow(xs, x̂s, x̂, k=-1):
+    """The same for an item that has a shadow, which was taken out already."""
+    place = place_in(xs, k)
+
+    def pop_pullback(x̄):
+        x̂s.insert(place, x̂)
+        return ()
+
+    return xs.pop(k), pop_pullback
+
+
+def dropped(xs, x̂s, k):
+    """`del xs[k]`."""
+    place = place_in(xs, k)
+    del xs[k]
+    x̂ = x̂s.pop(k)
+
+    def delitem_pullback(ȳ):
+        x̂s.insert(place, x̂)
+        return ()
+
+    return None, delitem_pullback
+
+
+@functools.cache
+def insert_rule(doubt):
+    """The rule of `xs.insert(k, x)`."""
+
+    def rule(xs, x̂s, k, x̂, x):
+        xs.insert(k, x)
+        x̂s.insert(k, x̂)
+        place = place_of_inserted(len(x̂s), k)
+
+        def insert_pullback(ȳ):
+            x̄ = x̂s.pop(place)
+            return NONE, NONE, NONE, NONE, doubt(x̄, x)
+
+        return None, insert_pullback
+
+    return rule
+
+
+def turned(xs, x̂s):
+    """`xs.reverse()`."""
+    xs.reverse()
+    x̂s.reverse()
+
+    def reverse_pullback(ȳ):
+        x̂s.reverse()
+        return ()
+
+    return None, reverse_pullback
+
+
+def place_in(xs: list[Any], k: int) -> int:
+    """The place of the k-th item, from the end if k is negative."""
+    return k if k >= 0 else k + len(xs)
+
+
+def place_of_inserted(n: int, k: int) -> int:
+    """The place where `insert(k, x)` has put an item into a list, which has n items now."""
+    return min(k, n - 1) if k >= 0 else max(k + n - 1, 0)
+
+
+non_differentiable(place_in, place_of_inserted)
+
+
+@functools.cache
+def dict_rule(*doubts):
+    """The rule of the display of a dict: of values under one key the last is there."""
+    n = len(doubts)
+    items = ", ".join([f"k{i}, x{i}" for i in range(n)])
+    shown = ", ".join([f"k{i}: x{i}" for i in range(n)])
+    taken = "\n        ".join([f"x̄{i} = d̂[k{i}]; d̂[k{i}] = ZERO" for i in reversed(range(n))])
+    given = ", ".join([f"NONE, {doubt.__name__}(x̄{i}, x{i})" for i, doubt in enumerate(doubts)])
+    source = f"""
+def rule(d̂, {items}):
+    def dict_pullback(ȳ):
+        {taken}
+        return NONE, {given}
+    return {{{shown}}}, dict_pullback
+"""
+    scope: dict[str, Any] = {"NONE": NONE, "ZERO": ZERO, "__name__": __name__}
+    scope |= {doubt.__name__: doubt for doubt in doubts}
+    exec(source, scope)
+    return scope["rule"]
 
 
 @functools.cache

@@ -128,7 +128,129 @@ def floats_as_keys(a, b):
     return t
 
 
+def walked(a, b):
+    probs = {0: 1.0}
+    for _ in range(3):
+        new = {}
+        for k, p in probs.items():
+            new[k + 1] = new.get(k + 1, 0.0) + p * a
+            new[k - 1] = new.get(k - 1, 0.0) + p * b
+        probs = new
+    return sum(p * k * k for k, p in probs.items()) + max(probs.values())
+
+
+def grouped(a, b):
+    groups, totals = {}, {}
+    for i, label in enumerate("abcab"):
+        groups.setdefault(label, []).append(a * i)
+        totals[label] = totals.get(label, b) * (1 + a * i)
+    found = 0.0
+    for label in groups:
+        found += sum(groups[label]) * totals[label]
+    return found * len(groups)
+
+
+def popped(a, b):
+    d = {str(i): a**i for i in range(4)}
+    x = d.pop("2") * d.pop("7", b) * d.pop("3", b)
+    d["2"] = b
+    del d["1"]
+    d["1"] = d["2"] * a
+    return x + d["1"] + sum(d.values())
+
+
+def of_two(a, b):
+    d, e = {}, {}
+    for i in range(3):
+        d[i], e[i + 1] = a * i, b * i
+    f = d | e
+    f.update(d)
+    f[0] = b
+    g = dict(f)
+    g[1] = 2.0 * a
+    h = g.copy()
+    h.update(g)
+    return sum(v * (k + 1) for k, v in f.items()) + g[1] * f[1] + h[3] * d[2]
+
+
+def zipped(a, b):
+    d = dict(zip("xyzx", [a, b, a * b, a + b]))  # noqa: B905
+    return sum(len(k) * v for k, v in d.items()) * d["x"]
+
+
+def shadow_comes_back(a, b):
+    d = {}
+    for i in range(3):
+        d[i] = [a * i, b]
+    first, kept = d[1], d[2]
+    first.append(a)
+    d[1] = d[2]
+    d[1][0] = b
+    d[2] = [first[2] * a]
+    return d[1][0] * kept[1] * d[2][0] + first[0] * first[1]
+
+
+def dicts_inside(a, b):
+    d = {}
+    for i in range(3):
+        for j in range(2):
+            d.setdefault(i, {})[j] = a * i + b * j
+    e = d[1]
+    e[0] = a
+    return sum(sum(row.values()) for row in d.values()) * d[1][0]
+
+
+def same_key_twice(a, b):
+    t = 0.0
+    for i in range(3):
+        k, m = i % 2, (i + 1) % 2
+        d = {k: a * i, 0: b, m: a + b}
+        t += d[0] * d[1] * (i + 1)
+    return t
+
+
+def changed_while_read(a, b):
+    d = {i: a * i for i in range(4)}
+    for k, v in d.items():
+        if k < 3:
+            d[k + 1] = d[k + 1] + v * b
+    return d[3]
+
+
+def many_names(a, b):
+    ds = [{0: a}, {0: b}]
+    for i in range(4):
+        d = ds[i % 2]
+        d[i + 1] = d[i // 2 * 2 if i % 2 else i] * a + i if (i // 2 * 2 if i % 2 else i) in d else b
+    return sum(sum(d.values()) for d in ds)
+
+
+def keys_with_derivatives(a, b):
+    d = {}
+    for i in range(3):
+        d[a * i] = b * i
+    t = 0.0
+    for k in d:
+        t += k * b
+    return t
+
+
+def optional(a, b):
+    d = {}
+    for i in range(4):
+        if i % 2:
+            d[i] = a * i
+    t = 0.0
+    for i in range(4):
+        v = d.get(i)
+        if v is not None:
+            t += v * b
+    return t
+
+
 ALL = [
+    walked, grouped, popped, of_two, zipped, shadow_comes_back, dicts_inside, same_key_twice,
+    changed_while_read, many_names, keys_with_derivatives, optional,
     table, records, shortest, two_names, one_of_two, values_of_several_types, lists_inside,
     arrays_inside, overwritten, deleted, given_away, merged, floats_as_keys,
 ]  # fmt: skip
@@ -148,7 +270,13 @@ def test_value_and_gradient(f):
     assert morula.grad(g)(1.3) == pytest.approx(morula.hvp(lambda x: f(x, 0.7), 1.3, 1.0))
 
 
-@pytest.mark.parametrize("f", [table, shortest, two_names, lists_inside])
+COMPILED = [
+    table, shortest, two_names, lists_inside, walked, grouped, popped, of_two, zipped,
+    shadow_comes_back, dicts_inside, same_key_twice, changed_while_read, many_names,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", COMPILED)
 def test_nothing_is_resolved_at_run_time(f):
     assert not morula.code_adjoint(f, 1.3, 0.7).left
 
@@ -167,3 +295,125 @@ def test_numbers_of_every_kind(kind):
     found = morula.grad(f)(x)
     assert type(found) is type(expected)
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda p: sum(p.values()) ** 2, {"a": 6.0, "b": 6.0}),
+        (lambda p: max(p.values()) * 2, {"a": 0.0, "b": 2.0}),
+        (lambda p: max(p.items())[1], {"a": 0.0, "b": 1.0}),
+        (lambda p: sum(v * p["a"] for v in p.values()), {"a": 4.0, "b": 1.0}),
+    ],
+)
+def test_views_of_an_argument(f, expected):
+    assert morula.gradient(f, {"a": 1.0, "b": 2.0})[0] == expected
+
+
+def test_a_dict_made_of_the_items_of_a_list():
+    def f(xs):
+        d = {str(i): x * x for i, x in enumerate(xs)}
+        return d["1"] * d["2"] + xs[0]
+
+    assert morula.gradient(f, [1.0, 2.0, 3.0])[0] == [1.0, 36.0, 24.0]
+
+
+def loss(p):
+    t = 0.0
+    for k, v in p.items():
+        t += v * v * (2.0 if k == "a" else 1.0)
+    return t + p["a"] * sum(p.values()) + len(p)
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.ones(2).__mul__])
+def test_a_loop_over_an_argument(kind):
+    p = {"a": kind(1.5), "b": kind(-2.0), "c": kind(0.25)}
+    f = loss if np.ndim(p["a"]) == 0 else lambda p: loss(p).sum()
+    if kind in (float, np.float64):
+        assert not morula.code_adjoint(f, p).left
+    with by_the_general_path():
+        expected = morula.gradient(f, p)[0]
+    found = morula.gradient(f, p)[0]
+    assert list(found) == list(p)
+    for k in p:
+        assert type(found[k]) is type(expected[k])
+        assert np.array(found[k]).dtype == np.array(expected[k]).dtype
+        np.testing.assert_allclose(found[k], expected[k], rtol=1e-6)
+    assert morula.gradient(loss, {"a": 2.0})[0] == {"a": 16.0 - 4.0}
+
+
+def test_an_argument_of_many_kinds():
+    def f(p):
+        t = p["scale"] * sum(p["xs"])
+        for k, v in p["inner"].items():
+            t += v * p["scale"] * len(k)
+        return t * p["n"]
+
+    p = {"scale": 2.0, "xs": [1.0, 3.0], "inner": {"u": 1.0, "vw": 2.0}, "n": 3, "name": "x"}
+    expected = {
+        "scale": 27.0, "xs": [6.0, 6.0], "inner": {"u": 6.0, "vw": 12.0}, "n": 18.0, "name": None,
+    }  # fmt: skip
+    assert morula.gradient(f, p)[0] == expected
+
+
+def test_an_argument_that_is_passed_twice():
+    def f(p, q):
+        return sum(v * q[k] for k, v in p.items())
+
+    p = {"a": 2.0, "b": 3.0}
+    assert morula.gradient(f, p, p) == ({"a": 4.0, "b": 6.0},) * 2
+    assert morula.gradient(f, p, dict(p)) == ({"a": 2.0, "b": 3.0},) * 2
+
+
+def test_an_argument_that_changes():
+    def f(p):
+        p["c"] = p["a"] * p["b"]
+        p["a"] = 0.0
+        return sum(p.values())
+
+    p = {"a": 2.0, "b": 3.0}
+    assert morula.gradient(f, p)[0] == {"a": 3.0, "b": 3.0}
+    assert p == {"a": 0.0, "b": 3.0, "c": 6.0}
+
+
+def test_whole_numbers_as_keys_that_carry_a_derivative():
+    def f(n):
+        d = {}
+        for i in range(3):
+            d[i * n] = 2.0
+        return sum(k * v for k, v in d.items())
+
+    assert morula.gradient(f, 2)[0] == 6.0
+
+
+def test_a_key_that_is_missing():
+    def f(a):
+        d = {i: a for i in range(2)}
+        return d.pop(5) * a
+
+    with pytest.raises(KeyError, match="5"):
+        morula.gradient(f, 1.0)
+
+
+def test_a_dict_that_changes_its_size_in_a_loop():
+    def f(a):
+        d = {i: a for i in range(2)}
+        for k in d:
+            d[k + 7] = a
+        return d[0]
+
+    with pytest.raises(RuntimeError, match="changed size"):
+        morula.gradient(f, 1.0)
+
+
+def test_empty_dicts():
+    def f(d, a):
+        t = a
+        for k, v in d.items():
+            t += v
+        e = {}
+        for k in e:
+            t += e[k]
+        return t + sum(e.values()) + sum(d.values())
+
+    assert morula.gradient(f, {}, 2.0) == ({}, 1.0)

@@ -1,0 +1,156 @@
+"""Behind the question `x is None` a variable is known better: there it is None, or it is not.
+
+    if self.last is None: …
+    else: slope = (err - self.last) / h
+
+Where it is not, x is read as `present(x)`, which is of the types that x may have but for that of None.
+Tests: tests/rules/test_narrowing.py
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from morula.core.extend import (
+    NEVER,
+    Block,
+    Branch,
+    Call,
+    Const,
+    Known,
+    OneOf,
+    Var,
+    dominates,
+    dominators,
+    folds,
+    join,
+    may_hold,
+    only_reads,
+    rewrites,
+    rrule,
+    spells,
+    substitute,
+    transfers,
+)
+
+NOTHING = Known(type(None))
+
+
+def present(x: Any) -> Any:
+    """x, which is not None here."""
+    return x
+
+
+only_reads(present)
+
+
+@rrule(present)
+def _(x: object):
+    def present_pullback(x̄):
+        return (x̄,)
+
+    return x, present_pullback
+
+
+@transfers(present)
+def _(s: Any, call: Call, args: list[Any]) -> Any:
+    """What x may be but for None."""
+    value = args[0]
+    if value == NOTHING or (type(value) is Const and value.value is None):
+        return NEVER
+    if type(value) is not OneOf:
+        return value
+    return functools.reduce(join, value.members - {NOTHING}, NEVER)
+
+
+@folds(present)
+def _(f: Any, call: Call) -> Any:
+    """Where the adjoint is written, x is all that is left of it."""
+    return call.args[0] if f.differentiated else None
+
+
+@spells
+def read_as_present(s: Any) -> bool:
+    """Read what may be None as present where it is not; is there anything new?"""
+    entries = s.ir.predecessors()
+    found = [(x, branch) for x, branch in where_present(s) if may_be_none(s, x)]
+    found = [(x, home_of(s, x, branch, entries)) for x, branch in found if x not in s.narrowed]
+    homes = [(x, home) for x, home in found if home is not None]
+    parent = dominators(s.ir) if homes else {}
+    for x, home in homes:
+        s.narrowed.add(x)
+        y = s.ir.var(x.name)
+        for block in s.ir.blocks:
+            if dominates(parent, home, block):
+                replace_in(block, x, y)
+        home.calls.insert(0, Call(y, Const(present), (x,)))
+    return bool(homes)
+
+
+def home_of(s: Any, x: Var, branch: Any, entries: Any) -> Any:
+    """The block that control comes to by this branch alone, which may have to be made."""
+    target = branch.block
+    if len(entries[target]) == 1:
+        return target
+    if x not in branch.args:
+        return None
+    between: Block = s.ir.block()
+    between.branches = [Branch(target, branch.args)]
+    branch.block, branch.args = between, []
+    return between
+
+
+def may_be_none(s: Any, x: Var) -> bool:
+    """May x be None, or a number or an array, by what is known of it?"""
+    value = s.value(x)
+    return value is None or (type(value) is OneOf and NOTHING in value.members)
+
+
+def where_present(s: Any) -> Iterator[tuple[Var, Any]]:
+    """Variables, and the branches by which control goes only if they are not None."""
+    made = {c.out: c for c in s.ir.calls()}
+    for block in s.ir.blocks:
+        if len(block.branches) != 2:
+            continue
+        test, holds = made.get(block.branches[0].cond), True
+        while test is not None and test.primitive in (operator.not_, operator.truth):
+            holds ^= test.primitive is operator.not_
+            test = made.get(test.args[0])
+        if test is None or test.primitive not in (operator.is_, operator.is_not):
+            continue
+        x, other = test.args
+        if type(x) is not Var or type(other) is not Const or other.value is not None:
+            continue
+        is_none = holds == (test.primitive is operator.is_)
+        branch = block.branches[1 if is_none else 0]
+        if branch.block is not None:
+            yield x, branch
+
+
+def replace_in(block: Block, x: Var, y: Var) -> None:
+    """Let a block read y in the place of x."""
+    for call in block.calls:
+        if x in call.operands():
+            call.fn = y if call.fn is x else call.fn
+            call.args = tuple([y if a is x else a for a in call.args])
+    for branch in block.branches:
+        branch.args = [y if a is x else a for a in branch.args]
+
+
+@rewrites
+def forget_present(s: Any) -> bool:
+    """What cannot be None, or is no number and no array, is read as it is."""
+    idle = {}
+    for call in s.ir.calls():
+        if call.primitive is present:
+            value = s.value(call.args[0])
+            may_be = type(value) is OneOf and NOTHING in value.members
+            if not may_be or any(map(may_hold, value.members)):
+                idle[call.out] = call.args[0]
+    substitute(s.ir, idle)
+    for block in s.ir.blocks:
+        block.calls = [c for c in block.calls if c.out not in idle]
+    return bool(idle)
