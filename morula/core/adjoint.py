@@ -93,6 +93,7 @@ from morula.core.traits import (
     has_effect,
     holds_memory,
     is_called_in_company,
+    is_harmless,
     is_partial,
     is_partial_of_arrays,
     marks,
@@ -498,7 +499,8 @@ class Adjoint:
         rule = self.rules.get(id(f))
         if rule is None or rule.by_identity or not rule.trusted:
             return False
-        if is_partial(rule.primal) or self.may_miss(rule.primal, call):
+        partial = is_partial(rule.primal) and not is_harmless(rule.primal, call.args)
+        if partial or self.may_miss(rule.primal, call):
             return False
         entry = registry.get(rule.primal)
         return entry is not None and (entry.stable or entry.pure)
@@ -709,6 +711,14 @@ class Adjoint:
         self.drop_doubts()
         self.mark_pure_calls()
         self.share_values()
+        self.simplify_all()
+        adjoint = reachable_from(start)
+        blocks = [block for block in self.ir.blocks if block in adjoint]
+        if any([tidy(self, blocks) for tidy in TIDYINGS]):
+            self.simplify_all()
+
+    def simplify_all(self) -> None:
+        """Simplify until nothing changes, with the types known anew."""
         changed = True
         while changed:
             changed = self.simplify()
@@ -822,6 +832,8 @@ class Adjoint:
 
     def may_raise(self, call: Call) -> bool:
         """May a partial function raise an exception: is an argument a plain number?"""
+        if is_harmless(call.primitive, call.args):
+            return False
         return is_partial_of_arrays(call.primitive) or any(
             typed_zero(t) is not None and t.__module__ == "builtins"
             for x in call.args
@@ -989,6 +1001,18 @@ def prepares(
     """Register such a function."""
     PREPARATIONS.append(prepare)
     return prepare
+
+
+# Functions that write blocks of an adjoint anew, so that they take less time; did they?
+TIDYINGS: list[Callable[[Adjoint, list[Block]], bool]] = []
+
+
+def tidies(
+    tidy: Callable[[Adjoint, list[Block]], bool],
+) -> Callable[[Adjoint, list[Block]], bool]:
+    """Register such a function."""
+    TIDYINGS.append(tidy)
+    return tidy
 
 
 write_preparation: list[Callable[[Adjoint], set[Any] | None]] = []

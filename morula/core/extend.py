@@ -18,7 +18,14 @@ from morula.core import (
 )
 from morula.core.abandon import abandon
 from morula.core.activity import may_hold, may_mutate, spread_varied, varied_variables
-from morula.core.adjoint import Shadow, adds_plainly, prepares, prepares_writes, to_space
+from morula.core.adjoint import (
+    Shadow,
+    adds_plainly,
+    prepares,
+    prepares_writes,
+    tidies,
+    to_space,
+)
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
 from morula.core.cfg import loop_step
@@ -107,7 +114,7 @@ from morula.core.registry import (
 from morula.core.results import lines_of_result
 from morula.core.reverse import Pair
 from morula.core.shipped import meet, waits
-from morula.core.simplify import folds
+from morula.core.simplify import FOLDS, folds
 from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.traits import (
     IMMUTABLE_TYPE,
@@ -137,6 +144,7 @@ from morula.core.traits import (
     gives_new,
     gradient_for,
     hands_over,
+    harmless_where,
     has_tangent,
     have_constants,
     holds_memory,
@@ -144,6 +152,7 @@ from morula.core.traits import (
     in_several_runs,
     inlined,
     is_finest,
+    is_written,
     keep_apart,
     marks,
     marks_results,
@@ -195,6 +204,7 @@ from morula.core.values import (
 from morula.core.writers import writes_to_given
 
 __all__ = [
+    "FOLDS",
     "IMMUTABLE_TYPE",
     "NEVER",
     "NONE",
@@ -285,6 +295,7 @@ __all__ = [
     "guesses",
     "hands_on",
     "hands_over",
+    "harmless_where",
     "has_tangent",
     "have_constants",
     "holds_memory",
@@ -301,6 +312,7 @@ __all__ = [
     "is_protected",
     "is_reached",
     "is_reached_at",
+    "is_written",
     "is_zero",
     "is_zero_value",
     "isolated",
@@ -374,6 +386,7 @@ __all__ = [
     "stands_in",
     "stays_general",
     "strays_here",
+    "tidies",
     "to_space",
     "traits",
     "transfers",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    FOLDS,
     NEVER,
     ZERO,
     Call,
@@ -26,6 +27,7 @@ from morula.core.extend import (
     fresh_results,
     gradient_for,
     guesses,
+    harmless_where,
     in_place_forms,
     is_zero_value,
     join,
@@ -187,6 +189,33 @@ def _(f: Any, call: Any) -> Any:
     if alike(f, a, b) and (x := negated(f, a)) is not None:
         return negative_of(f, call, operator.truediv, x, b)
     return None
+
+
+@folds(operator.truth)
+def _(f: Any, call: Any) -> Any:
+    """In an adjoint, a number that the primal has divided by is not zero."""
+    x = call.args[0]
+    home = f.block_of.get(x)
+    if not f.in_adjoint or home is None or home is f.block or f.types(x) is not float:
+        return of_constant(f, call)
+    divisors = f.notes.setdefault("divisors", {})
+    if home not in divisors:
+        divisors[home] = divisors_in(f, home)
+    return f.const(True) if x in divisors[home] else of_constant(f, call)
+
+
+of_constant = FOLDS[id(operator.not_)]
+
+
+def divisors_in(f: Any, block: Any) -> set[Any]:
+    """The numbers that a block divides numbers by, with the factors that they have there."""
+    found: set[Any] = set()
+    for call in reversed(block.calls):
+        if call.primitive is operator.truediv and f.types(call.args[0]) in (float, int):
+            found.add(call.args[1])
+        elif call.primitive is operator.mul and call.out in found and f.types(call.out) is float:
+            found.update(call.args)
+    return found
 
 
 def spread_from(f: Any, x: Any, other: Any) -> Any:
@@ -889,6 +918,14 @@ partial_functions(
     math.cosh, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv,
     operator.ifloordiv, operator.imod, operator.ipow, divmod, math.remainder, int,
 )  # fmt: skip
+
+
+def divides_by_a_number(args: Any) -> bool:
+    """Is the divisor a constant that is not zero?"""
+    return type(constant(args[1])) is float and constant(args[1]) != 0.0
+
+
+harmless_where[id(operator.truediv)] = divides_by_a_number
 
 
 @folds(to_space)

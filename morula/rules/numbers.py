@@ -24,6 +24,7 @@ from morula.core.extend import (
     AbstractZero,
     CotangentError,
     detail_of,
+    is_finest,
     materialise,
     multiply,
     no_tangent,
@@ -195,6 +196,8 @@ zero_of(float, 0.0)
 zero_of(complex, 0j)
 zero_of(Fraction, Fraction(0))
 zero_of(Decimal, Decimal(0))
+
+is_finest[float] = lambda detail: True  # so a float's cotangent out of a shadow is one, too
 
 no_tangent(*CONSTANTS)
 
