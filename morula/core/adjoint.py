@@ -743,6 +743,8 @@ class Adjoint:
                 self.specialiser.types[x̄] = value
         for block in list(self.ir.blocks) if self.optimistic else ():
             self.test_doubts(block)
+        if not self.optimistic:
+            self.maybe_zero.update(doubts.values())
         for block in self.ir.blocks:
             block.calls = [c for c in block.calls if c.out not in doubts]
         substitute(self.ir, doubts)

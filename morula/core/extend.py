@@ -61,6 +61,7 @@ from morula.core.cotangents import (
     projector,
     scale,
     settled,
+    tangent_of,
     unthunk,
 )
 from morula.core.errors import (
@@ -386,6 +387,7 @@ __all__ = [
     "stands_in",
     "stays_general",
     "strays_here",
+    "tangent_of",
     "tidies",
     "to_space",
     "traits",

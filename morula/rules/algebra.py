@@ -34,7 +34,7 @@ ONE: Monomial = frozenset()
 NUMBER, OF_NUMPY, ARRAY = 1, 4, 12  # kinds of values, by what an operation on one costs
 SLOWER = {operator.truediv: 1.5, operator.pow: 4.0}
 SUMS = {operator.add: 1, operator.sub: -1, operator.iadd: 1, operator.isub: -1}
-PRODUCTS = (operator.mul, operator.truediv, operator.neg, operator.pow)
+PRODUCTS = (operator.mul, operator.truediv, operator.neg, operator.pow, np.square)
 LARGEST = 1e15  # of constants that are calculated with
 HIGHEST = 3  # power that is written as a product
 MOST_CALLS = 400  # of a block that is looked at
@@ -388,6 +388,8 @@ class Graph:
         c, m = factors[0]
         if fn is operator.neg:
             return -c, m
+        if fn is np.square:
+            return self.times(c, m, c, m)
         d, n = factors[1]
         if fn is operator.pow:
             return c**d, frozenset([(x, k * int(d)) for x, k in m])

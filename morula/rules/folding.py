@@ -218,6 +218,9 @@ def divisors_in(f: Any, block: Any) -> set[Any]:
     return found
 
 
+of_module = FOLDS[id(getattr)]
+
+
 def spread_from(f: Any, x: Any, other: Any) -> Any:
     """What `x` is spread from, if the shape is that of the array `other`, which does the same."""
     call = f.definition(x, spread)
@@ -225,12 +228,54 @@ def spread_from(f: Any, x: Any, other: Any) -> Any:
         return None
     scalar, shape = call.args
     known_shape = f.details(other)[2]
-    if getattr(shape, "value", None) != known_shape or known_shape is None:
+    is_known = known_shape is not None and getattr(shape, "value", None) == known_shape
+    if not is_known and not is_shape_of(f, shape, other):
         return None
     return scalar if f.types(scalar) in SPREADABLE else None
 
 
 SPREADABLE = (float, np.float64, np.ndarray)
+
+
+def is_shape_of(f: Any, shape: Any, y: Any) -> bool:
+    """Is it the shape of what y has its shape from?"""
+    read = f.definition(shape, getattr)
+    if read is None or value_of(read.args[1]) != "shape":
+        return False
+    return shaped_like(f, read.args[0]) is shaped_like(f, y)
+
+
+def shaped_like(f: Any, x: Any) -> Any:
+    """The array whose shape x has, which was computed from it and numbers entry by entry."""
+    while (call := f.definitions.get(x)) is not None and f.types(x) is np.ndarray:
+        arrays = [a for a in call.args if f.types(a) not in NUMBERS]
+        if call.keywords or len(arrays) != 1 or id(call.primitive) not in ENTRY_BY_ENTRY:
+            break
+        if f.types(arrays[0]) is not np.ndarray:
+            break
+        x = arrays[0]
+    return x
+
+
+NUMBERS = (float, int, np.float64)
+ENTRY_BY_ENTRY = {
+    id(fn)
+    for fn in (
+        operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow,
+        operator.iadd, operator.isub, np.square, np.exp, np.log, np.sqrt, np.tanh, np.sin, np.cos,
+    )
+}  # fmt: skip
+
+
+@folds(getattr)
+def _(f: Any, call: Any) -> Any:
+    """The shape of what is computed entry by entry is that of the operand."""
+    if len(call.args) == 2 and value_of(call.args[1]) in ("shape", "size"):
+        x = call.args[0]
+        like = x if f.in_adjoint and f.block_of.get(x) is not f.block else shaped_like(f, x)
+        if like is not x and f.types(x) is np.ndarray:
+            return [f.same_call(call, getattr, like, call.args[1])]
+    return of_module(f, call)
 
 
 def is_plain_index(f: Any, x: Any) -> bool:
@@ -530,8 +575,10 @@ def _(f: Any, call: Any) -> Any:
 
 @folds(operator.pow)
 def _(f: Any, call: Any) -> Any:
-    """x ** 1 is x, for floats, and in an adjoint for arrays."""
+    """x ** 1 is x, for floats, and in an adjoint for arrays; x ** 2 is what NumPy calls for it."""
     x, n = call.args
+    if constant(n) == 2 and f.types(x) is np.ndarray and f.details(x)[0][1] == "f":
+        return [f.same_call(call, np.square, x)]
     if constant(n) != 1 or type(constant(n)) is not int:
         return None
     if f.types(x) is float or (f.in_adjoint and f.types(x) is np.ndarray):

@@ -13,6 +13,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -29,7 +30,6 @@ from morula.core.extend import (
     Reached,
     Rule,
     Shadow,
-    Tangent,
     Var,
     accumulate,
     adds_plainly,
@@ -45,6 +45,7 @@ from morula.core.extend import (
     prepares,
     primitives,
     spread_varied,
+    tangent_of,
 )
 from morula.rules.list_types import Items, items_of
 from morula.rules.lists import list_item
@@ -644,7 +645,7 @@ def finished(x: Any, shadows: dict[Any, Any]) -> Any:
     found = shadows.get(Finish)
     if found is None:
         found = shadows[Finish] = Finish(shadows)
-    return found(x)
+    return found.whole(x)
 
 
 class Finish(Reached):
@@ -654,32 +655,53 @@ class Finish(Reached):
         super().__init__()
         self.shadows = shadows
 
-    def __call__(self, x: Any, x̄: Any = ZERO) -> Any:
-        """The gradient for x; x̄ is its cotangent, if it has no shadow."""
-        x̂ = self.shadows.get(id(x))
+    def whole(self, x: Any) -> Any:
+        """The gradient for a list or an object."""
+        key = id(x)
+        x̂ = self.shadows.get(key)
         if x̂ is None:
-            if type(x) is float is type(x̄):
-                return x̄
-            if type(x) is np.ndarray is type(x̄) and x.dtype is x̄.dtype and x.shape == x̄.shape:
-                return x̄.copy() if x.dtype.kind in "fc" else gradient_for(x, x̄, self.adjoint)
-            return gradient_for(x, x̄, self.adjoint)
-        made = self.results.get(id(x))
+            return gradient_for(x, ZERO, self.adjoint)
+        made = self.results.get(key)
         if made is not None:
             return made
         if type(x) is list:
-            made = self.results[id(x)] = []
-            made += [self(y, ŷ) for y, ŷ in zip(x, x̂, strict=True)]
-        else:
-            made = self.results[id(x)] = Tangent[type(x)]()
-            for name, y in x.__dict__.items():
-                ȳ = self(y, x̂[name])
-                if ȳ is not None:
-                    made._fields[name] = ȳ
+            made = self.results[key] = []
+            made += [self.item(y, x̂[i]) for i, y in enumerate(x)]
+            return made
+        fields: dict[str, Any] = {}
+        made = self.results[key] = tangent_of(type(x), fields)
+        for name, y in x.__dict__.items():
+            ȳ = self.item(y, x̂[name])
+            if ȳ is not None:
+                fields[name] = ȳ
         return made
+
+    def item(self, y: Any, ȳ: Any) -> Any:
+        """The gradient for an item or a field; the shadow has its cotangent, or a shadow."""
+        kind = type(ȳ)
+        if kind is float is type(y):
+            return ȳ
+        if kind is np.ndarray is type(y) and y.shape == ȳ.shape:
+            dtype = ȳ.dtype
+            if y.dtype is dtype and dtype.kind in "fc":
+                ours = sys.getrefcount(ȳ) <= BY_THE_SHADOW and ȳ.base is None
+                return ȳ if ours else ȳ.copy()
+        if id(y) in self.shadows:
+            return self.whole(y)
+        return gradient_for(y, ȳ, self.adjoint)
 
     @staticmethod
     def adjoint(x: Any) -> None:
         """Nothing has reached a container that has no shadow."""
+
+
+def references(x: Any) -> int:
+    """How many hold something that is taken from a container for a call; the least there can be."""
+    return sys.getrefcount(x)
+
+
+_container = {0: object()}
+BY_THE_SHADOW = min(3, references(_container[0]))  # nobody else holds it, so it may be given away
 
 
 def take_item(x, x̂s, k):
