@@ -271,6 +271,9 @@ def materialise(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     raise NotImplementedError
 
 
+# `brought_by[A, B](x̄)`: a cotangent of type A, brought to the space of values of type B.
+brought_by: dict[tuple[type, type], Callable[[Any], Any]] = {}
+
 _new: set[int] = set()
 detail_tests: dict[type, Callable[[Any], list[tuple[str, Any, Any]]]] = {}
 

@@ -593,7 +593,7 @@ def _(f: Any, call: Any) -> Any:
     shape = getattr(target, "value", None)
     have = whole_shape(f.details(x̄)) if f.types(x̄) is np.ndarray else None
     if have is None or shape is None:
-        return None
+        return over_axes_too_many(f, call, x̄, target)
     if have == shape:
         return x̄
     extra = len(have) - len(shape)
@@ -603,6 +603,62 @@ def _(f: Any, call: Any) -> Any:
     if extra == 1 and have[1:] == shape:
         return [reduction(f, call, x̄, 0, False)]
     return None
+
+
+@folds(total)
+def _(f: Any, call: Any) -> Any:
+    """The sum of a multiple is a multiple of the sum, that of a product a scalar product."""
+    (x,) = call.args
+    if not f.in_adjoint or f.readers is not None or f.types(x) is not np.ndarray:
+        return None
+    whole = f.definition(x, spread)
+    if whole is not None and is_finite(whole.args[0]) and type(value_of(whole.args[1])) is tuple:
+        return f.const(float(whole.args[0].value * math.prod(whole.args[1].value)))
+    made = f.definitions.get(x)
+    if made is not None and (f.used_once(x) or is_only_summed(f, x)):
+        found = total_of_product(f, call, made)
+        if found is not None:
+            return found
+    detail = f.details(x)
+    if detail is None or detail[1] == 0 or detail[0] != "<f8":
+        return None
+    return [reduction(f, call, x, None, False)]
+
+
+def is_only_summed(f: Any, x: Any) -> bool:
+    """Is an array that is a constant times another read for its sums, and sums of products, only?"""
+    made = f.definition(x, operator.mul)
+    if made is None or constant(made.args[0]) is None or f.block_of.get(x) is not f.block:
+        return False
+    readers = [c for c in f.block.calls if x in c.args]
+    summed = all([c.primitive in (total, np.ndarray.dot) and c.args[:2] != (x, x) for c in readers])
+    return summed and sum([c.args.count(x) for c in readers]) == f.uses_of(x)
+
+
+def total_of_product(f: Any, call: Any, made: Any) -> Any:
+    """The sum of what a call multiplies, divides or takes the negative of."""
+    if made.primitive is operator.neg:
+        inner = f.new_call(call, total, made.args[0])
+        return [inner, f.same_call(call, operator.neg, inner.out)]
+    if made.primitive in (operator.mul, operator.truediv):
+        a, b = made.args
+        for x, y in ((a, b), (b, a)) if made.primitive is operator.mul else ((b, a),):
+            if f.types(x) in NUMBERS and f.types(y) is np.ndarray:
+                inner = f.new_call(call, total, y)
+                return [inner, f.same_call(call, made.primitive, inner.out, x)]
+    if made.primitive is operator.mul and are_vectors(f, made.args):
+        return [f.same_call(call, np.ndarray.dot, *made.args)]
+    if made.primitive is np.square and are_vectors(f, made.args):
+        return [f.same_call(call, np.ndarray.dot, *made.args, *made.args)]
+    return None
+
+
+def are_vectors(f: Any, arrays: Any) -> bool:
+    """Are they arrays of doubles with one axis of the same known length?"""
+    details = [f.details(x) if f.types(x) is np.ndarray else None for x in arrays]
+    first = details[0]
+    fine = first is not None and first[:2] == ("<f8", 1) and whole_shape(first) is not None
+    return fine and all([d == first for d in details])
 
 
 @folds(restore)
@@ -692,6 +748,22 @@ def unmarked_sum(f: Any, call: Any, a: Any, b: Any) -> Any:
     return None
 
 
+def over_axes_too_many(f: Any, call: Any, x̄: Any, target: Any) -> Any:
+    """Where the numbers of axes are known, the sum over the first ones; what is left is compared."""
+    read = f.definition(target, getattr)
+    if read is None or f.types(read.args[0]) is not np.ndarray or f.types(x̄) is not np.ndarray:
+        return None
+    if f.readers is not None or not f.in_adjoint or value_of(read.args[1]) != "shape":
+        return None
+    extra = f.details(x̄)[1] - f.details(read.args[0])[1]
+    if extra < 1 or f.details(read.args[0])[1] == 0:
+        return None
+    summed = reduction(
+        f, f.new_call(call, match), x̄, 0 if extra == 1 else tuple(range(extra)), False
+    )
+    return [summed, f.same_call(call, match, summed.out, target)]
+
+
 def reduction(f: Any, call: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A sum over an axis as the cheapest call there is."""
     found = f.same_call(call, np.ufunc.reduce, f.const(np.add), x, f.const(axis))
@@ -728,9 +800,11 @@ def _(f: Any, call: Any) -> Any:
 def factor_out(f: Any, call: Any, a: Any, b: Any) -> Any:
     """(c a) · b as c (a · b), where that is less to multiply."""
     product = f.definition(a, operator.mul)
-    if product is None or not f.used_once(a) or f.types(b) is not np.ndarray:
+    if product is None or not (f.used_once(a) or is_only_summed(f, a)):
         return None
     c, x = product.args
+    if f.types(b) is not np.ndarray:
+        return None
     if type(constant(c)) is not float or f.types(x) is not np.ndarray or f.details(x) is None:
         return None
     m, n = whole_shape(f.details(x)), whole_shape(f.details(b))

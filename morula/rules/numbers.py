@@ -23,6 +23,7 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     CotangentError,
+    brought_by,
     detail_of,
     is_finest,
     materialise,
@@ -197,6 +198,7 @@ zero_of(complex, 0j)
 zero_of(Fraction, Fraction(0))
 zero_of(Decimal, Decimal(0))
 
+brought_by[np.float64, float] = float
 is_finest[float] = lambda detail: True  # so a float's cotangent out of a shadow is one, too
 
 no_tangent(*CONSTANTS)
