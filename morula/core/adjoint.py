@@ -169,7 +169,9 @@ class Adjoint:
             raise NotSpecialised("an argument may be changed in place")
         else:
             self.varied = varied_variables(s, leaves)
-        self.reversal = r = Reversal(checked("preparation", s.ir), self.plan, list(leaves))
+        self.reversal = r = Reversal(
+            checked("preparation", s.ir), self.plan, list(leaves), self.is_truth_value
+        )
         r.build()
         if r.exit not in r.primal:
             raise NotSpecialised("it always ends in an exception")
@@ -397,11 +399,16 @@ class Adjoint:
             k.type in holds_memory and holds_memory[k.type](k.detail) for k in possibilities(value)
         )
 
+    def is_truth_value(self, x: Operand) -> bool:
+        """Is it True or False, and no other object that is asked whether it is true?"""
+        k = known(self.specialiser.value(x))
+        return k is not None and k.type is bool
+
     def is_cheap(self, call: Call) -> bool:
         """Is it as cheap to compute a plain number again as to keep it?"""
         types = self.types_of(call.out)
         plain = types and all(
-            t.__module__ == "builtins" and typed_zero(t) is not None for t in types
+            t is bool or (t.__module__ == "builtins" and typed_zero(t) is not None) for t in types
         )
         return bool(plain) and call.movable and not call.keywords and costs_little(call.primitive)
 

@@ -1010,6 +1010,7 @@ fresh_results(
 
 
 cheap(operator.add, operator.sub, operator.mul, operator.neg)
+cheap(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 DEFAULTS = {  # of ufunc.reduce
     "axis": 0, "dtype": None, "out": None, "keepdims": False, "initial": np._NoValue, "where": True,
