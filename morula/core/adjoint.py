@@ -93,6 +93,7 @@ from morula.core.traits import (
     has_effect,
     holds_memory,
     is_called_in_company,
+    is_harmless,
     is_partial,
     is_partial_of_arrays,
     marks,
@@ -172,7 +173,9 @@ class Adjoint:
             raise NotSpecialised("an argument may be changed in place")
         else:
             self.varied = varied_variables(s, leaves)
-        self.reversal = r = Reversal(checked("preparation", s.ir), self.plan, list(leaves))
+        self.reversal = r = Reversal(
+            checked("preparation", s.ir), self.plan, list(leaves), self.is_truth_value
+        )
         r.build()
         if r.exit not in r.primal:
             raise NotSpecialised("it always ends in an exception")
@@ -407,11 +410,16 @@ class Adjoint:
             k.type in holds_memory and holds_memory[k.type](k.detail) for k in possibilities(value)
         )
 
+    def is_truth_value(self, x: Operand) -> bool:
+        """Is it True or False, and no other object that is asked whether it is true?"""
+        k = known(self.specialiser.value(x))
+        return k is not None and k.type is bool
+
     def is_cheap(self, call: Call) -> bool:
         """Is it as cheap to compute a plain number again as to keep it?"""
         types = self.types_of(call.out)
         plain = types and all(
-            t.__module__ == "builtins" and typed_zero(t) is not None for t in types
+            t is bool or (t.__module__ == "builtins" and typed_zero(t) is not None) for t in types
         )
         return bool(plain) and call.movable and not call.keywords and costs_little(call.primitive)
 
@@ -516,7 +524,8 @@ class Adjoint:
         rule = self.rules.get(id(f))
         if rule is None or rule.by_identity or not rule.trusted:
             return False
-        if is_partial(rule.primal) or self.may_miss(rule.primal, call):
+        partial = is_partial(rule.primal) and not is_harmless(rule.primal, call.args)
+        if partial or self.may_miss(rule.primal, call):
             return False
         entry = registry.get(rule.primal)
         return entry is not None and (entry.stable or entry.pure)
@@ -729,6 +738,14 @@ class Adjoint:
         self.drop_doubts()
         self.mark_pure_calls()
         self.share_values()
+        self.simplify_all()
+        adjoint = reachable_from(start)
+        blocks = [block for block in self.ir.blocks if block in adjoint]
+        if any([tidy(self, blocks) for tidy in TIDYINGS]):
+            self.simplify_all()
+
+    def simplify_all(self) -> None:
+        """Simplify until nothing changes, with the types known anew."""
         changed = True
         while changed:
             changed = self.simplify()
@@ -753,6 +770,8 @@ class Adjoint:
                 self.specialiser.types[x̄] = value
         for block in list(self.ir.blocks) if self.optimistic else ():
             self.test_doubts(block)
+        if not self.optimistic:
+            self.maybe_zero.update(doubts.values())
         for block in self.ir.blocks:
             block.calls = [c for c in block.calls if c.out not in doubts]
         substitute(self.ir, doubts)
@@ -845,6 +864,8 @@ class Adjoint:
 
     def may_raise(self, call: Call) -> bool:
         """May a partial function raise an exception: is an argument a plain number?"""
+        if is_harmless(call.primitive, call.args):
+            return False
         return is_partial_of_arrays(call.primitive) or any(
             typed_zero(t) is not None and t.__module__ == "builtins"
             for x in call.args
@@ -1025,6 +1046,18 @@ def refuses(refuse: Callable[[Adjoint], None]) -> Callable[[Adjoint], None]:
     """Register such a function."""
     REFUSALS.append(refuse)
     return refuse
+
+
+# Functions that write blocks of an adjoint anew, so that they take less time; did they?
+TIDYINGS: list[Callable[[Adjoint, list[Block]], bool]] = []
+
+
+def tidies(
+    tidy: Callable[[Adjoint, list[Block]], bool],
+) -> Callable[[Adjoint, list[Block]], bool]:
+    """Register such a function."""
+    TIDYINGS.append(tidy)
+    return tidy
 
 
 write_preparation: list[Callable[[Adjoint], set[Any] | None]] = []

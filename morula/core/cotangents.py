@@ -294,7 +294,7 @@ class Tangent:
         return f"Tangent[{self._primal.__name__}]({inside})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make_tangent, (self._primal, self._fields)
+        return tangent_of, (self._primal, self._fields)
 
 
 def is_equal(a: Any, b: Any) -> bool:
@@ -309,7 +309,8 @@ def is_equal(a: Any, b: Any) -> bool:
     return bool(same.all() if hasattr(same, "all") else same)
 
 
-def _make_tangent(primal: type, fields: dict[Any, Any]) -> Tangent:
+def tangent_of(primal: type, fields: dict[Any, Any]) -> Tangent:
+    """The cotangent of a value of this type with these fields, which it keeps."""
     tangent = object.__new__(Tangent)
     tangent._primal = primal
     tangent._fields = fields
@@ -325,7 +326,7 @@ class _TangentOf:
         self.primal = primal
 
     def __call__(self, fields: Mapping[Any, Any] | None = None, /, **named: Any) -> Tangent:
-        return _make_tangent(self.primal, dict(fields or {}, **named))
+        return tangent_of(self.primal, dict(fields or {}, **named))
 
     def __repr__(self) -> str:
         return f"Tangent[{self.primal.__name__}]"

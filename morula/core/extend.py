@@ -24,6 +24,7 @@ from morula.core.adjoint import (
     prepares,
     prepares_writes,
     refuses,
+    tidies,
     to_space,
 )
 from morula.core.bytecode import body_code
@@ -61,6 +62,7 @@ from morula.core.cotangents import (
     projector,
     scale,
     settled,
+    tangent_of,
     unthunk,
 )
 from morula.core.errors import (
@@ -97,8 +99,6 @@ from morula.core.infer import (
     stands_in,
     transfers,
 )
-from morula.core.ir import Block, Call, Const, Var, count_uses
-from morula.core.infer import answers, fixed_types, result_on_samples, stands_in, transfers
 from morula.core.ir import Block, Branch, Call, Const, Var, count_uses, substitute
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
@@ -123,9 +123,8 @@ from morula.core.registry import (
 from morula.core.results import lines_of_result
 from morula.core.reverse import Pair
 from morula.core.shipped import meet, recognises, waits
-from morula.core.simplify import folds
+from morula.core.simplify import FOLDS, folds
 from morula.core.source import constant_text
-from morula.core.specialise import NotSpecialised, rewrites
 from morula.core.specialise import NotSpecialised, rewrites, spells
 from morula.core.traits import (
     ABSTRACT,
@@ -134,6 +133,7 @@ from morula.core.traits import (
     Known,
     adjoint_object,
     attribute_rules,
+    brought_by,
     called_in_company,
     changes_in_place,
     cheap,
@@ -158,6 +158,7 @@ from morula.core.traits import (
     gradient_for,
     hands_on_whole,
     hands_over,
+    harmless_where,
     has_tangent,
     have_constants,
     holds_memory,
@@ -166,6 +167,7 @@ from morula.core.traits import (
     inlined,
     is_abstract,
     is_finest,
+    is_written,
     keep_apart,
     marks,
     marks_results,
@@ -219,6 +221,7 @@ from morula.core.writers import writes_to_given
 
 __all__ = [
     "ABSTRACT",
+    "FOLDS",
     "IMMUTABLE_TYPE",
     "NEVER",
     "NONE",
@@ -268,6 +271,7 @@ __all__ = [
     "below",
     "beside",
     "body_code",
+    "brought_by",
     "by_the_general_path",
     "call",
     "callables",
@@ -317,6 +321,7 @@ __all__ = [
     "hands_on",
     "hands_on_whole",
     "hands_over",
+    "harmless_where",
     "has_tangent",
     "have_constants",
     "holds_memory",
@@ -334,6 +339,7 @@ __all__ = [
     "is_protected",
     "is_reached",
     "is_reached_at",
+    "is_written",
     "is_zero",
     "is_zero_value",
     "isolated",
@@ -382,8 +388,8 @@ __all__ = [
     "qualified_name",
     "reaching",
     "reads_at_once",
-    "refuses",
     "recognises",
+    "refuses",
     "registry",
     "remembered",
     "repeatable",
@@ -411,6 +417,8 @@ __all__ = [
     "stays_general",
     "strays_here",
     "substitute",
+    "tangent_of",
+    "tidies",
     "to_space",
     "traits",
     "transfers",

@@ -45,6 +45,7 @@ from morula.core.specialise import (
 from morula.core.ssa import prune_params
 from morula.core.traits import (
     Known,
+    brought_by,
     gradient_for,
     has_tangent,
     marks,
@@ -348,6 +349,9 @@ class Gradient(Adjoint):
             if zero is not None and x̄_known.type is type(zero):
                 return x̄
             in_aux = self.has_aux and x̄ in count_uses(self.ir)  # it may be
+            brought = brought_by.get((x̄_known.type, k.type))
+            if brought is not None and not self.again:
+                return self.append(block, brought, x̄)
             alike = k == x̄_known and not any(marks(c.primitive) for c in self.ir.calls())
             if alike and self.is_new(x̄) and all_bars.count(x̄) == 1 and not in_aux:
                 return x̄

@@ -94,9 +94,16 @@ class Reversal:
     cotangent `seed` of the `result`; the block `end` has the cotangents of the parameters.
     """
 
-    def __init__(self, ir: IR, plan: Planner, wanted: list[Var] | None = None) -> None:
+    def __init__(
+        self,
+        ir: IR,
+        plan: Planner,
+        wanted: list[Var] | None = None,
+        is_truth_value: Callable[[Operand], bool] = lambda x: False,
+    ) -> None:
         self.ir = ir.copy()
         self.plan = plan
+        self.is_truth_value = is_truth_value
         if not is_reducible(self.ir):
             make_reducible(self.ir)
         self.exit = one_exit(self.ir)
@@ -115,9 +122,8 @@ class Reversal:
         if self.exit not in self.primal:  # it always ends in an exception
             return
         live = leads_to(ir, self.exit)
-        predecessors = {
-            b: [e for e in edges if e[0] in live] for b, edges in ir.predecessors().items()
-        }
+        self.entries = ir.predecessors()
+        predecessors = {b: [e for e in edges if e[0] in live] for b, edges in self.entries.items()}
         tags = {b: self.tag(b, predecessors[b]) for b in self.primal if b in live}
         self.start, self.end = ir.block(), ir.block()
         self.seed = ir.var("ȳ")
@@ -159,6 +165,9 @@ class Reversal:
         """A parameter that says which way a block with several ways in was reached."""
         if len(edges) < 2 or block in self.loop_of:
             return None
+        condition = self.deciding(edges) if len(edges) == 2 else None
+        if condition is not None:
+            return condition
         tag = self.ir.var("from")
         block.params.append(tag)
         for i, (_, branch) in enumerate(edges):
@@ -191,6 +200,30 @@ class Reversal:
         out = self.ir.var(name)
         block.calls.append(Call(out, Const(fn), args, (), self.position))
         return out
+
+    def deciding(self, edges: list[tuple[Block, Branch]]) -> Var | None:
+        """The condition by which control went one of two ways; if true, the second of the edges."""
+        first, second = (self.decisions_before(source, branch) for source, branch in edges)
+        for block, branch in first.items():
+            if block in second and second[block] is not branch:
+                condition = block.branches[0].cond
+                if type(condition) is not Var or not self.is_truth_value(condition):
+                    return None
+                if branch is block.branches[0]:
+                    edges.reverse()
+                return condition
+        return None
+
+    def decisions_before(self, block: Block, branch: Branch) -> dict[Block, Branch]:
+        """The branches that control has taken on its way here in this iteration, the last first."""
+        found: dict[Block, Branch] = {}
+        while block not in self.loop_of:
+            if len(block.branches) == 2:
+                found[block] = branch
+            if len(self.entries[block]) != 1:
+                break
+            block, branch = self.entries[block][0]
+        return found
 
     def adjoint_of_calls(self, block: Block, pairs: list[tuple[Var, Pair, Var, Position]]) -> Block:
         """Call the pullbacks, last first; returns the block that control is in after them."""

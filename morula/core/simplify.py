@@ -192,9 +192,13 @@ class Folding:
 
     def used_once(self, x: Operand) -> bool:
         """Is a variable read at one place only?"""
+        return type(x) is Var and self.uses_of(x) == 1
+
+    def uses_of(self, x: Var) -> int:
+        """At how many places is a variable read?"""
         if self._uses is None:
             self._uses = count_uses(self.ir)
-        return type(x) is Var and self._uses.get(x) == 1
+        return self._uses.get(x, 0)
 
     def is_bound(self, x: Var) -> bool:
         """Is a parameter of a block never UNDEFINED?"""

@@ -220,6 +220,8 @@ def hands_on_whole(*fns: Any) -> None:
 def gives_itself(fn: Any) -> bool:
     """Is it one of these?"""
     return id(fn) in _handing_on
+
+
 _views: set[int] = set()
 
 
@@ -303,6 +305,9 @@ def materialise(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     """
     raise NotImplementedError
 
+
+# `brought_by[A, B](x̄)`: a cotangent of type A, brought to the space of values of type B.
+brought_by: dict[tuple[type, type], Callable[[Any], Any]] = {}
 
 _new: set[int] = set()
 detail_tests: dict[type, Callable[[Any], list[tuple[str, Any, Any]]]] = {}
@@ -475,6 +480,17 @@ def is_partial(fn: Any) -> bool:
 def is_partial_of_arrays(fn: Any) -> bool:
     """May this callable raise for some arrays of the right shape?"""
     return id(fn) in _partial_of_arrays
+
+
+# `harmless_where[id(f)](args)`: does a partial function f raise nothing, by the operands that are
+# constant?
+harmless_where: dict[int, Callable[[Any], bool]] = {}
+
+
+def is_harmless(fn: Any, args: Any) -> bool:
+    """Do the constants among the operands of a partial function say that it raises nothing?"""
+    test = harmless_where.get(id(fn))
+    return test is not None and test(args)
 
 
 _written: set[int] = set()

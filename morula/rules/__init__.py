@@ -2,6 +2,7 @@
 
 from morula.core.extend import waits
 from morula.rules import (
+    algebra,
     arrays,
     bar_types,
     boxes,
@@ -63,6 +64,7 @@ from morula.rules import (
 )
 
 __all__ = [
+    "algebra",
     "arrays",
     "bar_types",
     "boxes",

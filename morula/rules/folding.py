@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    FOLDS,
     NEVER,
     ZERO,
     Call,
@@ -28,6 +29,7 @@ from morula.core.extend import (
     fresh_results,
     gradient_for,
     guesses,
+    harmless_where,
     in_place_forms,
     is_zero_value,
     join,
@@ -193,6 +195,36 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
+@folds(operator.truth)
+def _(f: Any, call: Any) -> Any:
+    """In an adjoint, a number that the primal has divided by is not zero."""
+    x = call.args[0]
+    home = f.block_of.get(x)
+    if not f.in_adjoint or home is None or home is f.block or f.types(x) is not float:
+        return of_constant(f, call)
+    divisors = f.notes.setdefault("divisors", {})
+    if home not in divisors:
+        divisors[home] = divisors_in(f, home)
+    return f.const(True) if x in divisors[home] else of_constant(f, call)
+
+
+of_constant = FOLDS[id(operator.not_)]
+
+
+def divisors_in(f: Any, block: Any) -> set[Any]:
+    """The numbers that a block divides numbers by, with the factors that they have there."""
+    found: set[Any] = set()
+    for call in reversed(block.calls):
+        if call.primitive is operator.truediv and f.types(call.args[0]) in (float, int):
+            found.add(call.args[1])
+        elif call.primitive is operator.mul and call.out in found and f.types(call.out) is float:
+            found.update(call.args)
+    return found
+
+
+of_module = FOLDS[id(getattr)]
+
+
 def spread_from(f: Any, x: Any, other: Any) -> Any:
     """What `x` is spread from, if the shape is that of the array `other`, which does the same."""
     call = f.definition(x, spread)
@@ -200,12 +232,54 @@ def spread_from(f: Any, x: Any, other: Any) -> Any:
         return None
     scalar, shape = call.args
     known_shape = f.details(other)[2]
-    if getattr(shape, "value", None) != known_shape or known_shape is None:
+    is_known = known_shape is not None and getattr(shape, "value", None) == known_shape
+    if not is_known and not is_shape_of(f, shape, other):
         return None
     return scalar if f.types(scalar) in SPREADABLE else None
 
 
 SPREADABLE = (float, np.float64, np.ndarray)
+
+
+def is_shape_of(f: Any, shape: Any, y: Any) -> bool:
+    """Is it the shape of what y has its shape from?"""
+    read = f.definition(shape, getattr)
+    if read is None or value_of(read.args[1]) != "shape":
+        return False
+    return shaped_like(f, read.args[0]) is shaped_like(f, y)
+
+
+def shaped_like(f: Any, x: Any) -> Any:
+    """The array whose shape x has, which was computed from it and numbers entry by entry."""
+    while (call := f.definitions.get(x)) is not None and f.types(x) is np.ndarray:
+        arrays = [a for a in call.args if f.types(a) not in NUMBERS]
+        if call.keywords or len(arrays) != 1 or id(call.primitive) not in ENTRY_BY_ENTRY:
+            break
+        if f.types(arrays[0]) is not np.ndarray:
+            break
+        x = arrays[0]
+    return x
+
+
+NUMBERS = (float, int, np.float64)
+ENTRY_BY_ENTRY = {
+    id(fn)
+    for fn in (
+        operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow,
+        operator.iadd, operator.isub, np.square, np.exp, np.log, np.sqrt, np.tanh, np.sin, np.cos,
+    )
+}  # fmt: skip
+
+
+@folds(getattr)
+def _(f: Any, call: Any) -> Any:
+    """The shape of what is computed entry by entry is that of the operand."""
+    if len(call.args) == 2 and value_of(call.args[1]) in ("shape", "size"):
+        x = call.args[0]
+        like = x if f.in_adjoint and f.block_of.get(x) is not f.block else shaped_like(f, x)
+        if like is not x and f.types(x) is np.ndarray:
+            return [f.same_call(call, getattr, like, call.args[1])]
+    return of_module(f, call)
 
 
 def is_plain_index(f: Any, x: Any) -> bool:
@@ -619,8 +693,10 @@ def _(f: Any, call: Any) -> Any:
 
 @folds(operator.pow)
 def _(f: Any, call: Any) -> Any:
-    """x ** 1 is x, for floats, and in an adjoint for arrays."""
+    """x ** 1 is x, for floats, and in an adjoint for arrays; x ** 2 is what NumPy calls for it."""
     x, n = call.args
+    if constant(n) == 2 and f.types(x) is np.ndarray and f.details(x)[0][1] == "f":
+        return [f.same_call(call, np.square, x)]
     if constant(n) != 1 or type(constant(n)) is not int:
         return None
     if f.types(x) is float or (f.in_adjoint and f.types(x) is np.ndarray):
@@ -635,7 +711,7 @@ def _(f: Any, call: Any) -> Any:
     shape = getattr(target, "value", None)
     have = whole_shape(f.details(x̄)) if f.types(x̄) is np.ndarray else None
     if have is None or shape is None:
-        return None
+        return over_axes_too_many(f, call, x̄, target)
     if have == shape:
         return x̄
     extra = len(have) - len(shape)
@@ -645,6 +721,62 @@ def _(f: Any, call: Any) -> Any:
     if extra == 1 and have[1:] == shape:
         return [reduction(f, call, x̄, 0, False)]
     return None
+
+
+@folds(total)
+def _(f: Any, call: Any) -> Any:
+    """The sum of a multiple is a multiple of the sum, that of a product a scalar product."""
+    (x,) = call.args
+    if not f.in_adjoint or f.readers is not None or f.types(x) is not np.ndarray:
+        return None
+    whole = f.definition(x, spread)
+    if whole is not None and is_finite(whole.args[0]) and type(value_of(whole.args[1])) is tuple:
+        return f.const(float(whole.args[0].value * math.prod(whole.args[1].value)))
+    made = f.definitions.get(x)
+    if made is not None and (f.used_once(x) or is_only_summed(f, x)):
+        found = total_of_product(f, call, made)
+        if found is not None:
+            return found
+    detail = f.details(x)
+    if detail is None or detail[1] == 0 or detail[0] != "<f8":
+        return None
+    return [reduction(f, call, x, None, False)]
+
+
+def is_only_summed(f: Any, x: Any) -> bool:
+    """Is an array that is a constant times another read for its sums, and sums of products, only?"""
+    made = f.definition(x, operator.mul)
+    if made is None or constant(made.args[0]) is None or f.block_of.get(x) is not f.block:
+        return False
+    readers = [c for c in f.block.calls if x in c.args]
+    summed = all([c.primitive in (total, np.ndarray.dot) and c.args[:2] != (x, x) for c in readers])
+    return summed and sum([c.args.count(x) for c in readers]) == f.uses_of(x)
+
+
+def total_of_product(f: Any, call: Any, made: Any) -> Any:
+    """The sum of what a call multiplies, divides or takes the negative of."""
+    if made.primitive is operator.neg:
+        inner = f.new_call(call, total, made.args[0])
+        return [inner, f.same_call(call, operator.neg, inner.out)]
+    if made.primitive in (operator.mul, operator.truediv):
+        a, b = made.args
+        for x, y in ((a, b), (b, a)) if made.primitive is operator.mul else ((b, a),):
+            if f.types(x) in NUMBERS and f.types(y) is np.ndarray:
+                inner = f.new_call(call, total, y)
+                return [inner, f.same_call(call, made.primitive, inner.out, x)]
+    if made.primitive is operator.mul and are_vectors(f, made.args):
+        return [f.same_call(call, np.ndarray.dot, *made.args)]
+    if made.primitive is np.square and are_vectors(f, made.args):
+        return [f.same_call(call, np.ndarray.dot, *made.args, *made.args)]
+    return None
+
+
+def are_vectors(f: Any, arrays: Any) -> bool:
+    """Are they arrays of doubles with one axis of the same known length?"""
+    details = [f.details(x) if f.types(x) is np.ndarray else None for x in arrays]
+    first = details[0]
+    fine = first is not None and first[:2] == ("<f8", 1) and whole_shape(first) is not None
+    return fine and all([d == first for d in details])
 
 
 @folds(restore)
@@ -735,6 +867,22 @@ def unmarked_sum(f: Any, call: Any, a: Any, b: Any) -> Any:
     return None
 
 
+def over_axes_too_many(f: Any, call: Any, x̄: Any, target: Any) -> Any:
+    """Where the numbers of axes are known, the sum over the first ones; what is left is compared."""
+    read = f.definition(target, getattr)
+    if read is None or f.types(read.args[0]) is not np.ndarray or f.types(x̄) is not np.ndarray:
+        return None
+    if f.readers is not None or not f.in_adjoint or value_of(read.args[1]) != "shape":
+        return None
+    extra = f.details(x̄)[1] - f.details(read.args[0])[1]
+    if extra < 1 or f.details(read.args[0])[1] == 0:
+        return None
+    summed = reduction(
+        f, f.new_call(call, match), x̄, 0 if extra == 1 else tuple(range(extra)), False
+    )
+    return [summed, f.same_call(call, match, summed.out, target)]
+
+
 def reduction(f: Any, call: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A sum over an axis as the cheapest call there is."""
     found = f.same_call(call, np.ufunc.reduce, f.const(np.add), x, f.const(axis))
@@ -771,9 +919,11 @@ def _(f: Any, call: Any) -> Any:
 def factor_out(f: Any, call: Any, a: Any, b: Any) -> Any:
     """(c a) · b as c (a · b), where that is less to multiply."""
     product = f.definition(a, operator.mul)
-    if product is None or not f.used_once(a) or f.types(b) is not np.ndarray:
+    if product is None or not (f.used_once(a) or is_only_summed(f, a)):
         return None
     c, x = product.args
+    if f.types(b) is not np.ndarray:
+        return None
     if type(constant(c)) is not float or f.types(x) is not np.ndarray or f.details(x) is None:
         return None
     m, n = whole_shape(f.details(x)), whole_shape(f.details(b))
@@ -979,6 +1129,7 @@ fresh_results(
 
 
 cheap(operator.add, operator.sub, operator.mul, operator.neg)
+cheap(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 DEFAULTS = {  # of ufunc.reduce
     "axis": 0, "dtype": None, "out": None, "keepdims": False, "initial": np._NoValue, "where": True,
@@ -1008,6 +1159,14 @@ partial_functions(
     math.cosh, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.itruediv,
     operator.ifloordiv, operator.imod, operator.ipow, divmod, math.remainder, int,
 )  # fmt: skip
+
+
+def divides_by_a_number(args: Any) -> bool:
+    """Is the divisor a constant that is not zero?"""
+    return type(constant(args[1])) is float and constant(args[1]) != 0.0
+
+
+harmless_where[id(operator.truediv)] = divides_by_a_number
 
 
 @folds(to_space)

@@ -23,7 +23,9 @@ from morula.core.extend import (
     NONE,
     AbstractZero,
     CotangentError,
+    brought_by,
     detail_of,
+    is_finest,
     materialise,
     multiply,
     no_tangent,
@@ -195,6 +197,9 @@ zero_of(float, 0.0)
 zero_of(complex, 0j)
 zero_of(Fraction, Fraction(0))
 zero_of(Decimal, Decimal(0))
+
+brought_by[np.float64, float] = float
+is_finest[float] = lambda detail: True  # so a float's cotangent out of a shadow is one, too
 
 no_tangent(*CONSTANTS)
 

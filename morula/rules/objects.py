@@ -163,7 +163,8 @@ def take(table: dict[Any, Any], key: Any) -> Any:
 def give(table: dict[Any, Any], key: Any, c: Any) -> None:
     """Add a cotangent to a table."""
     if not is_zero(c):
-        table[key] = accumulate(table.get(key, ZERO), c)
+        before = table.get(key, ZERO)
+        table[key] = c if before is ZERO else accumulate(before, c)
 
 
 def move(source: dict[Any, Any], target: dict[Any, Any]) -> None:

@@ -14,6 +14,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -31,7 +32,6 @@ from morula.core.extend import (
     Reached,
     Rule,
     Shadow,
-    Tangent,
     Var,
     accumulate,
     adds_plainly,
@@ -47,6 +47,7 @@ from morula.core.extend import (
     prepares,
     primitives,
     spread_varied,
+    tangent_of,
 )
 from morula.rules.arrays.construction import entries
 from morula.rules.dict_types import entries_of
@@ -766,6 +767,9 @@ def shadow_of(x: Any, known: dict[int, Any]) -> Any:
     found = known.get(id(x))
     if found is None:
         if type(x) is list:
+            if NUMBERS.issuperset(map(type, x)):
+                found = known[id(x)] = [ZERO] * len(x)
+                return found
             found = known[id(x)] = []
             for y in x:
                 found.append(shadow_of(y, known) if has_shadow(type(y)) else ZERO)
@@ -782,6 +786,7 @@ def has_shadow(cls: type) -> bool:
 
 
 NUMBERS = frozenset((float, int, np.ndarray))
+FLOATS = frozenset((float,))
 
 
 def finished(x: Any, shadows: dict[Any, Any]) -> Any:
@@ -789,7 +794,7 @@ def finished(x: Any, shadows: dict[Any, Any]) -> Any:
     found = shadows.get(Finish)
     if found is None:
         found = shadows[Finish] = Finish(shadows)
-    return found(x)
+    return found.whole(x)
 
 
 class Finish(Reached):
@@ -799,36 +804,61 @@ class Finish(Reached):
         super().__init__()
         self.shadows = shadows
 
-    def __call__(self, x: Any, x̄: Any = ZERO) -> Any:
-        """The gradient for x; x̄ is its cotangent, if it has no shadow."""
-        x̂ = self.shadows.get(id(x))
+    def whole(self, x: Any) -> Any:
+        """The gradient for a list or an object."""
+        key = id(x)
+        x̂ = self.shadows.get(key)
         if x̂ is None:
-            if type(x) is float is type(x̄):
-                return x̄
-            if type(x) is np.ndarray is type(x̄) and x.dtype is x̄.dtype and x.shape == x̄.shape:
-                return x̄.copy() if x.dtype.kind in "fc" else gradient_for(x, x̄, self.adjoint)
-            return gradient_for(x, x̄, self.adjoint)
-        made = self.results.get(id(x))
+            return gradient_for(x, ZERO, self.adjoint)
+        made = self.results.get(key)
         if made is not None:
             return made
         if type(x) is list:
-            made = self.results[id(x)] = []
-            made += [self(y, ŷ) for y, ŷ in zip(x, x̂, strict=True)]
-        elif type(x) is dict:
-            made = self.results[id(x)] = {}
-            for key, y in x.items():
-                made[key] = self(y, x̂[key])
-        else:
-            made = self.results[id(x)] = Tangent[type(x)]()
-            for name, y in x.__dict__.items():
-                ȳ = self(y, x̂[name])
-                if ȳ is not None:
-                    made._fields[name] = ȳ
+            if FLOATS.issuperset(map(type, x)) and FLOATS.issuperset(map(type, x̂)):
+                made = self.results[key] = x̂.copy()
+                return made
+            made = self.results[key] = []
+            made += [self.item(y, x̂[i]) for i, y in enumerate(x)]
+            return made
+        if type(x) is dict:
+            made = self.results[key] = {}
+            for k, y in x.items():
+                made[k] = self.item(y, x̂[k])
+            return made
+        fields: dict[str, Any] = {}
+        made = self.results[key] = tangent_of(type(x), fields)
+        for name, y in x.__dict__.items():
+            ȳ = self.item(y, x̂[name])
+            if ȳ is not None:
+                fields[name] = ȳ
         return made
+
+    def item(self, y: Any, ȳ: Any) -> Any:
+        """The gradient for an item or a field; the shadow has its cotangent, or a shadow."""
+        kind = type(ȳ)
+        if kind is float is type(y):
+            return ȳ
+        if kind is np.ndarray is type(y) and y.shape == ȳ.shape:
+            dtype = ȳ.dtype
+            if y.dtype is dtype and dtype.kind in "fc":
+                ours = sys.getrefcount(ȳ) <= BY_THE_SHADOW and ȳ.base is None
+                return ȳ if ours else ȳ.copy()
+        if id(y) in self.shadows:
+            return self.whole(y)
+        return gradient_for(y, ȳ, self.adjoint)
 
     @staticmethod
     def adjoint(x: Any) -> None:
         """Nothing has reached a container that has no shadow."""
+
+
+def references(x: Any) -> int:
+    """How many hold something that is taken from a container for a call; the least there can be."""
+    return sys.getrefcount(x)
+
+
+_container = {0: object()}
+BY_THE_SHADOW = min(3, references(_container[0]))  # nobody else holds it, so it may be given away
 
 
 def take_item(x, x̂s, k):

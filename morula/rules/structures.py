@@ -23,6 +23,7 @@ from morula.core.extend import (
     gradient_for,
     is_zero,
     materialise,
+    memory,
     multiply,
     new_containers,
     on_entry,
@@ -126,12 +127,32 @@ class SetOnEntry(OnEntry):
     __slots__ = ()
 
 
+UNCHANGED = frozenset((float, int, str, np.ndarray))  # are what they were, in every container
+
+
+def item_on_entry(item: Any, known: dict[int, Any]) -> Any:
+    """`on_entry` of an item, without a look-up for what most items are."""
+    return item if type(item) in UNCHANGED else on_entry(item, known)
+
+
+def item_gradient(x: Any, x̄: Any, of: Any) -> Any:
+    """`gradient_for`, without a look-up for numbers and arrays whose cotangents are like them."""
+    kind = type(x̄)
+    if kind is float is type(x):
+        return x̄
+    if kind is np.ndarray is type(x) and not memory.in_memory():
+        dtype = x̄.dtype
+        if x.dtype is dtype and dtype.kind in "fc" and x.shape == x̄.shape:
+            return x̄.copy("K")
+    return gradient_for(x, x̄, of)
+
+
 @on_entry.register(list)
 def _(x: list, known: dict[int, Any]) -> Any:
     found = known.get(id(x))
     if found is None:
         found = known[id(x)] = ListOnEntry(x, [])
-        found.items += [on_entry(item, known) for item in x]
+        found.items += [item_on_entry(item, known) for item in x]
     return found
 
 
@@ -140,7 +161,7 @@ def _(x: deque, known: dict[int, Any]) -> Any:
     found = known.get(id(x))
     if found is None:
         found = known[id(x)] = QueueOnEntry(x, [])
-        found.items += [on_entry(item, known) for item in x]
+        found.items += [item_on_entry(item, known) for item in x]
     return found
 
 
@@ -149,7 +170,7 @@ def _(x: dict, known: dict[int, Any]) -> Any:
     found = known.get(id(x))
     if found is None:
         found = known[id(x)] = DictOnEntry(x, {})
-        found.items.update({key: on_entry(value, known) for key, value in x.items()})
+        found.items.update({key: item_on_entry(value, known) for key, value in x.items()})
     return found
 
 
@@ -160,13 +181,13 @@ def _(x: set, known: dict[int, Any]) -> Any:
 
 @on_entry.register(tuple)
 def _(x: tuple, known: dict[int, Any]) -> Any:
-    items = [on_entry(item, known) for item in x]
+    items = [item_on_entry(item, known) for item in x]
     return x if all(map(operator.is_, items, x)) else TupleOnEntry(x, items)
 
 
 def tuple_gradient(x: tuple, items: Any, x̄: Any, of: Any) -> Any:
     """The gradient of a tuple: of a named tuple, one of its kind."""
-    parts = [gradient_for(item, entry(x̄, i), of) for i, item in enumerate(items)]
+    parts = [item_gradient(item, entry(x̄, i), of) for i, item in enumerate(items)]
     return tuple.__new__(type(x) if hasattr(x, "_fields") else tuple, parts)
 
 
@@ -189,7 +210,7 @@ def _(x: ListOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
         bars = of(x.primal) or []
         for i, item in enumerate(x.items):
             c = bars[i] if i < len(bars) else ZERO
-            result.append(gradient_for(item, c, of))
+            result.append(item_gradient(item, c, of))
     return made[id(x)]
 
 
@@ -200,7 +221,7 @@ def _(x: DictOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
         made[id(x)] = result = {}
         bars = of(x.primal) or {}
         for key, item in x.items.items():
-            result[key] = gradient_for(item, bars.get(key, ZERO), of)
+            result[key] = item_gradient(item, bars.get(key, ZERO), of)
     return made[id(x)]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bytecode import Bytecode
 
-from morula import code_adjoint, grad, hessian
+from morula import code_adjoint, grad, gradient, hessian, withgradient
 from morula.core import assemble, compiled
 from morula.core.assemble import stack_size
 
@@ -252,3 +252,86 @@ def test_the_adjoint_of_a_call_that_python_refuses_is_refused():
         code_adjoint(with_defaults)
     with pytest.raises(TypeError, match=r"math\.sin is not a Python function: it has no code"):
         code_adjoint(math.sin, 1.0)
+
+
+# -- the way that control came, told by the condition --------------------------------------------------
+
+
+def two_ways(x, n):
+    y = x
+    for _ in range(n):
+        if y > 1.0:
+            y = y * x
+        else:
+            y = y + math.sin(y) * x
+    return y
+
+
+def three_ways(x, n):
+    total = 0.0
+    for i in range(n):
+        if i % 3 == 0 and x > 0.5:
+            total += x * x
+        elif total > 2.0:
+            total *= 0.5 * x
+        else:
+            if x < 1.0:
+                total = total + x
+            total = total + 1.0
+    return total
+
+
+def left_early(x, n):
+    y = x
+    for _ in range(n):
+        y = y * 1.5
+        if y > 4.0:
+            break
+    else:
+        y = y * x
+    return y if y > 0.0 else -x
+
+
+class Asked:
+    """An object whose truth is asked for once."""
+
+    times = 0
+
+    def __bool__(self):
+        Asked.times += 1
+        return True
+
+
+def asks(x):
+    return x * x if Asked() else x
+
+
+def by_an_array(x):
+    return np.sum(x * x) if np.max(x) > 1.0 else np.sum(x)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 9])
+@pytest.mark.parametrize("x", [0.4, 0.9, 1.3])
+@pytest.mark.parametrize("f", [two_ways, three_ways, left_early])
+def test_the_adjoint_goes_back_the_way_that_control_came(f, x, n):
+    value, (slope, _) = withgradient(f, x, n)
+    assert value == f(x, n)
+    h = 1e-6
+    assert slope == pytest.approx((f(x + h, n) - f(x - h, n)) / (2 * h), rel=1e-6, abs=1e-8)
+
+
+def test_a_condition_on_what_is_kept_anyway_is_asked_again():
+    text = str(code_adjoint(two_ways, 0.4, 3))
+    assert ".from" not in text
+    assert text.count("operator.gt(") == 2  # in the primal and in the adjoint, on no tape
+
+
+def test_an_object_is_not_asked_again():
+    Asked.times = 0
+    assert gradient(asks, 3.0) == (6.0,)
+    assert Asked.times == 1
+
+
+def test_conditions_of_numpy():
+    np.testing.assert_array_equal(gradient(by_an_array, np.array([0.5, 2.0]))[0], [1.0, 4.0])
+    np.testing.assert_array_equal(gradient(by_an_array, np.array([0.5, 0.0]))[0], [1.0, 1.0])

@@ -214,6 +214,9 @@ OTHERS = {
 }
 
 
+EXACT = set(INLINED) - {"levels"}
+
+
 @pytest.mark.parametrize("x", [1.3, 0.6])
 @pytest.mark.parametrize("name", [*INLINED, *OTHERS])
 def test_both_paths_agree_with_differences(name, x):
@@ -225,7 +228,10 @@ def test_both_paths_agree_with_differences(name, x):
     for path in paths[: 1 if name in THIRD_ORDER else 2]:
         with path():
             y, (found,) = morula.withgradient(f, x)
-        assert y == (2 * f(x) if name == "levels" else f(x))
+            plain = 2 * f(x) if name == "levels" else f(x)
+            # What is inlined is computed as in the plain call, bit for bit; other inner gradients may
+            # be programs there, and here not, which multiply in another order.
+            assert y == (plain if name in EXACT else pytest.approx(plain, rel=1e-14))
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 

@@ -32,8 +32,8 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.arrays.arithmetic import by_base, by_exponent, real_slope, slope
-from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.elementwise import numpy_number
+from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
 
