@@ -396,7 +396,7 @@ class Adjoint:
             start,
             self.reversal.loop_values(),
             self.again,
-            self.assumptions,
+            assumptions=self.assumptions,
         )
 
     def known_of(self, x: Operand) -> Known | None:
