@@ -95,6 +95,18 @@ def alike(f: Any, a: Any, b: Any) -> bool:
     return t is f.types(b) and (t is float or (t is np.ndarray and f.details(a) == f.details(b)))
 
 
+def with_float(f: Any, call: Any) -> Any:
+    """A whole number beside an array of floats is a float, of which NumPy makes less work."""
+    a, b = call.args
+    for x, y in ((a, b), (b, a)):
+        c = constant(x)
+        if type(c) is int and abs(c) < 1 << 53 and f.types(y) is np.ndarray:
+            if f.details(y)[0] in ("<f8", "<f4") and f.details(y)[1]:
+                args = [f.const(float(c)) if z is x else z for z in call.args]
+                return [f.same_call(call, call.primitive, *args)]
+    return None
+
+
 def negated(f: Any, x: Any) -> Any:
     """What `x` is the negative of, if that negative is needed nowhere else."""
     call = f.definition(x, operator.neg)
@@ -111,6 +123,8 @@ def negative_of(f: Any, call: Any, fn: Any, a: Any, b: Any) -> list[Any]:
 def _(f: Any, call: Any) -> Any:
     """Products with 1.0 and -1.0, and signs out of products: the same, bit for bit."""
     a, b = call.args
+    if (found := with_float(f, call)) is not None:
+        return found
     for x, y in ((a, b), (b, a)):
         factor = constant(x)
         if factor == 1 and type(factor) is float and f.types(y) is float:
@@ -184,6 +198,8 @@ def times_known_reciprocal(f: Any, call: Any, a: Any, b: Any) -> Any:
 @folds(operator.truediv)
 def _(f: Any, call: Any) -> Any:
     a, b = call.args
+    if (found := with_float(f, call)) is not None:
+        return found
     if (found := times_known_reciprocal(f, call, a, b)) is not None:
         return found
     if alike(f, a, b) and (x := negated(f, a)) is not None:
@@ -526,6 +542,8 @@ def with_factor(f: Any, call: Any, a: Any, b: Any) -> Any:
 def _(f: Any, call: Any) -> Any:
     """x + -y is x - y; sums of arrays are made in place where that is safe."""
     a, b = call.args
+    if (found := with_float(f, call)) is not None:
+        return found
     for x, y in ((a, b), (b, a)):
         if (scalar := spread_from(f, x, y)) is not None:
             return [f.same_call(call, operator.add, y, scalar)]
@@ -552,6 +570,8 @@ def _(f: Any, call: Any) -> Any:
 def _(f: Any, call: Any) -> Any:
     """x - -y is x + y."""
     a, b = call.args
+    if (found := with_float(f, call)) is not None:
+        return found
     if alike(f, a, b) and (x := negated(f, b)) is not None:
         return [f.same_call(call, operator.add, a, x)]
     return None
@@ -1044,7 +1064,7 @@ partial_functions(
 
 def divides_by_a_number(args: Any) -> bool:
     """Is the divisor a constant that is not zero?"""
-    return type(constant(args[1])) is float and constant(args[1]) != 0.0
+    return constant(args[1]) not in (None, 0)
 
 
 harmless_where[id(operator.truediv)] = divides_by_a_number
