@@ -100,10 +100,11 @@ def with_float(f: Any, call: Any) -> Any:
     a, b = call.args
     for x, y in ((a, b), (b, a)):
         c = constant(x)
-        if type(c) is int and abs(c) < 1 << 53 and f.types(y) is np.ndarray:
-            if f.details(y)[0] in ("<f8", "<f4") and f.details(y)[1]:
-                args = [f.const(float(c)) if z is x else z for z in call.args]
-                return [f.same_call(call, call.primitive, *args)]
+        if type(c) is not int or abs(c) >= 1 << 53 or f.types(y) is not np.ndarray:
+            continue
+        if f.details(y)[0] in ("<f8", "<f4") and f.details(y)[1]:
+            args = [f.const(float(c)) if z is x else z for z in call.args]
+            return [f.same_call(call, call.primitive, *args)]
     return None
 
 
@@ -195,10 +196,20 @@ def times_known_reciprocal(f: Any, call: Any, a: Any, b: Any) -> Any:
     return [f.same_call(call, operator.mul, a, y)]
 
 
+def unspread(f: Any, call: Any) -> Any:
+    """What is spread to the shape that the other operand has anyway need not be."""
+    a, b = call.args
+    if (scalar := spread_from(f, a, b)) is not None:
+        return [f.same_call(call, call.primitive, scalar, b)]
+    if (scalar := spread_from(f, b, a)) is not None:
+        return [f.same_call(call, call.primitive, a, scalar)]
+    return None
+
+
 @folds(operator.truediv)
 def _(f: Any, call: Any) -> Any:
     a, b = call.args
-    if (found := with_float(f, call)) is not None:
+    if (found := with_float(f, call) or unspread(f, call)) is not None:
         return found
     if (found := times_known_reciprocal(f, call, a, b)) is not None:
         return found
@@ -570,7 +581,7 @@ def _(f: Any, call: Any) -> Any:
 def _(f: Any, call: Any) -> Any:
     """x - -y is x + y."""
     a, b = call.args
-    if (found := with_float(f, call)) is not None:
+    if (found := with_float(f, call) or unspread(f, call)) is not None:
         return found
     if alike(f, a, b) and (x := negated(f, b)) is not None:
         return [f.same_call(call, operator.add, a, x)]
