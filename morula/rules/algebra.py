@@ -34,6 +34,7 @@ ONE: Monomial = frozenset()
 NUMBER, OF_NUMPY, ARRAY = 1, 4, 12  # kinds of values, by what an operation on one costs
 SLOWER = {operator.truediv: 1.5, operator.pow: 4.0}
 SUMS = {operator.add: 1, operator.sub: -1, operator.iadd: 1, operator.isub: -1}
+NOT_IN_PLACE = {operator.iadd: operator.add, operator.isub: operator.sub}
 PRODUCTS = (operator.mul, operator.truediv, operator.neg, operator.pow, np.square)
 LARGEST = 1e15  # of constants that are calculated with
 HIGHEST = 3  # power that is written as a product
@@ -145,7 +146,8 @@ class Graph:
         ring = [c for c in block.calls if program.is_of_ring(c)]
         self.nodes: dict[Var, Node] = {}
         for c in ring:
-            self.nodes[c.out] = Node(c.primitive, c.args, self.cost(c.primitive, c.out), 0)
+            fn = NOT_IN_PLACE.get(c.primitive, c.primitive)
+            self.nodes[c.out] = Node(fn, c.args, self.cost(fn, c.out), 0)
         self.users: dict[Any, Node] = {}  # one for each node
         for c in ring:
             for x in c.args:
@@ -155,7 +157,8 @@ class Graph:
         for v in self.ends:
             self.nodes[v].uses += 1
         self.read = {x for c in block.calls for x in c.operands() if type(x) is Var}
-        self.kept_apart = {c.args[0] for c in block.calls if is_written(c.primitive) and c.args}
+        others = [c for c in block.calls if c.out not in self.nodes]
+        self.kept_apart = {c.args[0] for c in others if is_written(c.primitive) and c.args}
         self.made: dict[Any, Var] = {}  # nodes by what computes them
         self.products: dict[Monomial, list[tuple[float, Var]]] = {}  # and by what they are
         self.monomials: dict[Var, Product] = {}

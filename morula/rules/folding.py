@@ -99,6 +99,19 @@ def alike(f: Any, a: Any, b: Any) -> bool:
     return t is f.types(b) and (t is float or (t is np.ndarray and f.details(a) == f.details(b)))
 
 
+def with_float(f: Any, call: Any) -> Any:
+    """A whole number beside an array of floats is a float, of which NumPy makes less work."""
+    a, b = call.args
+    for x, y in ((a, b), (b, a)):
+        c = constant(x)
+        if type(c) is not int or abs(c) >= 1 << 53 or f.types(y) is not np.ndarray:
+            continue
+        if f.details(y)[0] in ("<f8", "<f4") and f.details(y)[1]:
+            args = [f.const(float(c)) if z is x else z for z in call.args]
+            return [f.same_call(call, call.primitive, *args)]
+    return None
+
+
 def negated(f: Any, x: Any) -> Any:
     """What `x` is the negative of, if that negative is needed nowhere else."""
     call = f.definition(x, operator.neg)
@@ -115,6 +128,8 @@ def negative_of(f: Any, call: Any, fn: Any, a: Any, b: Any) -> list[Any]:
 def _(f: Any, call: Any) -> Any:
     """Products with 1.0 and -1.0, and signs out of products: the same, bit for bit."""
     a, b = call.args
+    if (found := with_float(f, call)) is not None:
+        return found
     for x, y in ((a, b), (b, a)):
         factor = constant(x)
         if factor == 1 and type(factor) is float and f.types(y) is float:
@@ -185,9 +200,21 @@ def times_known_reciprocal(f: Any, call: Any, a: Any, b: Any) -> Any:
     return [f.same_call(call, operator.mul, a, y)]
 
 
+def unspread(f: Any, call: Any) -> Any:
+    """What is spread to the shape that the other operand has anyway need not be."""
+    a, b = call.args
+    if (scalar := spread_from(f, a, b)) is not None:
+        return [f.same_call(call, call.primitive, scalar, b)]
+    if (scalar := spread_from(f, b, a)) is not None:
+        return [f.same_call(call, call.primitive, a, scalar)]
+    return None
+
+
 @folds(operator.truediv)
 def _(f: Any, call: Any) -> Any:
     a, b = call.args
+    if (found := with_float(f, call) or unspread(f, call)) is not None:
+        return found
     if (found := times_known_reciprocal(f, call, a, b)) is not None:
         return found
     if alike(f, a, b) and (x := negated(f, a)) is not None:
@@ -644,6 +671,8 @@ def with_factor(f: Any, call: Any, a: Any, b: Any) -> Any:
 def _(f: Any, call: Any) -> Any:
     """x + -y is x - y; sums of arrays are made in place where that is safe."""
     a, b = call.args
+    if (found := with_float(f, call)) is not None:
+        return found
     for x, y in ((a, b), (b, a)):
         if (scalar := spread_from(f, x, y)) is not None:
             return [f.same_call(call, operator.add, y, scalar)]
@@ -670,6 +699,8 @@ def _(f: Any, call: Any) -> Any:
 def _(f: Any, call: Any) -> Any:
     """x - -y is x + y."""
     a, b = call.args
+    if (found := with_float(f, call) or unspread(f, call)) is not None:
+        return found
     if alike(f, a, b) and (x := negated(f, b)) is not None:
         return [f.same_call(call, operator.add, a, x)]
     return None
@@ -1163,7 +1194,7 @@ partial_functions(
 
 def divides_by_a_number(args: Any) -> bool:
     """Is the divisor a constant that is not zero?"""
-    return type(constant(args[1])) is float and constant(args[1]) != 0.0
+    return constant(args[1]) not in (None, 0)
 
 
 harmless_where[id(operator.truediv)] = divides_by_a_number

@@ -240,3 +240,81 @@ def test_what_is_written_to_is_not_used_again():
     (expected,) = differences(f, x)
     for _ in range(2):
         np.testing.assert_allclose(gradient(f, x)[0], expected, rtol=1e-6)
+
+
+def gaussian(mu, sigma, x):
+    return np.sum(-0.5 * ((x - mu) / sigma) ** 2 - np.log(sigma) - 0.5 * math.log(2.0 * math.pi))
+
+
+def test_sums_over_products_are_scalar_products(rng):
+    x = rng.standard_normal(50)
+    text = str(code_adjoint(gaussian, 0.3, 1.5, x))
+    assert "ndarray.dot" in text
+    z = (x - 0.3) / 1.5
+    found = morula.grad(gaussian, (0, 1))(0.3, 1.5, x)
+    assert [type(g) for g in found] == [float, float]
+    assert found == pytest.approx((sum(z) / 1.5, (sum(z * z) - 50) / 1.5), rel=1e-12)
+
+
+def test_numbers_are_not_spread_where_the_other_operand_does_it(rng):
+    x, mu, sigma = rng.standard_normal((3, 50))
+    sigma = 1.0 + sigma * sigma
+    assert "spread" not in str(code_adjoint(gaussian, mu, sigma, x))
+    z = (x - mu) / sigma
+    for got, wanted in zip(
+        gradient(gaussian, mu, sigma, x),
+        (z / sigma, (z * z - 1.0) / sigma, -z / sigma),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def mean_error(p, x, y):
+    return np.mean((np.tanh(x @ p["W"] + p["b"]) - y) ** 2)
+
+
+@pytest.mark.parametrize("b", [(3,), (1,)])
+def test_shapes_that_are_those_of_the_run(b, rng):
+    p = {"W": rng.standard_normal((4, 3)), "b": rng.standard_normal(b)}
+    x, y = rng.standard_normal((5, 4)), rng.standard_normal((5, 3))
+    text = str(code_adjoint(mean_error, p, x, y))
+    assert "operator.pow" not in text  # the value is not asked for
+    assert "square" not in text
+    found = gradient(mean_error, p, x, y)[0]
+    for name, w in p.items():
+        assert found[name].shape == w.shape
+        for k in np.ndindex(w.shape):
+            step = np.zeros_like(w)
+            step[k] = 1e-6
+            up, down = (mean_error({**p, name: w + d}, x, y) for d in (step, -step))
+            assert found[name][k] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-9)
+
+
+def one_array_twice(p):
+    return np.sum(p[0] * p[0] + p[1])
+
+
+def test_gradients_of_containers_share_no_memory(rng):
+    a = rng.standard_normal(4)
+    for p in ([a, a], {0: a, 1: a}):
+        first, second = (gradient(one_array_twice, p)[0] for _ in range(2))
+        for g in (first, second):
+            np.testing.assert_allclose(g[0], 2.0 * a)
+            np.testing.assert_allclose(g[1], np.ones(4))
+        arrays = [first[0], first[1], second[0], second[1], a]
+        for i, x in enumerate(arrays):
+            assert not any(np.shares_memory(x, y) for y in arrays[i + 1 :])
+        first[0][:] = 7.0
+        np.testing.assert_allclose(second[0], 2.0 * a)
+
+
+def passed_on(p):
+    return np.sum(p[0] + p[1]) + np.sum(p[0].T)
+
+
+def test_one_cotangent_for_two_items_is_two_arrays():
+    p = [np.ones((2, 2)), np.zeros((2, 2))]
+    first, second = gradient(passed_on, p)[0]
+    assert not np.shares_memory(first, second)
+    first += 1.0
+    np.testing.assert_array_equal(second, np.ones((2, 2)))
