@@ -181,9 +181,8 @@ class Adjoint:
             raise NotSpecialised("it always ends in an exception")
         self.ir = r.ir
         self.ir.kept = [r.exit, r.start, r.end]
-        begins_anew = self.leaves_nothing and not self.needs_context
-        self.optimistic &= begins_anew
-        self.assumptions.allowed &= begins_anew
+        self.optimistic &= self.leaves_nothing and not self.needs_context
+        self.assumptions.allowed &= self.leaves_nothing  # the context is left by then
 
     def may_change_leaves(self, planned: Collection[Operand] = ()) -> bool:
         """May the program, but for what is planned, change an object whose gradient is asked for?"""

@@ -29,7 +29,6 @@ from morula.mixed_mode.push import (
     opaque,
     push,
     pushes,
-    python_function,
     split_call,
 )
 from morula.mixed_mode.structures import Compared, drain, order_of
@@ -471,11 +470,9 @@ for _name in ("prod", "fsum", "dist", "sumprod"):
 @pushes(np.vectorize.__call__)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     self, *rest = args
-    if keywords or self.signature or self.excluded or self.cache or not rest:
-        return python_function(run, np.vectorize.__call__, ZERO, args, tangents, keywords)
-    settings = (self.otypes and list(self.otypes), None, self.excluded, self.cache)
     dots = (value_of(run, self, "pyfunc"), ZERO, *tangents[1:])
-    return push(run, callbacks.vectorized, ZERO, (self.pyfunc, settings, *rest), dots)
+    values = (self.pyfunc, callbacks.settings_of(self), *rest)
+    return push(run, callbacks.vectorized, ZERO, values, dots, keywords)
 
 
 del _name

@@ -196,7 +196,20 @@ def by_rule(
         found = transposed_rule(run, rule, args, tangents, keywords)
     if run.encodings or is_zero(found[1]):
         follow_text(run, fn, args, tangents, found[0])
+    if is_made_of_records(found[0], args) and (not all_zero(tangents) or reached(run, args)):
+        raise errors.UnsupportedError(
+            "an array of records that is made of numbers has no derivative in forward mode: write to "
+            "the fields of one that is there"
+        )
     return found
+
+
+def is_made_of_records(y: Any, args: tuple[Any, ...]) -> bool:
+    """Is it a structured array, made of a list or a tuple?"""
+    return type(y) is np.ndarray and y.dtype.names is not None and isinstance(args[0], list | tuple)
+
+
+non_differentiable(is_made_of_records)
 
 
 def without_derivative(

@@ -25,6 +25,7 @@ from morula.core.extend import (
     ZERO,
     NoTangent,
     Tangent,
+    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -628,6 +629,14 @@ def stacked(iterator: Any, xs: Any) -> Any:
     rows = [bars.get(i, ZERO) for i in range(len(xs))]
     bars.clear()
     shape = np.shape(xs)[1:]
+    if (
+        isinstance(xs, np.ndarray)
+        and xs.dtype.kind == "O"
+        and any([np.ndim(row) > len(shape) for row in rows])
+    ):
+        raise UnsupportedError(
+            "arrays in an array of objects have no derivative here: put them in a list"
+        )
     parts = [np.zeros(shape) if is_zero(row) else np.reshape(unthunk(row), shape) for row in rows]
     whole = np.stack(parts)  # a row of a matrix is a matrix
     reached = np.array([not is_zero(row) for row in rows]).reshape((-1, *[1] * len(shape)))

@@ -14,6 +14,8 @@ Tests: tests/rules/arrays/test_arithmetic.py
 from __future__ import annotations
 
 import builtins
+import cmath
+import math
 import operator
 
 import numpy as np
@@ -267,8 +269,19 @@ def by_base(a, b):
 
 def log_or_zero(a):
     """log a, and 0 where a = 0; NaN, without a warning, where a real `a` is negative."""
+    if isinstance(a, np.ndarray) and a.dtype.kind == "O":
+        return np.reshape(np.array([log_of_object(v) for v in a.flat], object), a.shape)
     with np.errstate(invalid="ignore"):
         return np.log(np.where(np.equal(a, 0), 1, a))
+
+
+def log_of_object(v):
+    """The same for a number of any type, by its own method if it has one."""
+    if v == 0:
+        return 0
+    if hasattr(v, "ln"):
+        return v.ln()
+    return cmath.log(v) if isinstance(v, complex) else math.log(v) if v > 0 else math.nan
 
 
 @rrule(log_or_zero)

@@ -103,10 +103,7 @@ def fromiter(iter, dtype, count=-1, *, like=None):
 @serves(np.vectorize.__call__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     self, *rest = args
-    types = self.otypes and list(self.otypes)
-    dims = self.signature and self._in_and_out_core_dims
-    settings = (types, dims, self.excluded, self.cache)
-    y, back = call(vectorized, self.pyfunc, settings, *rest, **kwargs)
+    y, back = call(vectorized, self.pyfunc, settings_of(self), *rest, **kwargs)
 
     def vectorize_pullback(ȳ: Any) -> tuple[Any, ...]:
         _, f̄, _, *bars = back(ȳ)
@@ -114,6 +111,16 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return ZERO, ZERO, *bars
 
     return y, vectorize_pullback
+
+
+def settings_of(vectorize: np.vectorize) -> tuple[Any, ...]:
+    """What `vectorized` has to know of it: types of results, axes, what is left out, caching."""
+    types = vectorize.otypes and list(vectorize.otypes)
+    dims = vectorize.signature and vectorize._in_and_out_core_dims
+    return types, dims, vectorize.excluded, vectorize.cache
+
+
+non_differentiable(settings_of)
 
 
 def vectorized(f, settings, *args, **kwargs):

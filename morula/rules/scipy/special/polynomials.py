@@ -150,12 +150,18 @@ def _harmonic(primal, whole):
         y = primal(n, m, theta, phi, diff_n=diff_n)
 
         def harmonic_pullback(ȳ):
-            if diff_n:
-                why = "its angles, where derivatives were asked for too"
+            if diff_n > 1:
+                why = "its angles, three times"
                 return NoTangent(), NoTangent(), unknown(primal, why), unknown(primal, why)
-            _, slopes = primal(n, m, theta, phi, diff_n=1)
-            θ̄ = np.real(np.conjugate(ȳ) * slopes[..., 0])
-            φ̄ = np.real(np.conjugate(ȳ) * slopes[..., 1])
+            if diff_n:
+                values, slopes, seconds = primal(n, m, theta, phi, diff_n=2)
+                ȳ, S̄ = filled(part(ȳ, 0), values), filled(part(ȳ, 1), slopes)
+                further = np.sum(np.real(np.conjugate(S̄)[..., None] * seconds), axis=-2)
+            else:
+                _, slopes = primal(n, m, theta, phi, diff_n=1)
+                further = np.zeros(np.shape(slopes))
+            θ̄ = np.real(np.conjugate(ȳ) * slopes[..., 0]) + further[..., 0]
+            φ̄ = np.real(np.conjugate(ȳ) * slopes[..., 1]) + further[..., 1]
             return (
                 NoTangent(),
                 NoTangent(),
