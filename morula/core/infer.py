@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 import operator
 import warnings
 from collections.abc import Callable
@@ -482,6 +483,10 @@ def cases(value: Value) -> list[Value]:
     """The alternatives; a truth value may decide a type, as `keepdims` does, so both are tried."""
     if type(value) is Known and value.type is bool:
         return [Const(False), Const(True)]
+    if type(value) is Known and value.type is tuple and value.detail is not None:
+        items = [alternatives(item) for item in value.detail]
+        if 1 < math.prod(map(len, items)) <= MOST_MEMBERS**2:
+            return [Known(tuple, combination) for combination in itertools.product(*items)]
     return alternatives(value)
 
 

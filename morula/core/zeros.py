@@ -45,6 +45,8 @@ def part_ways(ir: IR, start: Block) -> bool:
 def read_again(ir: IR, adjoint: set[Block], ways: list[Way], passed: dict[Var, Block]) -> None:
     """Where parameters may have been passed by, read what they would have been."""
     ir.blocks = reachable(ir)
+    reached = set(ir.blocks)
+    ways = [way for way in ways if way[0] in reached]
     variables = Variables(ir, lambda block, variable: None)
     for v, home in passed.items():
         variables.write(home, v, v)

@@ -532,6 +532,7 @@ class Pushed(Gradient):
                 done.add(header)
                 renamed = write_twice(self.ir, header, body, doubtful)
                 self.note_copies(renamed)
+                checked("loops written twice", self.ir)
                 changed = True
                 break
         return bool(done)

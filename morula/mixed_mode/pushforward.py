@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from morula.core import errors
+from morula.core.callables import function_of
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO
 from morula.core.registry import non_differentiable
@@ -62,11 +64,37 @@ def pushed(f: Any, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
     """The value and its derivative: by a program, where there is one."""
     run = Pass()
     dots = absorbed(run, args, tangents)
-    program = None if run.table else pushes_of(f, len(args), by_general_path)
-    if program is None:
+    plain = None if run.table else plain_call(f, args)
+    program = None if plain is None else pushes_of(plain[0], len(plain[1]), by_general_path)
+    if plain is None or program is None:
         return in_pass(run, f, args, dots)
-    both: tuple[Any, Any] = program(*args, *dots)
+    both: tuple[Any, Any] = program(*plain[1], *along_all(plain, dots))
     return both
+
+
+Plain = tuple[Any, tuple[Any, ...], int]  # a function, all its arguments, how many come before
+
+
+def plain_call(f: Any, args: tuple[Any, ...]) -> Plain | None:
+    """The call of a Python function, with all its arguments by position, that calling `f` is."""
+    if type(f) is FunctionType and f.__code__.co_argcount == len(args):
+        return f, args, 0
+    target = function_of(f)
+    if target is None or target[2]:
+        return None
+    function, before, _ = target
+    missing = function.__code__.co_argcount - len(before) - len(args)
+    defaults = function.__defaults__ or ()
+    if not 0 <= missing <= len(defaults) or "__morula__" in function.__dict__:
+        return (f, args, 0) if type(f) is FunctionType else None
+    return function, (*before, *args, *defaults[len(defaults) - missing :]), len(before)
+
+
+def along_all(plain: Plain, dots: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tangents of all arguments of such a call, from those of the arguments that were given."""
+    _, args, before = plain
+    behind = len(args) - before - len(dots)
+    return (*[ZERO] * before, *dots, *[ZERO] * behind)
 
 
 @instead_of(pushed)
@@ -110,13 +138,18 @@ def pushed_again(f: Any, args: tuple[Any, ...], directions: list[Any]) -> list[A
     """
     if not all([isinstance(x, BY_VALUE) for x in args]):
         return None
+    plain = plain_call(f, args)
+    if plain is None:
+        return None
+    f, x, _ = plain
     runs = -(-len(directions) // AT_ONCE)
     count = -(-len(directions) // runs)
     missing = runs * count - len(directions)
     dots = [absorbed(Pass(), args, e) for e in (*directions, *directions[:1] * missing)]
-    program = pushes_of(f, len(args), by_general_path, count)
+    program = pushes_of(f, len(x), by_general_path, count)
     given = [
-        (*args, *[ẋ for e in dots[i : i + count] for ẋ in e]) for i in range(0, len(dots), count)
+        (*x, *[ẋ for e in dots[i : i + count] for ẋ in along_all(plain, e)])
+        for i in range(0, len(dots), count)
     ]
     if program is None or not runs_again(program, given[0]):
         return None

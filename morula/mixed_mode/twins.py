@@ -30,8 +30,15 @@ from morula.core.primitives import (
 )
 from morula.core.program import in_space_of
 from morula.core.specialise import NotSpecialised
-from morula.core.traits import Known, field, sample, typed_zero
-from morula.core.values import is_plainly_named, is_zero_value, known
+from morula.core.traits import field, sample, typed_zero
+from morula.core.values import (
+    OneOf,
+    Value,
+    is_plainly_named,
+    is_zero_value,
+    known,
+    possibilities,
+)
 from morula.mixed_mode.programs import Pushed, Tangent, moves
 from morula.mixed_mode.tangents import zeros_like
 from morula.rules.arrays.pushforwards import LINEAR, fitted
@@ -139,24 +146,28 @@ def all_filled(x: Any, ẋ: Any) -> Any:
     return zeros_like(x) if ẋ is ZERO else ẋ
 
 
-def holds_numbers(k: Known | None) -> bool:
-    """Is it known to be a tuple of numbers and arrays, or of such tuples?"""
+def holds_numbers(value: Value) -> bool:
+    """Is it known to be a number, an array, or a tuple of these, or of such tuples?"""
+    if value is None:
+        return False
+    k = known(value) if type(value) is not OneOf else None
     if k is None or k.type is not tuple:
-        return k is not None and field(k) is not None and is_numeric(k)
-    return k.detail is not None and all(holds_numbers(known(item)) for item in k.detail)
+        return all(field(m) is not None and is_numeric(m) for m in possibilities(value))
+    return k.detail is not None and all(map(holds_numbers, k.detail))
 
 
-def filled(p: Pushed, x: Operand, ẋ: Operand, k: Known) -> Operand:
+def filled(p: Pushed, x: Operand, ẋ: Operand, value: Value) -> Operand:
     """The tangent of what holds numbers, with zeros for those that have none."""
-    if k.type is tuple:
+    k = known(value) if type(value) is not OneOf else None
+    if k is not None and k.type is tuple:
         items = [
-            filled(p, item_of(p, x, i), item_of(p, ẋ, i), known(inside))
+            filled(p, item_of(p, x, i), item_of(p, ẋ, i), inside)
             for i, inside in enumerate(k.detail)
         ]
         return p.append(p.at, build_tuple, *items)
-    zero = typed_zero(k.type)
-    if zero is not None:
-        return p.if_zero(ẋ, lambda: Const(zero))
+    zeros = [typed_zero(kind.type) for kind in possibilities(value)]
+    if None not in zeros:
+        return p.if_zero(ẋ, lambda: Const(zeros[0]))
     return p.if_zero(ẋ, lambda: p.append(p.at, np.zeros_like, x))
 
 

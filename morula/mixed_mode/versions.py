@@ -58,7 +58,9 @@ def write_twice(ir: IR, header: Block, body: Body, doubtful: Collection[Operand]
         for branch in block.branches:
             if branch.block is header:
                 branch.block, branch.args = to_either(ir, branch, twins[header], tested), []
-    outside = [b for b in ir.blocks if b not in body and b not in set(twins.values())]
+    ir.blocks = reachable(ir)
+    inside = {*body, *twins.values()}
+    outside = [b for b in ir.blocks if b not in inside]
     read_outside(ir, outside, homes, renamed, twins, parent)
     return renamed
 
@@ -84,7 +86,6 @@ def read_outside(
     parent: dict[Block, Block | None],
 ) -> None:
     """Behind the loop, its variables are those of the version that control comes from."""
-    ir.blocks = reachable(ir)
     read = {x for b in outside for x in used_by(b)} & homes.keys()
     variables = Variables(ir, lambda block, variable: None)
     for v in read:

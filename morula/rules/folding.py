@@ -93,6 +93,12 @@ def constant(x: Any) -> Any:
     return value if type(value) in (int, float) else None
 
 
+def is_one_of_numpy(x: Any) -> bool:
+    """Is a constant operand the number one, as NumPy's scalar?"""
+    value = getattr(x, "value", None)
+    return type(value) is np.float64 and value == 1
+
+
 def alike(f: Any, a: Any, b: Any) -> bool:
     """Are both floats, or both arrays of floats, so that a sign may move from one to the other?"""
     t = f.types(a)
@@ -136,6 +142,8 @@ def _(f: Any, call: Any) -> Any:
             return y
         if factor == -1 and type(factor) is float and f.types(y) is float:
             return [f.same_call(call, operator.neg, y)]
+        if is_one_of_numpy(x) and f.types(y) is np.float64:
+            return y
     for x, y in ((a, b), (b, a)):
         if (scalar := spread_from(f, x, y)) is not None:
             return [f.same_call(call, operator.mul, scalar, y)]
