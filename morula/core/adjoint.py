@@ -19,7 +19,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.activity import is_immutable, may_hold, may_mutate, varied_variables
-from morula.core.cfg import dominators
+from morula.core.cfg import dominators, is_reducible
 from morula.core.context import call_plainly
 from morula.core.cotangents import (
     NONE,
@@ -167,6 +167,8 @@ class Adjoint:
             if found is None:
                 raise NotSpecialised("a value that goes by value is changed in place")
             self.prepared = found
+        if self.pairs and not is_reducible(s.ir):
+            raise NotSpecialised("a loop with several ways in is to be copied")
         if self.prepared is not None:
             self.varied = self.prepared
         elif self.may_change_leaves():

@@ -16,7 +16,7 @@ from typing import Any
 from morula.core import context
 from morula.core.adjoint import is_numeric
 from morula.core.bytecode.lower import lower
-from morula.core.cfg import Loop
+from morula.core.cfg import Loop, is_reducible
 from morula.core.cotangents import ZERO, AbstractZero, accumulate, settled
 from morula.core.flags import flag_zeros
 from morula.core.general import call_from_program
@@ -31,6 +31,7 @@ from morula.core.primitives import (
     sum_if_any,
 )
 from morula.core.program import Gradient, one_of
+from morula.core.reducible import make_reducible
 from morula.core.registry import non_differentiable
 from morula.core.reverse import (
     Residuals,
@@ -132,6 +133,8 @@ class OfGradient(Source):
             block.calls = [c for c in block.calls if c.primitive is not alias]
         if not all(map(is_of_values, ir.calls())) or passes_zeros(ir):
             raise NotSpecialised("a gradient with pullbacks that are not inlined")
+        if not is_reducible(ir):  # the adjoint of a loop that is left in several places
+            make_reducible(ir)
         return gradient
 
 

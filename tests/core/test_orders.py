@@ -482,3 +482,36 @@ def test_a_gradient_function_that_was_made_before_is_differentiated(made, expect
     assert grad(program)(np.float64(2.0)) == pytest.approx(expected)
     assert gradient(program, 2.0) == pytest.approx((expected,))
     assert jvp(program, (2.0,), (1.0,))[1] == pytest.approx(expected)
+
+
+def root_within_bounds(x):
+    y = x
+    n = 0
+    while abs(y * y - x) > 1e-14 and n < 30:
+        y = 0.5 * (y + x / y)
+        n += 1
+    return y
+
+
+def power_until(x):
+    y = x
+    n = 0
+    while y < 100:
+        if n >= 3:
+            break
+        y = y * y
+        n += 1
+    return y
+
+
+@pytest.mark.parametrize(
+    ("f", "second", "third"),
+    [
+        (root_within_bounds, -0.25 * 1.3**-1.5, 0.375 * 1.3**-2.5),
+        (power_until, 56 * 1.3**6, 336 * 1.3**5),
+    ],
+)
+def test_loops_that_are_left_in_several_places(f, second, third):
+    assert grad(grad(f))(1.3) == pytest.approx(second, rel=1e-12)
+    assert hessian(f, 1.3) == pytest.approx(second, rel=1e-12)
+    assert grad(grad(grad(f)))(1.3) == pytest.approx(third, rel=1e-12)
