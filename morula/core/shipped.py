@@ -20,7 +20,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 GROUP = "morula.rules"
 
@@ -33,19 +33,20 @@ _NAMED = (FunctionType, BuiltinFunctionType, type)
 _waiting: dict[str, str] = {}  # own rules by the module that they are for
 _unnamed: dict[type, list[str]] = {}  # modules whose callables of this type do not name them
 _recognises: list[Callable[[type], bool]] = []
-_seen: WeakSet[type] = WeakSet()  # classes that these have been asked about
+_seen: dict[int, Any] = {}  # classes that these have been asked about, by id
 _SHIP_NOTHING = {*sys.stdlib_module_names, "__main__", "morula"}
 
 
 def meet(primal: Any) -> bool:
     """Load the rules that the package of a callable ships; False: nothing was new."""
     new = meet_home(primal)
-    return (isinstance(primal, type) and primal not in _seen and meet_class(primal)) or new
+    return (isinstance(primal, type) and id(primal) not in _seen and meet_class(primal)) or new
 
 
 def meet_class(t: type) -> bool:
     """Ask about a class that is met for the first time; False: nothing was new."""
-    _seen.add(t)
+    number = id(t)
+    _seen[number] = ref(t, lambda _: _seen.pop(number, None))
     return any([recognise(t) for recognise in _recognises])
 
 

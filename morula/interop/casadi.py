@@ -17,8 +17,8 @@ import casadi
 import numpy as np
 
 from morula.core.errors import ArgumentError, qualified_name
-from morula.interop.operations import Operation, OperationError
-from morula.interop.structures import Form, form_of, spread_call, strangers, value_form
+from morula.interop.operations import Operation, OperationError, spread_call
+from morula.interop.structures import Form, form_of, strangers, value_form
 
 FLOAT = np.dtype(float)
 

@@ -10,6 +10,7 @@ Tests: tests/interop/test_to_jax.py, tests/interop/test_torch.py
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,14 +70,14 @@ class Operation:
     def push(self, xs: Sequence[Any], wrt: tuple[int, ...], ẋs: Sequence[Any]) -> list[Any]:
         """The tangents of the leaves `of` the value, for those of the leaves `wrt`."""
         dots = self.inputs.mirror(spread(wide(ẋs), wrt, len(self.kinds_in)))
-        _, ẏ = jvp(self.fn, self.inputs.fill(wide(xs)), dots)
+        ẏ = pushing(self.fn)(self.inputs.fill(wide(xs)), dots)
         return self.tangents(self.outputs, ẏ, self.kinds_out, self.of)
 
     def pull(self, xs: Sequence[Any], wrt: tuple[int, ...], ȳs: Sequence[Any]) -> list[Any]:
         """The cotangents of the leaves `wrt`, for those of the leaves `of` the value."""
         bars = self.outputs.mirror(spread(wide(ȳs), self.of, len(self.kinds_out)))
-        _, back = pullback(self.fn, *self.inputs.fill(wide(xs)))
-        return self.tangents(self.inputs, back(bars), self.kinds_in, wrt)
+        found = pulling(self.fn)(self.inputs.fill(wide(xs)), bars)
+        return self.tangents(self.inputs, found, self.kinds_in, wrt)
 
     def tangents(self, form: Any, x: Any, kinds: Any, which: tuple[int, ...]) -> list[Any]:
         """Some leaves of a tangent or cotangent, zeros where nothing arrived."""
@@ -156,10 +157,24 @@ class Batched(Operation):
         return self.one.linear(wrt, transposed).batched(self.size)
 
 
+def spread_call(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` as a function of its positional arguments and of its keyword arguments."""
+
+    @functools.wraps(f, updated=())
+    def call(args: Any, kwargs: Any) -> Any:
+        return f(*args, **kwargs)
+
+    call.by_position = f  # type: ignore[attr-defined]
+    return call
+
+
 def pushing(fn: Callable[..., Any]) -> Callable[..., Any]:
     """(x, ẋ) -> ẏ."""
+    f = getattr(fn, "by_position", None)
 
     def pushed(args: Any, dots: Any) -> Any:
+        if f is not None and not args[1]:
+            return jvp(f, args[0], dots[0])[1]
         return jvp(fn, args, dots)[1]
 
     return pushed
@@ -167,8 +182,11 @@ def pushing(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def pulling(fn: Callable[..., Any]) -> Callable[..., Any]:
     """(x, ȳ) -> x̄."""
+    f = getattr(fn, "by_position", None)
 
     def pulled(args: Any, bar: Any) -> Any:
+        if f is not None and not args[1]:  # as most are called, and can be compiled
+            return pullback(f, *args[0])[1](bar), {}
         return pullback(fn, *args)[1](bar)
 
     return pulled

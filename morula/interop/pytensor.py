@@ -22,12 +22,11 @@ from pytensor.tensor.exceptions import ShapeError
 from pytensor.tensor.type import DenseTensorType, TensorType
 
 from morula.core.errors import ArgumentError, UnsupportedError, qualified_name
-from morula.interop.operations import Operation
+from morula.interop.operations import Operation, spread_call
 from morula.interop.structures import (
     Form,
     filled,
     form_of,
-    spread_call,
     strangers,
     value_form,
     value_kinds,

@@ -7,8 +7,7 @@ Tests: tests/interop/test_to_torch.py, tests/interop/test_to_casadi.py
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,16 +115,6 @@ def find(x: Any, form: Any, found: list[Any]) -> None:
         return
     for key, part in form.items():
         find(x[key], part, found)
-
-
-def spread_call(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` as a function of its positional arguments and of its keyword arguments."""
-
-    @functools.wraps(f, updated=())
-    def call(args: Any, kwargs: Any) -> Any:
-        return f(*args, **kwargs)
-
-    return call
 
 
 def is_number(x: Any) -> bool:

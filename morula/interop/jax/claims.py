@@ -34,7 +34,7 @@ from morula.interop.jax.kinds import (
     is_of_jax,
     is_tracer,
 )
-from morula.interop.jax.primitives import OpaqueResultError, primitive
+from morula.interop.jax.primitives import OpaqueResultError, primitive, primitive_at_once
 from morula.interop.jax.transforms import (
     constructed,
     is_transform,
@@ -66,7 +66,7 @@ Meaning = Callable[[Any, Args, dict[str, Any]], Any]
 def primitive_or_transform(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """A primitive, unless its result turns out to be a function."""
     try:
-        return reverse(primitive, fn, args, kwargs)
+        return primitive_at_once(fn, args, kwargs)
     except OpaqueResultError:
         note_transform(fn)
     return reverse(transformed, fn, args, kwargs)

@@ -30,7 +30,7 @@ from jax.tree_util import (
 
 from morula.core.cotangents import AbstractZero, Tangent, unthunk
 from morula.core.errors import ArgumentError, qualified_name
-from morula.interop.operations import Operation, OperationError, is_inexact
+from morula.interop.operations import Operation, OperationError, is_inexact, spread_call
 
 
 def to_jax(f: Callable[..., Any], out: Any = None) -> Callable[..., Any]:
@@ -87,16 +87,6 @@ def to_jax(f: Callable[..., Any], out: Any = None) -> Callable[..., Any]:
 
 
 NUMBERS = (jax.Array, np.ndarray, np.generic, int, float, complex)
-
-
-def spread_call(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` as a function of its positional arguments and of its keyword arguments."""
-
-    @functools.wraps(f, updated=())
-    def call(args: Any, kwargs: Any) -> Any:
-        return f(*args, **kwargs)
-
-    return call
 
 
 def np_dtype(x: Any, f: Any) -> Any:

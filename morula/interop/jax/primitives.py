@@ -39,7 +39,7 @@ from morula.core.extend import (
 )
 from morula.interop.jax.arrays import device, host
 from morula.interop.jax.compiled import OFTEN, compile_passes, count_of
-from morula.interop.jax.forms import forms_of, is_opaque
+from morula.interop.jax.forms import Keyed, forms_of, is_opaque
 from morula.interop.jax.kinds import is_array, is_inexact, is_leaf, is_object_of_jax, told_apart
 from morula.interop.meanings import Reverse, raw
 from morula.rules.calls import entry, serves, together
@@ -53,6 +53,25 @@ def primitive(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     run, leaves = take_apart(fn, args, kwargs)
     outs, result = apply(run, leaves)
     return put_together(result, outs)
+
+
+def primitive_at_once(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The value of `primitive` and its pullback, in one step."""
+    run, leaves = take_apart(fn, args, kwargs)
+    outs, result, pulls = linearized(run, leaves)
+    y = put_together(result, outs)
+    places = places_of(result, y, outs)
+
+    def primitive_pullback(ȳ: Any) -> Args:
+        bars = pull(run, leaves, outs, pulls, bars_of_outs(result, outs, places, ȳ))
+        bars, store = in_their_kinds(leaves, bars), Reverse()
+        of_fn, of_args, of_kwargs = run.forms
+        listed = of_args.scatter(bars, store)
+        parts = dict(of_kwargs.parts) if isinstance(of_kwargs, Keyed) else {}
+        named = [parts[key].scatter(bars, store) if key in parts else ZERO for key in kwargs]
+        return of_fn.scatter(bars, store), *[raw(listed, i) for i in range(len(args))], *named
+
+    return y, primitive_pullback
 
 
 # -- calls as functions of leaves ------------------------------------------------------------------
@@ -292,21 +311,27 @@ def put_together(result: Any, outs: Any) -> Any:
 def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     result, outs = args
     y = put_together(result, outs)
-    form, order, n = places_of(result, y, outs)
+    places = places_of(result, y, outs)
 
     def put_together_pullback(ȳ: Any) -> Any:
-        found = gathered(form, n, ȳ)
-        bars: list[Any] = [ZERO] * len(outs)
-        for i, c in zip(order, found, strict=True):
-            if i is not None:
-                bars[i] = accumulate(bars[i], c)
-            elif not is_zero(c) and result.refuse is not None:
-                if not result.in_parts:
-                    raise result.refuse()
-                bars = [NotKnown(result.refuse)] * len(outs)
-        return NONE, NONE, together(bars)
+        return NONE, NONE, bars_of_outs(result, outs, places, ȳ)
 
     return y, put_together_pullback
+
+
+def bars_of_outs(result: Any, outs: Any, places: Any, ȳ: Any) -> Any:
+    """The cotangents of the leaves of a result, as a tuple."""
+    form, order, n = places
+    found = gathered(form, n, ȳ)
+    bars: list[Any] = [ZERO] * len(outs)
+    for i, c in zip(order, found, strict=True):
+        if i is not None:
+            bars[i] = accumulate(bars[i], c)
+        elif not is_zero(c) and result.refuse is not None:
+            if not result.in_parts:
+                raise result.refuse()
+            bars = [NotKnown(result.refuse)] * len(outs)
+    return together(bars)
 
 
 def gathered(form: Any, n: int, ȳ: Any) -> list[Any]:

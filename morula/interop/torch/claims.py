@@ -29,11 +29,19 @@ from morula.interop.meanings import (
     Args,
     as_it_is,
     claim,
+    forward,
     handed_on,
     iterates,
     plainly,
 )
-from morula.interop.torch.primitives import holds_inside, in_place, is_floating, is_input, primitive
+from morula.interop.torch.primitives import (
+    holds_inside,
+    in_place,
+    is_floating,
+    is_input,
+    primitive,
+    primitive_at_once,
+)
 from morula.interop.torch.tensors import from_shared, host, is_tensor, like, shown
 from morula.mixed_mode.push import opaque as opaque_forward
 
@@ -130,7 +138,7 @@ PYTHON = (  # modules whose code is followed
     "torch.distributions",
     "torch.utils.data",
 )
-PRIMITIVE = claim(primitive)
+PRIMITIVE = Claim(primitive_at_once, partial(forward, primitive))
 BY_VALUE = claim(by_value)
 BY_ROWS = claim(by_rows)
 ROWS = claim(rows)

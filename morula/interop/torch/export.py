@@ -16,13 +16,12 @@ import numpy as np
 import torch
 
 from morula.core.errors import ArgumentError, qualified_name
-from morula.interop.operations import Operation, is_inexact
+from morula.interop.operations import Operation, is_inexact, spread_call
 from morula.interop.structures import (
     Form,
     filled,
     form_of,
     shown,
-    spread_call,
     value_form,
     value_kinds,
 )

@@ -24,6 +24,7 @@ from morula.core.extend import (
     NotKnown,
     accumulate,
     adjoint_object,
+    adjoint_of,
     collector,
     general,
     is_reached,
@@ -38,14 +39,14 @@ from morula.core.extend import (
     unsupported,
     unthunk,
 )
-from morula.interop.meanings import Args, Forward, Reverse, takes_only_tangents
+from morula.interop.meanings import Args, Forward, Reverse, raw, reverse, takes_only_tangents
 from morula.interop.structures import filled, form_of
 from morula.interop.torch.graphs import Graph, Pushed, Transposed
 from morula.interop.torch.tensors import host, is_inexact, is_tensor, like
 from morula.mixed_mode.push import pushes
 from morula.mixed_mode.tangents import together
 from morula.rules.calls import entry, serves
-from morula.rules.objects import has_fields, is_by_identity
+from morula.rules.objects import has_fields, is_by_identity, take
 
 NUMBERS = (float, complex, np.floating, np.complexfloating)
 
@@ -56,6 +57,24 @@ def primitive(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
         args = tuple([list(x) if is_iterator(x) else x for x in args])
     run, leaves, token = take_apart(fn, args, kwargs)
     return put_together(run, outs_of(run.graph, leaves), token)
+
+
+def primitive_at_once(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The value of `primitive` and its pullback, in one step."""
+    if any(map(is_iterator, args)):
+        return reverse(primitive, fn, args, kwargs)
+    run, leaves, token = take_apart(fn, args, kwargs)
+    outs = outs_of(run.graph, leaves)
+    y = put_together(run, outs, token)
+
+    def primitive_pullback(ȳ: Any) -> Args:
+        bars, arrived = bars_of_outs(run, outs, ȳ)
+        listed, _ = bars_of_inputs(run, bars_of_leaves(run.graph, leaves, outs, bars), arrived)
+        table = adjoint_of(kwargs) if kwargs else {}
+        named = [take(table, key) for key in kwargs]
+        return NONE, *[raw(listed, i) for i in range(len(args))], *named
+
+    return y, primitive_pullback
 
 
 def is_iterator(x: Any) -> bool:
@@ -303,28 +322,32 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     run, leaves, token = take_apart(*args)
 
     def take_apart_pullback(ȳ: Any) -> Any:
-        found = entry(ȳ, 1)
-        bars: list[Any] = [ZERO] * len(run.leaves)
-        for k, i in enumerate(run.traced):
-            bars[i] = in_kind(run.leaves[i], entry(found, k))
-        if not is_zero(entry(ȳ, 2)):
-            for i in run.untraced():
-                bars[i] = NotKnown(run.unknown)
-            for owner, key in run.held:
-                put(Reverse(), owner, key, NotKnown(run.unknown))
-        for (table, name), c in zip(run.tables, bars[run.n_args :], strict=True):
-            Reverse().put_value(table, name, c)
-        of_inputs = scatter(run.form, run.inputs, bars, Reverse())
-        of_args = entry(of_inputs, 0)
-        if (run.partials or run.named_partials) and run.made_what_is_reached():
-            of_args = [entry(of_args, i) for i in range(len(run.inputs[0]))]
-            for i in run.partials:
-                of_args[i] = NotKnown(run.unknown)
-            for name in run.named_partials:
-                Reverse().put_value(run.inputs[1], name, NotKnown(run.unknown))
-        return NONE, NONE, together(of_args) if of_args else ZERO, entry(of_inputs, 1)
+        return NONE, NONE, *bars_of_inputs(run, entry(ȳ, 1), entry(ȳ, 2))
 
     return (run, leaves, token), take_apart_pullback
+
+
+def bars_of_inputs(run: Run, found: Any, arrived: Any) -> tuple[Any, Any]:
+    """The cotangents of the arguments, from those of what is traced."""
+    bars: list[Any] = [ZERO] * len(run.leaves)
+    for k, i in enumerate(run.traced):
+        bars[i] = in_kind(run.leaves[i], entry(found, k))
+    if not is_zero(arrived):
+        for i in run.untraced():
+            bars[i] = NotKnown(run.unknown)
+        for owner, key in run.held:
+            put(Reverse(), owner, key, NotKnown(run.unknown))
+    for (table, name), c in zip(run.tables, bars[run.n_args :], strict=True):
+        Reverse().put_value(table, name, c)
+    of_inputs = scatter(run.form, run.inputs, bars, Reverse())
+    of_args = entry(of_inputs, 0)
+    if (run.partials or run.named_partials) and run.made_what_is_reached():
+        of_args = [entry(of_args, i) for i in range(len(run.inputs[0]))]
+        for i in run.partials:
+            of_args[i] = NotKnown(run.unknown)
+        for name in run.named_partials:
+            Reverse().put_value(run.inputs[1], name, NotKnown(run.unknown))
+    return together(of_args) if of_args else ZERO, entry(of_inputs, 1)
 
 
 def put(store: Any, owner: Any, key: Any, c: Any) -> None:
@@ -380,16 +403,21 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     outs = outs_of(graph, leaves)
 
     def outs_pullback(ȳ: Any) -> Any:
-        present = [i for i in range(len(outs)) if not is_zero(entry(ȳ, i))]
-        if not present or not leaves:
-            return NONE, NONE, ZERO
-        bars = [unthunk(entry(ȳ, i)) for i in present]
-        for c in bars:
-            if type(c) is NotKnown:
-                return NONE, NONE, (c,) * len(leaves)
-        return NONE, NONE, pulled(graph, leaves, outs, present, bars)
+        return NONE, NONE, bars_of_leaves(graph, leaves, outs, ȳ)
 
     return outs, outs_pullback
+
+
+def bars_of_leaves(graph: Graph, leaves: Args, outs: Args, ȳ: Any) -> Any:
+    """The cotangents of what a record is by, from those of what came out of it."""
+    present = [i for i in range(len(outs)) if not is_zero(entry(ȳ, i))]
+    if not present or not leaves:
+        return ZERO
+    bars = [unthunk(entry(ȳ, i)) for i in present]
+    for c in bars:
+        if type(c) is NotKnown:
+            return (c,) * len(leaves)
+    return pulled(graph, leaves, outs, present, bars)
 
 
 def pulled(graph: Graph, leaves: Args, outs: Args, present: list[int], bars: list[Any]) -> Any:
@@ -436,12 +464,17 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     y = put_together(run, outs, token)
 
     def put_together_pullback(ȳ: Any) -> Any:
-        bars = [ZERO] * len(outs)
-        gather(run.y_form, run.y, ȳ, Reverse(), bars)
-        found = together(bars)
-        return NONE, NONE, found, ZERO if is_zero(found) else 1.0
+        return NONE, NONE, *bars_of_outs(run, outs, ȳ)
 
     return y, put_together_pullback
+
+
+def bars_of_outs(run: Run, outs: Args, ȳ: Any) -> tuple[Any, Any]:
+    """The cotangents of what came out of a record, and of the token."""
+    bars = [ZERO] * len(outs)
+    gather(run.y_form, run.y, ȳ, Reverse(), bars)
+    found = together(bars)
+    return found, ZERO if is_zero(found) else 1.0
 
 
 @pushes(put_together)
