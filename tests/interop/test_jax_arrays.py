@@ -296,7 +296,7 @@ def counts(x):
         (counts, "_operator_gt ends it: what it gives has no derivative"),
         (lambda x: np.sum(np.floor(x)), "numpy.floor ends it: it has no derivative"),
         (lambda x: float(jnp.argmax(x)), "jax.numpy.argmax ends it: what it gives has no deriv"),
-        (lambda x: jnp.sum(jax.lax.stop_gradient(x)), "stop_gradient ends it: its derivative is z"),
+        (lambda x: jnp.sum(jax.lax.stop_gradient(x)), "stop_gradient ends it: the library of its v"),
         (lambda x: jnp.sum(jnp.sqrt(x - x)), "first cotangent that is not comes out of jax.numpy.sqrt"),
     ],
 )  # fmt: skip
