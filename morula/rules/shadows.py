@@ -673,7 +673,9 @@ class Finish(Reached):
             made = self.results[id(x)] = Tangent[type(x)]()
             for name, y in x.__dict__.items():
                 ȳ = self(y, x̂[name])
-                if ȳ is not None:
+                if ȳ is None:
+                    made._without += (name,)
+                else:
                     made._fields[name] = ȳ
         return made
 
