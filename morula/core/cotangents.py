@@ -196,7 +196,9 @@ def is_zero(x̄: Any) -> bool:
 class Tangent:
     """The cotangent of a structured primal of type `P`: `Tangent[P](field=cotangent, ...)`.
 
-    Fields left out are zero. Tangents of sequences and mappings take a dict of positions or keys.
+    Fields left out are zero; attributes of a gradient's argument that have no tangent space (texts,
+    truth values) are None, and no fields. Tangents of sequences and mappings take a dict of positions
+    or keys.
     Fields are read as attributes or as items; tangents of one type add, and take a factor. A
     primal and a tangent of its type add to a new primal: `params - 0.1 * gradient`.
 
@@ -208,9 +210,10 @@ class Tangent:
     (3.0, 1.0)
     """
 
-    __slots__ = ("_fields", "_primal")
+    __slots__ = ("_fields", "_primal", "_without")
     _primal: type
     _fields: dict[Any, Any]
+    _without: tuple[str, ...]  # the attributes of a primal that have no tangent space
     __array_ufunc__ = None
 
     def __class_getitem__(cls, primal: type) -> Callable[..., Tangent]:
@@ -221,6 +224,8 @@ class Tangent:
             raise AttributeError(name)
         if name in self._fields:
             return self._fields[name]
+        if name in self._without:
+            return None
         if hasattr(self._primal, name) or not self._fields:
             return ZERO
         raise AttributeError(
@@ -242,7 +247,9 @@ class Tangent:
         return self._fields.items()
 
     def _map(self, fn: Callable[[Any], Any]) -> Tangent:
-        return _TangentOf(self._primal)({k: fn(v) for k, v in self._fields.items()})
+        return tangent_of(
+            self._primal, {k: fn(v) for k, v in self._fields.items()}, self._without
+        )
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, AbstractZero):
@@ -252,7 +259,7 @@ class Tangent:
         total = dict(self._fields)
         for key, value in other._fields.items():
             total[key] = accumulate(total[key], value) if key in total else value
-        return _TangentOf(self._primal)(total)
+        return tangent_of(self._primal, total, self._without)
 
     def __mul__(self, factor: Any) -> Tangent:
         return self._map(lambda v: scale(v, factor))
@@ -294,7 +301,7 @@ class Tangent:
         return f"Tangent[{self._primal.__name__}]({inside})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return tangent_of, (self._primal, self._fields)
+        return tangent_of, (self._primal, self._fields, self._without)
 
 
 def is_equal(a: Any, b: Any) -> bool:
@@ -309,11 +316,12 @@ def is_equal(a: Any, b: Any) -> bool:
     return bool(same.all() if hasattr(same, "all") else same)
 
 
-def tangent_of(primal: type, fields: dict[Any, Any]) -> Tangent:
+def tangent_of(primal: type, fields: dict[Any, Any], without: tuple[str, ...] = ()) -> Tangent:
     """The cotangent of a value of this type with these fields, which it keeps."""
     tangent = object.__new__(Tangent)
     tangent._primal = primal
     tangent._fields = fields
+    tangent._without = without
     return tangent
 
 

@@ -1694,7 +1694,9 @@ def _(x: ObjectOnEntry, x̄: Any, of: Callable[[Any], Any]) -> Any:
         made[id(x)] = result = Tangent[type(x.primal)]()
         for name, value in x.fields.items():
             c = gradient_for(value, table.get(name, ZERO), of)
-            if c is not None:
+            if c is None:
+                result._without += (name,)
+            else:
                 fields[name] = c
         for name, c in table.items():  # set in the table by nobody but a rule
             if name not in x.fields and not is_zero(c):

@@ -829,7 +829,9 @@ class Finish(Reached):
         made = self.results[key] = tangent_of(type(x), fields)
         for name, y in x.__dict__.items():
             ȳ = self.item(y, x̂[name])
-            if ȳ is not None:
+            if ȳ is None:
+                made._without += (name,)
+            else:
                 fields[name] = ȳ
         return made
 

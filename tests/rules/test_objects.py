@@ -845,3 +845,23 @@ def test_derivatives_of_tangents_are_tangents_of_the_same_class():
     assert gradient(lambda t: t.w * t.k["a"], slope(Held()))[0] == Tangent[Held](
         w=8.0, k={"a": 36.0}
     )
+
+
+def test_attributes_without_a_tangent_space_are_none():
+    class Named:
+        kind = "a class has one too"
+
+        def __init__(self, w):
+            self.w = w
+            self.kind = "named"
+            self.flag = True
+            self.other = None
+
+    (g,) = gradient(lambda p: p.w**2, Named(3.0))
+    assert (g.w, g.kind, g.flag, g.other) == (6.0, None, None, None)
+    assert repr(g) == "Tangent[Named](w=6.0)"
+    for same in (g + g, 2 * g, -g, copy.deepcopy(g)):
+        assert same.kind is None
+    assert gradient(lambda ps: ps[0].w, [Named(1.0)])[0][0].flag is None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = g.nothing

@@ -656,7 +656,7 @@ def test_objects_as_arguments(way):
         assert found == pytest.approx((above - below) / (2 * h), rel=1e-6)
     assert x̄ == pytest.approx((predict(model, 0.8 + h) - predict(model, 0.8 - h)) / (2 * h))
     assert isinstance(model_bar, morula.Tangent)
-    assert not hasattr(model_bar.layers[0], "name")
+    assert model_bar.layers[0].name is None
 
 
 def test_objects_have_shadows():
