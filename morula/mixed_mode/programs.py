@@ -570,10 +570,16 @@ class Pushed(Gradient):
     def spell_out_sums(self, block: Block) -> None:
         """What a sum is where a tangent is structurally zero depends on control: that is the faster."""
         ir = self.ir
-        while (i := next(filter(partial(self.is_open_sum, block), range(len(block.calls))), None)) is not None:
+        while (
+            i := next(filter(partial(self.is_open_sum, block), range(len(block.calls))), None)
+        ) is not None:
             call, rest = block.calls[i], ir.block()
             a, b = call.args
-            rest.params, rest.calls, rest.branches = [call.out], block.calls[i + 1 :], block.branches
+            rest.params, rest.calls, rest.branches = (
+                [call.out],
+                block.calls[i + 1 :],
+                block.branches,
+            )
             block.calls = block.calls[:i]
             for x, other in ((a, b), (b, a)):
                 onward = ir.block()

@@ -32,14 +32,10 @@ def loops_of(ir: IR) -> list[tuple[Block, Body]]:
     return sorted(found, key=lambda loop: len(loop[1]))
 
 
-def write_twice(
-    ir: IR, header: Block, body: Body, doubtful: Collection[Operand]
-) -> dict[Var, Var]:
+def write_twice(ir: IR, header: Block, body: Body, doubtful: Collection[Operand]) -> dict[Var, Var]:
     """Write a loop once more, entered when none of these parameters is zero; what its variables are there."""
     parent = dominators(ir)
-    homes = {
-        v: b for b in ir.blocks if b in body for v in (*b.params, *[c.out for c in b.calls])
-    }
+    homes = {v: b for b in ir.blocks if b in body for v in (*b.params, *[c.out for c in b.calls])}
     renamed = {v: ir.var(v.name) for v in homes}
     twins = {b: ir.block() for b in ir.blocks if b in body}
 
