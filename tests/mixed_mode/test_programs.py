@@ -250,6 +250,15 @@ def test_empty_arrays():
     assert b == ḃ == 0.0
 
 
+def test_arrays_without_axes():
+    def without_axes(a):
+        first = a[..., 0]
+        chosen = np.where(True, a.sum() * 2.0, first)
+        return chosen.sum() + first.sum() * np.asarray(a[1]).max() + np.reshape(first, (1, 1)).sum()
+
+    check(without_axes, (np.array([1.5, 2.0]),), (np.array([1.0, -0.5]),))
+
+
 def test_results_share_no_memory():
     x, v = np.ones(3), np.ones(3)
     y, ẏ = jvp(lambda x: x, (x,), (v,))
