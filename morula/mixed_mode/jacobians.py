@@ -146,7 +146,7 @@ def jacobian(
         f: function of numbers and arrays that gives a number or an array.
         args: where; without any, the result is a function of them that gives the bare Jacobian if
             there is one argument, and hands keyword arguments on to `f`.
-        mode: "forward" runs `f` along all entries of the arguments, sixteen of them at once;
+        mode: "forward" runs `f` along all entries of the arguments, several of them at once;
             "reverse" pulls back once per entry of the result; None goes by which are fewer.
         sparsity: "auto" finds out which entries can be other than zero, computes them in as few
             runs as columns that overlap need, and gives `scipy.sparse` matrices; a sparse matrix of
@@ -685,7 +685,7 @@ def forwarddiff(f: Callable[[Any], Any], x: Any) -> Any:
     """`f(x)`; in reverse mode its adjoint is the forward-mode Jacobian, computed alongside.
 
     So nothing is kept of what happens in `f`, however long it runs: for functions of few numbers with
-    long loops. `x` is a number or an array, the result too; `f` runs once for sixteen entries. Only if
+    long loops. `x` is a number or an array, the result too; `f` runs once for some entries. Only if
     the derivative by what `f` has captured is asked for, `f` is differentiated in reverse as well.
 
     >>> from morula import gradient
