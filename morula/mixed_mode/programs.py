@@ -574,7 +574,7 @@ class Pushed(Gradient):
         for v, copy in renamed.items():
             for known_ones in (self.primal_variables, self.maybe_zero, self.parameters_of_tangents):
                 if v in known_ones:
-                    known_ones.add(copy)  # type: ignore[arg-type]
+                    known_ones.add(copy)
             if v in self.specialiser.types:
                 self.specialiser.types[copy] = self.specialiser.types[v]
 
@@ -792,7 +792,7 @@ def pushes_of(f: Any, n: int, general: Callable[..., Any], count: int = 1) -> An
     They come behind the value. None where there can be no such function; `general(f, args, kwargs)`
     gives the same where no program fits.
     """
-    if type(f) is not FunctionType:
+    if type(f) is not FunctionType or not n:
         return None
     key = f, n, count
     kept = _functions.get(key)

@@ -6,6 +6,7 @@ import math
 import random
 import tracemalloc
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -548,6 +549,8 @@ def test_arguments_of_other_types():
     assert jvp(squared, (np.array([1.0, 2.0]),), ([1.0, 0.5],))[1].tolist() == [2.0, 2.0]
     assert jvp(squared, (1j,), (1.0,)) == (-1.0, 2j)
     assert jvp(squared, (3.0,), (None,)) == (9.0, 0.0)
+    assert jvp(squared, (Fraction(1, 3),), (Fraction(2),)) == (Fraction(1, 9), Fraction(4, 3))
+    assert jvp(lambda: 3.0, (), ()) == (3.0, 0.0)
 
 
 def test_a_fresh_lambda_costs_no_compilation():
