@@ -146,7 +146,7 @@ def jacobian(
         f: function of numbers and arrays that gives a number or an array.
         args: where; without any, the result is a function of them that gives the bare Jacobian if
             there is one argument, and hands keyword arguments on to `f`.
-        mode: "forward" runs `f` along all entries of the arguments, sixteen of them at once;
+        mode: "forward" runs `f` along all entries of the arguments, several of them at once;
             "reverse" pulls back once per entry of the result; None goes by which are fewer.
         sparsity: "auto" finds out which entries can be other than zero, computes them in as few
             runs as columns that overlap need, and gives `scipy.sparse` matrices; a sparse matrix of
@@ -204,9 +204,9 @@ def dense_jacobian(f: Any, args: tuple[Any, ...], mode: str | None) -> tuple[Any
     if mode == "forward" and not is_nested():
         units = units_of(spaces)
         if units and all_real(spaces):
-            columns = pushed_again(f, args, [unit_along(args, spaces, *unit) for unit in units])
-            if columns is not None:
-                return tables_of(args, spaces, columns)
+            found = pushed_again(f, args, [unit_along(args, spaces, *unit) for unit in units])
+            if found is not None:
+                return tables_of(args, spaces, found[1])
     product = known_product(f, args, most_rows)
     again = None if product is not None else repetition((f, args), is_nested())
     if mode != "forward":
@@ -362,7 +362,7 @@ def along_each(f: Any, args: tuple[Any, ...], columns: list[Any], again: Any) ->
         return []
     directions = [tuple([e if i == k else None for i in range(len(args))]) for k, e in columns]
     found = None if is_nested() else pushed_again(f, args, directions)
-    return once(again, pushed_along, f, args, directions)[1] if found is None else found
+    return (once(again, pushed_along, f, args, directions) if found is None else found)[1]
 
 
 def by_rows(
@@ -685,7 +685,7 @@ def forwarddiff(f: Callable[[Any], Any], x: Any) -> Any:
     """`f(x)`; in reverse mode its adjoint is the forward-mode Jacobian, computed alongside.
 
     So nothing is kept of what happens in `f`, however long it runs: for functions of few numbers with
-    long loops. `x` is a number or an array, the result too; `f` runs once for sixteen entries. Only if
+    long loops. `x` is a number or an array, the result too; `f` runs once for some entries. Only if
     the derivative by what `f` has captured is asked for, `f` is differentiated in reverse as well.
 
     >>> from morula import gradient
@@ -751,13 +751,22 @@ def with_columns(f: Any, x: Any, again: Any) -> tuple[Any, list[Any]]:
     units = [
         (scale, i) for scale in ((1, 1j) if space.is_complex else (1,)) for i in range(space.size)
     ]
-    runs = [
-        once(again, pushed_along, f, (x,), [(scale * basis(x, space, i),) for scale, i in some])
-        for some in chunks(units)
-    ]
+    directions = [(scale * basis(x, space, i),) for scale, i in units]
+    by_program = None
+    if not is_nested() and not is_made_anew(f):
+        by_program = pushed_again(f, (x,), directions)
+    if by_program is not None:
+        space_of(by_program[0], "the result of forwarddiff")
+        return by_program
+    runs = [once(again, pushed_along, f, (x,), some) for some in chunks(directions)]
     y = runs[0][0] if runs else once(again, f, x)
     space_of(y, "the result of forwarddiff")
     return y, [ẏ for _, columns in runs for ẏ in columns]
+
+
+def is_made_anew(f: Any) -> bool:
+    """Is it a function that Morula has made, anew at each call?"""
+    return str(getattr(f, "__module__", "")).startswith("morula.")
 
 
 def contracted(x: Any, columns: list[Any], ȳ: Any) -> Any:

@@ -59,6 +59,7 @@ from morula.mixed_mode.overwriting import (
 from morula.mixed_mode.push import push, refuse_unknown
 from morula.mixed_mode.tangents import Pass, absorb, holds_mutable, last, shown_to_user
 from morula.mixed_mode.versions import loops_of, write_twice
+from morula.rules.arrays.pushforwards import fitted
 from morula.rules.buffers import is_write
 
 MOST_CALLS = 600  # of a program that has loops written twice
@@ -199,7 +200,8 @@ class Pushed(Gradient):
 
     def each_direction(self) -> Iterator[None]:
         """Once for each direction, whose tangents are `dots` meanwhile."""
-        for self.dots in self.directions:
+        for dots in self.directions:
+            self.dots = dots
             yield
 
     def passed_on(self, p: Var, a: Operand) -> Operand:
@@ -402,7 +404,16 @@ class Pushed(Gradient):
             tangents[i] = ẋ
             return self.applied(pushforward, *tangents)
 
-        return partial(self.sum_of, [(x, partial(along, i)) for i, x in enumerate(call.args[:n])])
+        parts = [(x, partial(along, i)) for i, x in enumerate(call.args[:n])]
+        k = known(self.specialiser.value(call.out))
+        if k is None or k.type not in coarse_detail or k.detail is None or k.detail[1]:
+            return partial(self.sum_of, parts)
+        return partial(self.array_of, call, parts)
+
+    def array_of(self, call: Call, parts: Sequence[tuple[Operand, Make]]) -> Operand:
+        """The tangent of an array without axes: sums of such arrays are numbers."""
+        total = self.sum_of(parts)
+        return self.append(self.at, fitted, call.out, total)
 
     def forward_rule(self, call: Call) -> Rule | None:
         """The forward rule of Morula's that serves a call, if it is not one of a user's that does."""
@@ -563,7 +574,7 @@ class Pushed(Gradient):
         for v, copy in renamed.items():
             for known_ones in (self.primal_variables, self.maybe_zero, self.parameters_of_tangents):
                 if v in known_ones:
-                    known_ones.add(copy)  # type: ignore[arg-type]
+                    known_ones.add(copy)
             if v in self.specialiser.types:
                 self.specialiser.types[copy] = self.specialiser.types[v]
 
@@ -674,7 +685,11 @@ def pushed_when_it_happens(
 ) -> tuple[Any, ...]:
     """The value of a call and its tangents, in a pass of its own."""
     run = Several(len(directions)) if len(directions) > 1 else Pass()
-    dots = directions[0] if len(directions) == 1 else tuple(map(gathered, zip(*directions)))
+    dots = (
+        directions[0]
+        if len(directions) == 1
+        else tuple(map(gathered, zip(*directions, strict=True)))
+    )
     y, ẏ = as_before(push, run, fn, ZERO, args, dots, keywords)
     refuse_unknown((ẏ,))
     return (y, *run.split(last(run, y, ẏ)))
@@ -777,7 +792,7 @@ def pushes_of(f: Any, n: int, general: Callable[..., Any], count: int = 1) -> An
     They come behind the value. None where there can be no such function; `general(f, args, kwargs)`
     gives the same where no program fits.
     """
-    if type(f) is not FunctionType:
+    if type(f) is not FunctionType or not n:
         return None
     key = f, n, count
     kept = _functions.get(key)

@@ -131,12 +131,14 @@ def primal_count(f: Any) -> int:
     return int(code.co_argcount)
 
 
-def pushed_again(f: Any, args: tuple[Any, ...], directions: list[Any]) -> list[Any] | None:
-    """The derivatives along directions, by a program that runs as often as it needs.
+def pushed_again(
+    f: Any, args: tuple[Any, ...], directions: list[Any]
+) -> tuple[Any, list[Any]] | None:
+    """The value and the derivatives along directions, by a program that runs as often as it needs.
 
     None where there is no program, or one with effects. A direction has one tangent for each argument.
     """
-    if not all([isinstance(x, BY_VALUE) for x in args]):
+    if not directions or not all([isinstance(x, BY_VALUE) for x in args]):
         return None
     plain = plain_call(f, args)
     if plain is None:
@@ -153,7 +155,8 @@ def pushed_again(f: Any, args: tuple[Any, ...], directions: list[Any]) -> list[A
     ]
     if program is None or not runs_again(program, given[0]):
         return None
-    return [ẏ for some in given for ẏ in program(*some)[1:]][: len(directions)]
+    found = [program(*some) for some in given]
+    return found[0][0], [ẏ for _, *tangents in found for ẏ in tangents][: len(directions)]
 
 
 AT_ONCE = 4  # directions in one run of a program

@@ -33,7 +33,10 @@ def loops_of(ir: IR) -> list[tuple[Block, Body]]:
 
 
 def write_twice(ir: IR, header: Block, body: Body, doubtful: Collection[Operand]) -> dict[Var, Var]:
-    """Write a loop once more, entered when none of these parameters is zero; what its variables are there."""
+    """Write a loop once more, to be entered when none of these parameters is zero.
+
+    Returns what its variables are called there.
+    """
     parent = dominators(ir)
     homes = {v: b for b in ir.blocks if b in body for v in (*b.params, *[c.out for c in b.calls])}
     renamed = {v: ir.var(v.name) for v in homes}
@@ -49,8 +52,7 @@ def write_twice(ir: IR, header: Block, body: Body, doubtful: Collection[Operand]
             copy.out = renamed[call.out]
             twin.calls.append(copy)
         twin.branches = [
-            Branch(twins.get(b.block, b.block), b.args, b.cond)  # type: ignore[arg-type]
-            for b in block.branches
+            Branch(twins.get(b.block, b.block), b.args, b.cond) for b in block.branches
         ]
         twin.replace(now)
     tested = [i for i, p in enumerate(header.params) if p in doubtful]
@@ -86,7 +88,7 @@ def read_outside(
     parent: dict[Block, Block | None],
 ) -> None:
     """Behind the loop, its variables are those of the version that control comes from."""
-    read = {x for b in outside for x in used_by(b)} & homes.keys()
+    read = {x for b in outside for x in used_by(b) if type(x) is Var and x in homes}
     variables = Variables(ir, lambda block, variable: None)
     for v in read:
         for block, twin in twins.items():

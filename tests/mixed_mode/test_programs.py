@@ -1,16 +1,18 @@
 """Programs of directional derivatives: their agreement with the general path, and what has none."""
 
+import functools
 import itertools
 import math
 import random
 import tracemalloc
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import morula
-from morula import frule, gradient, jacobian, jvp, pushforward, rrule
+from morula import forwarddiff, frule, gradient, jacobian, jvp, pushforward, rrule
 from morula.core.compiled import _families, by_the_general_path
 from morula.mixed_mode import programs
 from tests.array_programs import ArrayWriter, FreshWriter, InPlaceWriter
@@ -249,6 +251,15 @@ def test_empty_arrays():
     assert b == ḃ == 0.0
 
 
+def test_arrays_without_axes():
+    def without_axes(a):
+        first = a[..., 0]
+        chosen = np.where(True, a.sum() * 2.0, first)
+        return chosen.sum() + first.sum() * np.asarray(a[1]).max() + np.reshape(first, (1, 1)).sum()
+
+    check(without_axes, (np.array([1.5, 2.0]),), (np.array([1.0, -0.5]),))
+
+
 def test_results_share_no_memory():
     x, v = np.ones(3), np.ones(3)
     y, ẏ = jvp(lambda x: x, (x,), (v,))
@@ -343,6 +354,71 @@ def test_arguments_that_are_written_to_are_left_as_by_the_plain_call():
     x = np.array([1.0, 2.0, 3.0])
     assert jvp(overwriting, (x,), (np.ones(3),)) == (9.0, 4.0)
     assert x.tolist() == [4.0, 2.0, 3.0]
+
+
+def test_loops_with_two_versions():
+    def several(k, c):
+        angle, speed, least = 1.0, 0.0, 3.0
+        for i in range(40):
+            for _ in range(2):
+                angle += 0.01 * speed
+                speed -= 0.01 * (k * math.sin(angle) + c * speed)
+            least = min(least, angle)
+            if i == 20:
+                last = speed
+        return angle * least + last + speed
+
+    check(several, (9.0, 0.3), (1.0, 0.5))
+    check(several, (9.0, 0.3), (None, 0.5))
+
+    def in_a_list(k):
+        x = 0.0
+        xs = []
+        while len(xs) < 12:
+            x = x * 0.5 + k if len(xs) % 4 else 0.25
+            xs.append(x)
+        return sum(xs) * x
+
+    check(in_a_list, (1.5,), (1.0,))
+
+
+def test_numbers_of_two_kinds_under_one_name():
+    def reaction(k):
+        a, b = 1.0, 0.0
+        for _ in range(10):
+            u = k[0] * a
+            a, b = a - 0.1 * u, b + 0.1 * u * k[1]
+        return np.array([a, b, 2.0])
+
+    check(reaction, (np.array([0.4, 1.5]),), (np.array([1.0, -0.5]),))
+
+
+# -- methods, objects, partials --------------------------------------------------------------------
+
+
+class Parabola:
+    """An object that is called."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def value(self, x):
+        return self.factor * x * x
+
+    def __call__(self, x, offset=2.0):
+        return self.value(x) + offset * x
+
+
+def test_methods_objects_and_partials():
+    p = Parabola(3.0)
+    assert jvp(p.value, (2.0,), (1.0,)) == (12.0, 12.0)
+    assert program_of(Parabola.value).code is not None
+    assert jvp(p, (2.0,), (1.0,)) == (16.0, 14.0)
+    assert jvp(functools.partial(Parabola.value, p), (2.0,), (1.0,)) == (12.0, 12.0)
+    p.factor = 1.0
+    assert jvp(p.value, (2.0,), (1.0,)) == (4.0, 4.0)
+    assert jvp(lambda a: Parabola(a)(2.0), (3.0,), (1.0,)) == (16.0, 4.0)
+    assert jvp(lambda x, n=3: x**n, (2.0,), (1.0,)) == (8.0, 12.0)
 
 
 # -- rules of users' -------------------------------------------------------------------------------
@@ -473,6 +549,8 @@ def test_arguments_of_other_types():
     assert jvp(squared, (np.array([1.0, 2.0]),), ([1.0, 0.5],))[1].tolist() == [2.0, 2.0]
     assert jvp(squared, (1j,), (1.0,)) == (-1.0, 2j)
     assert jvp(squared, (3.0,), (None,)) == (9.0, 0.0)
+    assert jvp(squared, (Fraction(1, 3),), (Fraction(2),)) == (Fraction(1, 9), Fraction(4, 3))
+    assert jvp(lambda: 3.0, (), ()) == (3.0, 0.0)
 
 
 def test_a_fresh_lambda_costs_no_compilation():
@@ -553,6 +631,41 @@ def test_jacobians_and_pushforwards():
     np.testing.assert_allclose(push(1.0, 0.0), by_r)
     np.testing.assert_allclose(push(0.0, 1.0), by_t)
     assert program_of(polar).code is not None
+
+
+def test_jacobians_of_more_columns_than_one_run_takes():
+    def mixed(x, y):
+        total = np.zeros(3)
+        for i in range(3):
+            total[i] = x[i] * y[2 - i] + x[3] ** (i + 1)
+        return total
+
+    x, y = np.array([0.5, 1.5, -1.0, 2.0]), np.array([3.0, 1.0, 0.5])
+    forward = jacobian(mixed, x, y, mode="forward")
+    assert program_of(mixed).code is not None
+    for found, expected in zip(forward, jacobian(mixed, x, y, mode="reverse"), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+    def determinant(x):
+        return np.linalg.det(np.outer(x, x) + np.diag(x)) * np.prod(x)
+
+    forward = jacobian(determinant, x[:3], mode="forward")[0]
+    np.testing.assert_allclose(forward, gradient(determinant, x[:3])[0], rtol=1e-9)
+
+
+def test_forwarddiff_by_a_program():
+    def settle(k):
+        x = 1.0
+        for _ in range(500):
+            x -= 0.01 * (x**3 - k)
+        return x
+
+    slope = gradient(lambda k: forwarddiff(settle, k) ** 2, 8.0)[0]
+    assert program_of(settle).code is not None
+    assert slope == pytest.approx(2 * 2.0 / 12.0, rel=1e-6)
+    z = 0.5 + 0.25j
+    found = gradient(lambda z: abs(forwarddiff(lambda w: w * w * 2.0, z)), z)[0]
+    assert found == pytest.approx(4.0 * z, rel=1e-12)
 
 
 def test_jacobians_of_functions_with_effects_run_them_once():

@@ -45,7 +45,9 @@ def fitted(y, ẏ):
         return ẏ
     if isinstance(y, np.ndarray) and np.shape(ẏ) != y.shape:
         ẏ = np.broadcast_to(ẏ, y.shape)
-    return project_to(y)(ẏ)
+    ẏ = project_to(y)(ẏ)
+    without_axes = isinstance(y, np.ndarray) and isinstance(ẏ, (np.generic, float, complex))
+    return np.asarray(ẏ) if without_axes else ẏ
 
 
 type_stable(fitted)
