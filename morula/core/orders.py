@@ -218,6 +218,7 @@ class Numbered(Residuals):
     """
 
     reader = len
+    knows_ranges = False
 
     def __init__(
         self,
