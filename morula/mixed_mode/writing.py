@@ -7,6 +7,7 @@ Tests: tests/mixed_mode/test_inplace.py
 
 from __future__ import annotations
 
+import array
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,9 @@ from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
+from morula.mixed_mode.structures import drain
 from morula.mixed_mode.tangents import Pass, all_zero, by_value, together, zeros_like
+from morula.rules import functional, packed
 from morula.rules.arrays import construction, flat, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
@@ -312,6 +315,23 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     x = places.base
     at_places = np.unravel_index(np.arange(x.size)[index], x.shape)
     return places[index], push(run, operator.getitem, ZERO, (x, at_places), (tangents[0], ZERO))[1]
+
+
+def _packing(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if fn is operator.iadd and not isinstance(args[0], array.array):
+            return NotImplemented
+        value, dots = args[-1], tangents[-1:]
+        if functional.is_iterable(value) and not isinstance(value, (str, bytes, array.array)):
+            value, dots = drain(run, value, tangents[-1])
+        if not all_zero(tuple(dots)):
+            raise inplace.refuse("storing in an array.array, in forward mode,")
+        return fn(*args[:-1], value), ZERO
+
+
+for _fn in (*packed.METHODS, array.array, operator.iadd):
+    _packing(_fn)
 
 
 def _uninitialised(fn: Any) -> None:
