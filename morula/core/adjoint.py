@@ -96,6 +96,7 @@ from morula.core.traits import (
     is_harmless,
     is_partial,
     is_partial_of_arrays,
+    made_again,
     marks,
     typed_zero,
     vanishes,
@@ -137,6 +138,7 @@ class Adjoint:
         self.pure_codes: set[CodeType] = set()  # of pullbacks without effects
         self.pairs: dict[Var, Pair] = {}  # of calls that a preparation has planned
         self.shadows: dict[Var, Shadow] = {}  # of leaves
+        self.never_raising: set[Var] = set()  # what calls give that go with others, which may raise
         self.needs_context = False
         self.types: dict[Var, Value] = {}
         self.results: dict[int, Value] = {}  # of the reverse passes of callees
@@ -417,12 +419,20 @@ class Adjoint:
         return k is not None and k.type is bool
 
     def is_cheap(self, call: Call) -> bool:
-        """Is it as cheap to compute a plain number again as to keep it?"""
+        """Is it as cheap to compute a plain number, an index or a view again as to keep it?"""
+        if call.keywords:
+            return False
+        if call.primitive in (build_tuple, slice, range):
+            return all(
+                t in PARTS_OF_INDICES for x in call.args for t in self.types_of(x) or [object]
+            )
+        if any(test(self.known_of, call) for test in made_again):
+            return True
         types = self.types_of(call.out)
         plain = types and all(
             t is bool or (t.__module__ == "builtins" and typed_zero(t) is not None) for t in types
         )
-        return bool(plain) and call.movable and not call.keywords and costs_little(call.primitive)
+        return bool(plain) and call.movable and costs_little(call.primitive)
 
     def infer_again(self) -> Inference:
         """The types of what has come in; what is known of a call as well as can be stays."""
@@ -855,6 +865,9 @@ class Adjoint:
             pure = id(call.fn.value) in PURE or (entry is not None and entry.stable)
             call.movable = pure and all(map(self.is_unchanging, call.args))
         for call in self.primal_calls():
+            if call.out in self.never_raising:
+                call.removable = True
+                continue
             partial = is_partial(call.primitive) and self.may_raise(call)
             if partial or self.may_miss(call.primitive, call):
                 call.removable = call.movable = False
@@ -1016,6 +1029,7 @@ GROWING = {
     )
 }
 
+PARTS_OF_INDICES = (int, bool, slice, type(None), type(Ellipsis))
 DOUBTS = (maybe_zero, maybe_zero_of_parts)
 
 

@@ -228,6 +228,7 @@ class Numbered(Residuals):
     """
 
     reader = len
+    knows_ranges = False
 
     def __init__(
         self,

@@ -17,7 +17,15 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from morula.core.cfg import Loop, canonical_loops, is_reducible, leads_to, loop_body, one_exit
+from morula.core.cfg import (
+    Loop,
+    canonical_loops,
+    is_reducible,
+    leads_to,
+    loop_body,
+    loop_step,
+    one_exit,
+)
 from morula.core.cotangents import ZERO, accumulate
 from morula.core.ir import (
     IR,
@@ -29,6 +37,7 @@ from morula.core.ir import (
     Operand,
     Position,
     Var,
+    count_uses,
     reachable,
 )
 from morula.core.primitives import (
@@ -84,6 +93,8 @@ def begin_iteration(loop: Loop) -> Any:
     """Adjoint, on the way to the latch: what the iteration needs comes off the tape."""
 
 
+# What stands between a counter and the index that is made of it.
+STEPS = (operator.add, operator.sub, build_tuple, slice, range)
 MARKS = (enter_loop, end_iteration, enter_adjoint, more_iterations, begin_iteration)
 
 
@@ -379,6 +390,7 @@ class Residuals:
     """
 
     reader: Callable[..., Any] = reversed  # what reads a tape from its end
+    knows_ranges = True  # are counters over ranges found without a tape?
 
     def __init__(self, reversal: Reversal, is_cheap: Callable[[Call], bool]) -> None:
         self.reversal = reversal
@@ -406,10 +418,37 @@ class Residuals:
         self.pulled: dict[Loop, list[tuple[Var, Operand]]] = {loop: [] for loop in self.loops}
         self.tapes: dict[Loop, Var] = {}
         self.position = NOWHERE
+        self.ranges = self.find_ranges() if self.knows_ranges else {}
+        self.counters: dict[Loop, Var] = {}  # what the ranges give, where the adjoint asks for it
         self.again = self.find_cheap(is_cheap)
 
+    def find_ranges(self) -> dict[Loop, tuple[Var, Operand]]:
+        """The loops over ranges that nothing leaves early: their counters, and the ranges.
+
+        Of these neither the counters nor the number of iterations need a tape.
+        """
+        makers = {c.out: c for c in self.ir.calls()}
+        uses = count_uses(self.ir)
+        found: dict[Loop, tuple[Var, Operand]] = {}
+        for loop in self.loops:
+            step = loop_step(loop.header)
+            body = self.bodies[loop]
+            begun = None if step is None else makers.get(step.args[0])  # type: ignore[arg-type]
+            if step is None or begun is None or begun.primitive is not iter:
+                continue
+            made = makers.get(begun.args[0])  # type: ignore[arg-type]
+            if made is None or made.primitive is not range or uses[begun.out] > 1:
+                continue
+            leaving = {b for b in body if any(t not in body for t in b.successors())}
+            if leaving == {loop.header} and self.home[begun.out] not in body:
+                found[loop] = step.out, made.out
+        return found
+
     def find_cheap(self, is_cheap: Callable[[Call], bool]) -> dict[Var, Call]:
-        """The cheap calls of iterations whose operands reach the adjoint anyhow."""
+        """The cheap calls of iterations whose operands reach the adjoint anyhow.
+
+        A counter over a range does, and so does what only steps between it and an index.
+        """
         inside = {b for body in self.bodies.values() for b in body}
         needed = {
             x
@@ -420,15 +459,19 @@ class Residuals:
             )
             if x in self.home
         }
+        there = needed | {counter for counter, _ in self.ranges.values()}
+        cheap = {c.out: c for b in inside for c in b.calls if is_cheap(c)}
+        steps = {x for x, c in cheap.items() if c.primitive in STEPS}
 
         def is_there(x: Operand) -> bool:
-            return type(x) is Const or x in needed or self.home[x] not in inside  # type: ignore[index]
+            if type(x) is Const or x in there or self.home[x] not in inside:  # type: ignore[index]
+                return True
+            return x in steps and all(map(is_there, cheap[x].operands()))
 
         return {
-            call.out: call
-            for block in inside
-            for call in block.calls
-            if call.out in needed and is_cheap(call) and all(map(is_there, call.operands()))
+            x: call
+            for x, call in cheap.items()
+            if (x in needed or x in steps) and all(map(is_there, call.operands()))
         }
 
     def find_marks(self) -> dict[tuple[Any, Loop], list[tuple[Block, Call]]]:
@@ -457,6 +500,9 @@ class Residuals:
             if block in self.adjoint:
                 self.rewrite(block)
         self.variables.finish()
+        for loop in sorted(self.loops, key=lambda loop: len(self.bodies[loop])):
+            self.read_tape(loop)  # of inner loops first: their tapes are residuals of the others
+            self.variables.finish()
         self.emit_tapes()
         self.drop_marks()
 
@@ -468,6 +514,9 @@ class Residuals:
         if loop is None or kind != "residual" or self.home[key] not in self.bodies[loop]:
             return None
         item = self.ir.var(key.name)
+        if loop in self.ranges and self.ranges[loop][0] is key:
+            self.counters[loop] = item
+            return item
         latch = self.marks[end_iteration, loop][0][0]
         self.pulled[loop].append((item, self.variables.read(latch, variable, key.name)))
         return item
@@ -506,19 +555,46 @@ class Residuals:
             branch.args = [read(a) for a in branch.args]
             if branch.cond is not None:
                 branch.cond = read(branch.cond)
-        for call in list(block.calls):
-            if call.primitive is enter_adjoint:
-                loop = call.args[0].value
-                if loop not in self.tapes:
-                    continue
-                tape = self.variables.read(block, ("residual", self.tapes[loop]), "tape")
-                items = self.ir.var("items")
-                block.calls.append(Call(items, Const(self.reader), (tape,)))
-                self.variables.write(block, ("items", loop), items)
-            elif call.primitive is more_iterations and call.args[0].value in self.tapes:
-                self.variables.read(block, ("items", call.args[0].value), "items")
-            elif call.primitive is begin_iteration and call.args[0].value in self.tapes:
-                self.begin(block, call.args[0].value)
+
+    def read_tape(self, loop: Loop) -> None:
+        """Let the adjoint of a loop go along the tape, or along the range backwards, or both."""
+        by_range = self.goes_by_range(loop)
+        if by_range or loop in self.counters:
+            self.go_along(loop, "counts", self.ranges[loop][1], reversed)
+        if by_range:
+            block, _ = self.marks[enter_loop, loop][0]
+            block.calls = [c for c in block.calls if c.out is not self.tapes[loop]]
+        else:
+            self.go_along(loop, "items", self.tapes[loop], self.reader)
+            for block, _ in self.marks[begin_iteration, loop]:
+                self.begin(block, loop)
+
+    def goes_by_range(self, loop: Loop) -> bool:
+        """Is there nothing to be kept of the iterations of a loop over a range?"""
+        return loop in self.ranges and not self.pulled[loop]
+
+    def go_along(self, loop: Loop, kind: str, x: Operand, reader: Callable[..., Any]) -> None:
+        """On the way into the adjoint of a loop, begin to read something from its end."""
+        for block, _ in self.marks.get((enter_adjoint, loop), ()):
+            items, known = self.ir.var(kind), x
+            if type(x) is Var:
+                known = self.again_in(block, x)
+            block.calls.append(Call(items, Const(reader), (known,)))
+            self.variables.write(block, (kind, loop), items)
+        for block, _ in self.marks[more_iterations, loop]:
+            self.variables.read(block, (kind, loop), kind)
+
+    def again_in(self, block: Block, x: Operand) -> Operand:
+        """What a variable of the primal is, at the end of a block of the adjoint."""
+        if type(x) is not Var or x not in self.home:
+            return x
+        if x not in self.again:
+            return self.variables.read(block, ("residual", x), x.name)
+        call = self.again[x].copy()
+        call.args = tuple([self.again_in(block, a) for a in call.args])
+        call.out = self.ir.var(x.name)
+        block.calls.append(call)
+        return call.out
 
     def begin(self, block: Block, loop: Loop) -> None:
         """The adjoint of an iteration begins here."""
@@ -526,6 +602,9 @@ class Residuals:
     def emit_tapes(self) -> None:
         for loop in self.loops:
             pulled = self.pulled[loop]
+            if self.goes_by_range(loop):
+                self.emit_test(loop, "counts", self.counters.get(loop) or self.ir.var(), [])
+                continue
             if not pulled:  # its length is all that is needed of the tape
                 pulled.append((self.ir.var(), Const(None)))
             latch, _ = self.marks[end_iteration, loop][0]
@@ -533,22 +612,27 @@ class Residuals:
             latch.calls += [
                 Call(self.ir.var(), Const(list_append), (tape, value)) for _, value in pulled
             ]
-            self.emit_test(loop, pulled)
+            *others, (last, _) = pulled
+            items = [(item, "items") for item, _ in reversed(others)]
+            if loop in self.counters:
+                items.append((self.counters[loop], "counts"))
+            self.emit_test(loop, "items", last, items)
 
-    def emit_test(self, loop: Loop, pulled: list[tuple[Var, Operand]]) -> None:
+    def emit_test(self, loop: Loop, kind: str, last: Var, items: list[tuple[Var, str]]) -> None:
+        """The adjoint goes on as long as there is a last item; the others are pulled then."""
         header, _ = self.marks[more_iterations, loop][0]
-        items = self.variables.read(header, ("items", loop))
         ended = self.ir.var()
-        last = pulled[-1][0]
         header.calls += [
-            Call(last, Const(advance), (items,)),
+            Call(last, Const(advance), (self.variables.read(header, (kind, loop)),)),
             Call(ended, Const(operator.is_), (last, Const(DONE))),
         ]
         begin, leave = header.branches
         header.branches = [Branch(leave.block, leave.args, ended), Branch(begin.block, begin.args)]
         block, _ = self.marks[begin_iteration, loop][0]
-        items = self.variables.read(block, ("items", loop))
-        block.calls[:0] = [Call(item, Const(pull), (items,)) for item, _ in reversed(pulled[:-1])]
+        block.calls[:0] = [
+            Call(item, Const(pull), (self.variables.read(block, (kind, loop)),))
+            for item, kind in items
+        ]
         self.variables.finish()
 
     def drop_marks(self) -> None:

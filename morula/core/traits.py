@@ -395,6 +395,8 @@ def costs_little(fn: Any) -> bool:
     return id(fn) in _cheap
 
 
+# Tests of calls, by what is known of their operands: is what they give made again rather than kept?
+made_again: list[Callable[[Callable[[Any], Any], Any], bool]] = []
 _effects: set[int] = set()
 
 

@@ -81,6 +81,14 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return (default[0], tangents[2]) if found is None else found
 
 
+def is_field(x: Any, name: str) -> bool:
+    """Is it the name of a field of records, which is an attribute of theirs?"""
+    return isinstance(x, (np.recarray, np.record)) and name in (x.dtype.names or ())
+
+
+non_differentiable(is_field)
+
+
 def attribute_or_none(run: Pass, x: Any, ẋ: Any, name: str) -> Any:
     """`x.name` and its tangent, or None."""
     try:
@@ -92,6 +100,8 @@ def attribute_or_none(run: Pass, x: Any, ẋ: Any, name: str) -> Any:
 def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     """`x.name` and its tangent."""
     cls = type(x)
+    if is_field(x, name):
+        return getattr(x, name), push(run, operator.getitem, ZERO, (x, name), (ẋ, ZERO))[1]
     if (name == "flat" and isinstance(x, np.ndarray)) or (name == "base" and cls is np.flatiter):
         return getattr(x, name), ẋ  # the tangent of x.flat is that of x
     if cls is slice:
@@ -310,6 +320,8 @@ for _fn in (object.__setattr__, type.__setattr__, ModuleType.__setattr__):
 def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
     """`x.name = value`."""
     x, name, value = args
+    if is_field(x, name):
+        return push(run, operator.setitem, ZERO, args, tangents)
     found = lookup(type(x), name)
     kind = type(found)
     if kind is property and found.fset is not None:

@@ -7,7 +7,9 @@ Tests: tests/mixed_mode/test_inplace.py
 
 from __future__ import annotations
 
+import array
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
+from morula.mixed_mode.structures import drain
 from morula.mixed_mode.tangents import Pass, all_zero, by_value, together, zeros_like
+from morula.rules import functional, packed
 from morula.rules.arrays import construction, flat, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
 from morula.rules.arrays.memory import overlaps, owner_of
@@ -68,10 +72,10 @@ def as_layer(run: Pass, v: Any, c: Any, part: np.ndarray) -> Any:
     return np.real(c) if np.iscomplexobj(c) and not np.iscomplexobj(part) else c
 
 
-def reshape(run: Pass, x: np.ndarray, ẋ: Any, shape: Any) -> None:
+def reshape(run: Pass, x: np.ndarray, ẋ: Any, change: Callable[[], Any]) -> None:
     """`x.shape = shape`: its tangent, which has come by value, lies beside it from now on."""
     ẋ = current(run, x, ẋ)
-    x.shape = shape
+    change()
     put_all(run, x, ẋ, ZERO if is_zero(ẋ) else run.each(lambda c: np.reshape(c, x.shape), ẋ))
 
 
@@ -313,6 +317,23 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return places[index], push(run, operator.getitem, ZERO, (x, at_places), (tangents[0], ZERO))[1]
 
 
+def _packing(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if fn is operator.iadd and not isinstance(args[0], array.array):
+            return NotImplemented
+        value, dots = args[-1], tangents[-1:]
+        if functional.is_iterable(value) and not isinstance(value, (str, bytes, array.array)):
+            value, dots = drain(run, value, tangents[-1])
+        if not all_zero(tuple(dots)):
+            raise inplace.refuse("storing in an array.array, in forward mode,")
+        return fn(*args[:-1], value), ZERO
+
+
+for _fn in (*packed.METHODS, array.array, operator.iadd):
+    _packing(_fn)
+
+
 def _uninitialised(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
@@ -364,8 +385,10 @@ def attribute(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: 
         given = (x.flat, slice(None), value)
         return push(run, operator.setitem, ZERO, given, (dots[0], ZERO, dots[2]))
     if name == "shape":
-        reshape(run, x, dots[0], value)
+        reshape(run, x, dots[0], lambda: setattr(x, "shape", value))
         return None, ZERO
+    if name in (x.dtype.names or ()):  # of np.recarray
+        return item(run, operator.setitem, [x, name, value], dots, {}, {})
     if hasattr(np.ndarray, name) or not is_zero(dots[2]):
         raise inplace.refuse(f"x.{name} = v of an array, in forward mode,")
     return fn(x, name, value), ZERO
@@ -442,6 +465,20 @@ def summed(x: np.ndarray, index: Any, c: Any, shape: Any, ufunc: Any) -> Any:
     return found
 
 
+def field(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+    """x.setfield(v, dtype, offset): the field of records, written over."""
+    x, value, dtype, offset = [*args, 0][:4] if not named else (*args, *named.values())
+    place = inplace.field_at(x, dtype, offset)
+    return item(run, operator.setitem, [place, Ellipsis, value], [UNKNOWN, ZERO, dots[1]], {}, {})
+
+
+def resized(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
+    """x.resize(shape), to as many entries as there are."""
+    flat.check_size(args[0], tuple(args[1:]))
+    reshape(run, args[0], dots[0], lambda: fn(*args, **named))
+    return None, ZERO
+
+
 def copy_to(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) -> Both:
     """np.copyto(x, v)."""
     v, v̇ = as_operand(run, args[1], dots[1])
@@ -470,6 +507,8 @@ WRITERS: dict[int, Any] = {
     id(np.ndarray.sort): ordered(np.sort),
     id(np.ndarray.partition): ordered(np.partition),
     id(np.copyto): copy_to,
+    id(np.ndarray.setfield): field,
+    id(np.ndarray.resize): resized,
     id(np.ufunc.at): at,
     id(setattr): attribute,
 }

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -37,6 +37,8 @@ from morula.core.extend import (
     is_constant_call,
     is_zero,
     known,
+    loop_step,
+    made_again,
     marks_results,
     non_differentiable,
     only_reads,
@@ -82,6 +84,11 @@ LINEAR = (
     np.ndarray.sum,
 )  # fmt: skip
 FACTORS = (operator.mul, operator.truediv)
+SUMS = (
+    operator.add, operator.sub, operator.neg, operator.pos, np.add, np.subtract, np.negative,
+    np.positive, np.sum, np.ndarray.sum, *COPIES, np.ravel, np.ndarray.ravel, np.reshape,
+    np.ndarray.reshape, np.transpose, np.ndarray.transpose,
+)  # fmt: skip
 FLOAT = np.dtype(float).str
 REAL = (float, np.float64)
 
@@ -109,6 +116,14 @@ def give_readings_shadows(adjoint: Any) -> set[Any] | None:
         return Buffers(adjoint).apply_to_readings()
     except UnknownUseError:
         return None
+
+
+class Place(NamedTuple):
+    """A row of an array: `counter + offset`; without a counter, nothing is known of which."""
+
+    array: Any
+    counter: Any
+    offset: int
 
 
 class Buffers:
@@ -337,12 +352,69 @@ class Buffers:
         for block in self.ir.blocks:
             later = reachable_from_ends(block)
             for i, call in enumerate(block.calls):
-                if self.needs_contents(call) and (
-                    any(map(self.is_write_here, block.calls[i + 1 :]))
-                    or any(self.is_write_here(c) for b in later for c in b.calls)
-                ):
+                if not self.needs_contents(call):
+                    continue
+                follow = [*block.calls[i + 1 :], *[c for b in later for c in b.calls]]
+                if any(self.is_write_here(c) and not self.is_beyond(c, call) for c in follow):
                     return True
         return False
+
+    def is_beyond(self, write: Any, reading: Any) -> bool:
+        """Does a write that follows a reading go to rows that come behind the rows that are read?"""
+        written = self.place_of(write.args[0], write)
+        read = [self.place_of(x, None) for x in reading.operands() if x in self.members]
+        return all(self.comes_behind(written, place) for place in read)
+
+    def comes_behind(self, a: Any, b: Any) -> bool:
+        """Is the first of two places in another array, or by a counter's steps behind the second?"""
+        if a is None or b is None:
+            return False
+        if a.array is not b.array:
+            return True
+        steps = self.least_of.get(a.counter)
+        return steps is not None and a.counter is b.counter and a.offset > b.offset >= -steps
+
+    def place_of(self, x: Any, write: Any) -> Any:
+        """Which array a buffer is, or which row of one, by a counter; None: it is not known."""
+        key = write.args[1] if write is not None and write.primitive is operator.setitem else None
+        made = self.definitions.get(x)
+        while made is not None and made.primitive not in (*MAKERS, zeros_for):
+            if made.primitive not in IN_PLACE:
+                key = made.args[1] if made.primitive is operator.getitem else None
+            made = self.definitions.get(made.args[0]) if self.shares(made) else None
+        return None if made is None else Place(made.out, *self.counted(key))
+
+    def counted(self, key: Any) -> tuple[Any, int]:
+        """The counter in the first part of an index, and what is added to it."""
+        made: Any = self.definitions.get(key)
+        offset = 0
+        if made is not None and made.primitive is primitives.build_tuple and made.args:
+            made, key = self.definitions.get(made.args[0]), made.args[0]
+        while made is not None and made.primitive in (operator.add, operator.sub):
+            key, by = made.args
+            if type(by) is not Const or type(by.value) is not int:
+                return None, 0
+            offset += by.value if made.primitive is operator.add else -by.value
+            made = self.definitions.get(key)
+        return key, offset
+
+    @functools.cached_property
+    def least_of(self) -> dict[Any, int]:
+        """The counters of the loops over ranges that run once, upwards, and what they begin with."""
+        found: dict[Any, int] = {}
+        for block in self.ir.blocks:
+            step = loop_step(block)
+            begun = None if step is None else self.definitions.get(step.args[0])
+            made = None if begun is None else self.definitions.get(begun.args[0])
+            if step is None or begun is None or made is None or made.primitive is not range:
+                continue
+            numbers = [getattr(x, "value", None) for x in made.args]
+            begin = 0 if len(numbers) == 1 else numbers[0]
+            upwards = len(numbers) < 3 or (type(numbers[2]) is int and numbers[2] > 0)
+            home = self.block_of[begun.out]
+            if type(begin) is int and upwards and home not in reachable_from_ends(home):
+                found[step.out] = begin
+        return found
 
     def is_write_here(self, call: Any) -> bool:
         """Does a call write to a buffer?"""
@@ -353,7 +425,18 @@ class Buffers:
         if self.is_write_here(call):
             factor = call.primitive in (operator.imul, operator.itruediv)
             return factor and call.args[1] in self.members
-        return self.reads(call) and call.primitive is not operator.getitem
+        return self.reads(call) and not self.is_linear(call)
+
+    def is_linear(self, call: Any) -> bool:
+        """Does a call give a sum, a part or a multiple of buffers, so that its slope is constant?"""
+        if call.primitive in FACTORS:
+            a, b = call.args
+            return not self.may_vary(b) or (call.primitive is operator.mul and not self.may_vary(a))
+        return call.primitive is operator.getitem or call.primitive in SUMS
+
+    def may_vary(self, x: Any) -> bool:
+        """Does an operand carry a derivative?"""
+        return x in self.varied or x in self.members
 
     def reads(self, call: Any) -> bool:
         """Does a call compute something from a buffer that may have a derivative?"""
@@ -502,6 +585,7 @@ class Buffers:
         block.calls.insert(
             block.calls.index(call) + 1, Call(out, Const(fn), args, (), call.position)
         )
+        self.adjoint.never_raising.add(out)
         return out
 
     def shadow(self, x: Any) -> Any:
@@ -606,6 +690,30 @@ def is_write(call: Any) -> bool:
     return call.primitive is operator.setitem or call.primitive in IN_PLACE
 
 
+@made_again.append
+def is_view(known_of: Any, call: Any) -> bool:
+    """Is it a view by whole numbers and slices, or a transpose, which is made again in the adjoint?"""
+    x = known_of(call.args[0]) if call.args else None
+    if x is None or x.type is not np.ndarray:
+        return False
+    if call.primitive is np.ndarray.transpose:
+        return len(call.args) == 1
+    y = known_of(call.out)
+    if call.primitive is not operator.getitem or y is None or y.type is not np.ndarray:
+        return False
+    k = call.args[1]
+    if type(k) is Const:
+        return all(type(i) in VIEWING for i in (k.value if type(k.value) is tuple else (k.value,)))
+    k = known_of(k)
+    if k is None:
+        return False
+    parts = k.detail or () if k.type is tuple else (k,)
+    return bool(parts) and all(getattr(known(i), "type", None) in VIEWING for i in parts)
+
+
+VIEWING = (int, np.int64, slice, type(Ellipsis), type(None))
+
+
 def same_constant(a: Any, b: Any) -> bool:
     """Are both the same constant index?"""
     return type(a) is Const and type(b) is Const and repr(a.value) == repr(b.value)
@@ -696,6 +804,11 @@ def cotangent_in(x̂: np.ndarray) -> np.ndarray:
     return x̂.copy() if np.count_nonzero(where) == x̂.size else mark(x̂ + 0.0, where)
 
 
+def held_in(x̂: np.ndarray) -> np.ndarray:
+    """The same without a copy, where it is read at once."""
+    return x̂ if np.count_nonzero(x̂) == x̂.size else cotangent_in(x̂)
+
+
 def sum_if_reached(v̄: Any) -> Any:
     """The sum of what a shadow held; the structural zero if nothing has reached it."""
     return total(v̄) if was_reached(v̄) else ZERO
@@ -709,12 +822,12 @@ def was_reached(v̄: Any) -> bool:
 only_reads(zeros_for, unreached_like)
 written_results(zeros_for, unreached_like)
 fresh_results(zeros_for, unreached_like)
-marks_results(cotangent_in)
+marks_results(cotangent_in, held_in)
 non_differentiable(zeros_for, unreached_like, diagonal_of, was_reached)
-type_stable(cotangent_in)
+type_stable(cotangent_in, held_in)
 
 
-@transfers(zeros_for, unreached_like, cotangent_in)
+@transfers(zeros_for, unreached_like, cotangent_in, held_in)
 def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
@@ -841,7 +954,8 @@ def made(source: str, **names: Any) -> Any:
     """The rule in a source text."""
     scope: dict[str, Any] = {
         "NONE": NONE, "ZERO": ZERO, "np": np, "match": match, "total": total, "add_to": add_to,
-        "add_reaching": add_reaching, "cotangent_in": cotangent_in, "copysign": math.copysign,
+        "add_reaching": add_reaching, "cotangent_in": cotangent_in, "held_in": held_in,
+        "copysign": math.copysign,
         "sum_if_reached": sum_if_reached, "zeros_for": zeros_for, "unreached_like": unreached_like,
         "multiply_reached": multiply_reached, "divide_reached": divide_reached,
         "write": write,
@@ -925,13 +1039,13 @@ IN_PLACE = {
 }
 MARKED_IN_PLACE = {
     operator.iadd: ("cotangent_in(x̂)", ""),
-    operator.isub: ("-cotangent_in(x̂)", ""),
-    operator.imul: ("cotangent_in(x̂) * old", "multiply_reached(x̂, v)"),
-    operator.itruediv: ("cotangent_in(x̂) * old / (-v * v)", "divide_reached(x̂, v)"),
+    operator.isub: ("-held_in(x̂)", ""),
+    operator.imul: ("held_in(x̂) * old", "multiply_reached(x̂, v)"),
+    operator.itruediv: ("held_in(x̂) * old / (-v * v)", "divide_reached(x̂, v)"),
 }
 TO_OPERAND = {
     "number": "return NONE, NONE, total(v̄)",
-    "array": "return NONE, NONE, match(v̄, v.shape)",
+    "array": "return NONE, NONE, v̄ if shape is None else match(v̄, shape)",
     "constant": "return ()",
     "buffer": "add_to(v̂, match(v̄, v̂.shape)); return ()",
 }
@@ -948,6 +1062,7 @@ def in_place_rule(op, kind, undone, marked):
     source = f"""
 def rule(x, x̂, v{", v̂" if kind == "buffer" else ""}):
     {"old = x.copy()" if undone or "old" in first else ""}
+    {"shape = None if v.shape == x.shape else v.shape" if kind == "array" else ""}
     write(op, x, v)
     def in_place_pullback(ȳ):
         {"x[...] = old" if undone else ""}

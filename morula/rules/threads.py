@@ -16,6 +16,7 @@ from typing import Any
 from morula.core.extend import (
     NoTangent,
     UnsupportedError,
+    adjoint_object,
     general,
     is_reached,
     is_reached_at,
@@ -81,7 +82,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     y = fn(*args, **kwargs)
 
     def start_pullback(ȳ: Any) -> Any:
-        if any(is_reached_at(x, keys) for x, keys in general.changes(before)):
+        changed = general.changes(before)
+        if any(adjoint_object(x) is None or is_reached_at(x, keys) for x, keys in changed):
             raise no_rule(fn, args, why="which changes what the gradient depends on")
         return (NoTangent(),) * (1 + len(args) + len(kwargs))
 

@@ -1,6 +1,7 @@
 """Programs that write to arrays of their own go by compiled programs, at a constant cost per write."""
 
 import math
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -170,10 +171,67 @@ def a_buffer_in_a_loop(x):
     return total
 
 
+def loops_over_ranges(x):
+    y = np.zeros(4)
+    for i in range(3, -1, -1):
+        y[i] += x[i] * x[i - 1]
+        for j in range(i):
+            if j == 2:
+                continue
+            y[j] += y[i] * x[j] * (i + 1)
+        for _ in range(i, 2):
+            y[i] *= x[0]
+    for k in range(0):
+        y[k] = 0.0
+    for k in range(4):
+        if x[k] > 1.5:
+            break
+        y[k] = y[k] * x[k]
+    y[k] += x[k] ** 2
+    return (y * y).sum() + k * y[0]
+
+
+def counters_that_change(x):
+    y, r = np.zeros(4), range(1, 4)
+    for i in r:
+        y[i] = x[i] * y[i - 1] + x[0]
+        i = i - 1
+        y[i] += x[i] * i
+    for i in r:
+        y[i] *= y[i - 1]
+    steps = iter(r)
+    for i in steps:
+        y[i] += x[i]
+        for j in steps:
+            y[j] *= x[i] + j
+    return y.sum()
+
+
+def left_by_return(x):
+    y = np.zeros(4)
+    for i in range(4):
+        for j in range(3):
+            y[i] += x[j] * x[i] * (j + 1)
+            if i + j == 4:
+                return (y * y).sum() + i * y[j]
+    return 0.0
+
+
+def sums_that_are_overwritten(x):
+    u, w = x.copy(), x.copy()
+    for _ in range(3):
+        u[1:-1] += 0.1 * (u[2:] + u[:-2] - 2 * u[1:-1])
+        u[0] -= u.sum() / 4
+        w[1:] *= 0.5
+        w[:2] = w[2:] * w[1:3]
+    return (u * u).sum() + (w * u).sum()
+
+
 COMPILED = [
     (recurrence, 0.8), (unknown_extent, 0.7, 5), (products, X), (whole_arrays, X), (views, X),
     (warping, A), (elimination, A), (gauss_seidel, A), (diffusion, X), (trajectory, X), (swapped, X),
-    (a_buffer_in_a_loop, X),
+    (a_buffer_in_a_loop, X), (loops_over_ranges, X), (counters_that_change, X), (left_by_return, X),
+    (sums_that_are_overwritten, X),
 ]  # fmt: skip
 
 
@@ -191,6 +249,143 @@ def test_programs_with_buffers(reasons, program):
         compiled.specialising = True
     for a, b in zip(found, general, strict=True):
         assert a == pytest.approx(b, rel=1e-12)
+
+
+def restarts(x):
+    y = np.zeros((5, 2))
+    y[0] = x[:2]
+    n = 0
+    while True:
+        for i in range(3):
+            y[i + 1] = y[i] * y[i] + x[i]
+            n += 1
+            if n == 2:
+                break
+        else:
+            return (y * y).sum()
+
+
+def negative_rows(x):
+    y = np.zeros((4, 2))
+    y[-1] = x[:2]
+    for i in range(3):
+        y[i] = y[i - 1] * y[i - 1] + x[2]
+    return (y * y).sum()
+
+
+def rows_behind(x):
+    y = np.zeros((6, 2))
+    y[0] = x[:2]
+    y[1] = x[2:]
+    for i in range(1, 5):
+        v = y[i]
+        w = v[::-1]
+        y[i + 1] = np.sin(w) * v * y[i - 1]
+        y[i + 1, 0] *= y[i, 1]
+    return (y * y).sum()
+
+
+def same_row(x):
+    y = np.zeros((6, 2))
+    y[0] = x[:2]
+    for i in range(2):
+        s = y[i] * y[i]
+        y[i] = s * x[2]
+        y[i + 1] += s * y[i]
+    return (y * y).sum()
+
+
+def downwards(x):
+    y = np.zeros((6, 2))
+    y[5] = x[:2]
+    for i in range(4, -1, -1):
+        y[i] = y[i + 1] * y[i + 1] * x[2]
+        y[i + 1] = y[i] * x[3]
+    return (y * y).sum()
+
+
+def rows_again(x):
+    y = np.zeros((4, 2))
+    y[0] = x[:2]
+    for k in range(2):
+        for i in range(3):
+            y[i + 1] = y[i] * y[i] * x[k] + y[i + 1] * x[2]
+    return (y * y).sum()
+
+
+def two_arrays(x):
+    y = np.zeros((4, 2))
+    z = np.zeros((4, 2))
+    y[0] = x[:2]
+    z[0] = x[2:]
+    for i in range(3):
+        y[i + 1] = z[i] * y[i]
+        z[i] = y[i + 1] * z[i]
+        z[i + 1] = np.exp(y[i])
+    return (y * z).sum()
+
+
+def passed_on(x):
+    y = np.zeros((5, 2))
+    y[0] = x[:2]
+    p = y[0]
+    for i in range(4):
+        q = p * p
+        y[i] = q * x[2]
+        p = y[i]
+        y[i + 1] = p * q
+    return (y * y).sum()
+
+
+def columns(x):
+    y = np.zeros((2, 5))
+    z = y.T
+    z[0] = x[:2]
+    for i in range(4):
+        z[i + 1] = z[i] * z[i] + x[2]
+        y[i % 2] *= x[3]
+    return (y * y).sum()
+
+
+ROWS = [
+    restarts, negative_rows, rows_behind, same_row, downwards, rows_again, two_arrays, passed_on,
+    columns,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", ROWS)
+def test_rows_that_are_written_behind_those_that_are_read(f, reasons):
+    check_mutation(f, X, rtol=1e-5)
+    assert set(reasons) == {""}
+
+
+def relaxed(x, sweeps):
+    u = np.zeros(4)
+    for _ in range(sweeps):
+        for i in range(1, 3):
+            u[i] = 0.5 * (x[i] + u[i - 1] + u[i + 1])
+    return (u * u).sum()
+
+
+def stencil(x, sweeps):
+    u = x.copy()
+    for _ in range(sweeps):
+        u[1:-1] += 0.1 * (u[2:] + u[:-2] - 2 * u[1:-1])
+    return (u * u).sum()
+
+
+@pytest.mark.parametrize("f", [relaxed, stencil])
+def test_loops_over_ranges_whose_adjoint_asks_for_no_values_keep_nothing(f):
+    def peak(sweeps):
+        tracemalloc.start()
+        grad(f)(X, sweeps)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    check_gradient(lambda x: f(x, 3), X)
+    peak(2)
+    assert peak(2000) < peak(20) + 1000
 
 
 def writes_to_its_argument(x):

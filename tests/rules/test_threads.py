@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.pool import ThreadPool
 
+import numpy as np
 import pytest
 
 from morula import NoRuleError, UnsupportedError, gradient, jvp
@@ -75,6 +76,17 @@ def test_threads_that_change_what_matters_are_refused(path):
         gradient(f, 1.5)
     with pytest.raises(NoRuleError, match=r"Thread.start.*may reach what the derivative"):
         jvp(f, (1.5,), (1.0,))
+
+
+def test_a_thread_that_writes_to_an_array_is_refused(path):
+    def f(x):
+        thread = threading.Thread(target=lambda: x.__imul__(3.0))
+        thread.start()
+        thread.join()
+        return (x * x).sum()
+
+    with pytest.raises(NoRuleError, match=r"Thread.start.*which changes what the gradient"):
+        gradient(f, np.array([1.0, 2.0]))
 
 
 def test_threads_that_change_nothing_that_matters(path):

@@ -261,6 +261,7 @@ class Stacks(Residuals):
     """
 
     reader = staticmethod(alias)
+    knows_ranges = False
 
     def __init__(self, reversal: Any, is_cheap: Any, types: Any) -> None:
         self.value_types = types

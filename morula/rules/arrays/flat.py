@@ -6,7 +6,9 @@ Tests: tests/rules/arrays/test_inplace.py
 
 from __future__ import annotations
 
+import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -190,8 +192,13 @@ def set_attribute(x: np.ndarray, name: str, value: Any) -> Any:
         return lambda ȳ: back(ZERO)[3]
     if name != "shape":
         raise refuse(f"x.{name} = v of an array")
+    return reshaped(x, lambda: setattr(x, "shape", value))
+
+
+def reshaped(x: np.ndarray, reshape: Callable[[], Any]) -> Any:
+    """Let an array have another shape; gives the pullback."""
     old = x.shape
-    x.shape = value
+    reshape()
     memory.write_to(owner_of(x))
 
     def reshape_back(ȳ: Any) -> Any:
@@ -206,6 +213,25 @@ def set_attribute(x: np.ndarray, name: str, value: Any) -> Any:
         return NONE
 
     return reshape_back
+
+
+@rrule(np.ndarray.resize, by_identity=True)
+def _(x: np.ndarray, *shape: Anything, refcheck=True):
+    check_size(x, shape)
+    back = reshaped(x, lambda: x.resize(*shape, refcheck=refcheck))
+    return None, lambda ȳ: (ZERO, *[back(ȳ)] * len(shape), NONE)
+
+
+def check_size(x: np.ndarray, shape: Any) -> None:
+    """An error if an array would get other memory than it has."""
+    wanted = shape[0] if len(shape) == 1 else shape
+    if wanted is not None and math.prod(np.atleast_1d(wanted).tolist()) != x.size:
+        raise refuse("x.resize(...) to another number of entries")
+    if not x.flags.c_contiguous:
+        raise refuse("x.resize(...) of a part of an array")
+
+
+non_differentiable(check_size)
 
 
 @rewrites

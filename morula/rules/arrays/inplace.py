@@ -125,10 +125,23 @@ def undo(x: np.ndarray, index: Any, old: Any) -> None:
         now = owner.copy()
 
         def make_good() -> None:
-            owner.reshape(now.shape)[...] = now
+            write_anyway(owner, Ellipsis, now.reshape(owner.shape))
 
         memory.put_back(id(owner), make_good)
-    x[index] = old
+    write_anyway(x, index, old)
+
+
+def write_anyway(x: np.ndarray, index: Any, values: Any) -> None:
+    """`x[index] = values`, also where x has been made read-only since."""
+    chain = [y for y in (x, owner_of(x)) if not y.flags.writeable]
+    for y in reversed(chain):
+        y.flags.writeable = True
+    x[index] = values
+    for y in chain:
+        y.flags.writeable = False
+
+
+non_differentiable(np.ndarray.setflags)
 
 
 def seed(x: np.ndarray, x̄: Any) -> None:
@@ -284,6 +297,25 @@ def _(r: np.void):
 def _(r: np.void, name: str, value: Anything):
     _, back = call(operator.setitem, record_view(r)[name], Ellipsis, value)
     return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
+
+
+@rrule(np.void.getfield, by_identity=True)
+def _(r: np.void, dtype: Anything, offset=0):
+    place = record_view(r).getfield(dtype, offset)
+    memory.write_to(owner_of(place))
+
+    def getfield_pullback(ȳ):
+        if not is_zero(ȳ):
+            give(place, unthunk(ȳ))
+        return ZERO, NONE, NONE
+
+    return r.getfield(dtype, offset), getfield_pullback
+
+
+@rrule(np.void.setfield, by_identity=True)
+def _(r: np.void, value: Anything, dtype: Anything, offset=0):
+    _, back = call(operator.setitem, record_view(r).getfield(dtype, offset), Ellipsis, value)
+    return None, lambda ȳ: (ZERO, back(ZERO)[3], NONE, NONE)
 
 
 stays_general.append(lambda x: isinstance(x, type) and issubclass(x, np.void))
@@ -553,14 +585,20 @@ def _(x: np.ndarray, index: Anything):
     return None, lambda ȳ: (ZERO, NONE)
 
 
-@rrule(np.ndarray.resize)
-def _(x: np.ndarray, *shape: Anything, refcheck=True):
-    raise refuse("x.resize(...)")
+@rrule(np.ndarray.setfield, by_identity=True)
+def _(x: np.ndarray, value: Anything, dtype: Anything, offset=0):
+    _, back = call(operator.setitem, field_at(x, dtype, offset), Ellipsis, value)
+    return None, lambda ȳ: (ZERO, back(ZERO)[3], NONE, NONE)
 
 
-@rrule(np.ndarray.setfield)
-def _(x: np.ndarray, *args: Anything):
-    raise refuse("x.setfield(...)")
+def field_at(x: np.ndarray, dtype: Any, offset: int) -> np.ndarray:
+    """A field of records, in their memory."""
+    if x.dtype.names is None:
+        raise refuse("x.setfield(...) of an array that is not structured")
+    return x.getfield(dtype, offset)
+
+
+non_differentiable(field_at)
 
 
 @rrule(np.ufunc.at, by_identity=True)

@@ -23,6 +23,7 @@ from morula.core.extend import (
     find_rrule,
     is_constant,
     is_zero,
+    no_rule,
     non_differentiable,
     opaque,
     project_to,
@@ -133,12 +134,6 @@ def given_axes(axes: Any, i: int, n: int) -> tuple[int, ...]:
 non_differentiable(core_axes, given_axes)
 
 
-def _no_rule(ufunc: np.ufunc, method: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"no reverse rule for numpy.{ufunc.__name__}.{method}, whose result reaches the gradient"
-    )
-
-
 def _rule_of(fn: Any, *args: Any) -> Any:
     """The function of the rule that serves a call for which there certainly is one."""
     rule = find_rrule(fn, args)
@@ -180,7 +175,7 @@ def _(
             return (ZeroTangent(),) * (len(args) + 1)
         rule = find_rrule(ufunc, args)
         if rule is None:
-            raise _no_rule(ufunc, "__call__")
+            raise no_rule(ufunc, args)
         shape = np.shape(y)
         seen = args if dtype is None else as_converted(ufunc, args, dtype, casting)
         wide = seen if where is True else [_selected_argument(x, where, shape) for x in seen]
@@ -268,7 +263,7 @@ def _(
             return (ZeroTangent(),) * 7
         if ufunc not in (np.logaddexp, np.logaddexp2, np.hypot, np.fmax, np.fmin):
             if ufunc.nin != 2 or find_rrule(ufunc, (array, array)) is None:
-                raise _no_rule(ufunc, "reduce")
+                raise no_rule(ufunc.reduce, (array,))
             _, back = call(in_turn, ufunc, array, axis, keepdims, initial, where)
             bars = back(ȳ)
             return NoTangent(), bars[2], *_N2, NONE, bars[5], NONE
@@ -343,7 +338,7 @@ def _(ufunc: np.ufunc, array: np.ndarray, axis=0, dtype=None):
             return NoTangent(), np.moveaxis(np.concatenate((sums[:1], -sums[1:])), 0, axis), *_N2
         if ufunc not in (np.maximum, np.minimum):
             if ufunc.nin != 2 or find_rrule(ufunc, (array, array)) is None:
-                raise _no_rule(ufunc, "accumulate")
+                raise no_rule(ufunc.accumulate, (array,))
             if not array.size:
                 return (ZeroTangent(),) * 4
             return NoTangent(), call(one_by_one, ufunc, array, axis)[1](ȳ)[2], *_N2
@@ -380,7 +375,7 @@ def _(ufunc: np.ufunc, a: Anything, b: Anything):
         wide = np.reshape(a, (*a_shape, *[1] * len(b_shape)))
         rule = find_rrule(ufunc, (wide, np.asarray(b)))
         if rule is None:
-            raise _no_rule(ufunc, "outer")
+            raise no_rule(ufunc.outer, (a, b))
         ā, b̄ = rule.function(wide, np.asarray(b))[1](ȳ)
         bars = zip((ā, b̄), (a, b), (a_shape, b_shape), strict=True)
         return NoTangent(), *[

@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.signal import _signaltools, _sigtools, _sosfilt, _upfirdn, fftconvolve
 
-from morula.core.extend import UnsupportedError, non_differentiable, rrule
+from morula.core.extend import UnsupportedError, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.scipy.kernels import written_to
-
-non_differentiable(np.ndarray.setflags)
-
 
 # -- recursive filters -----------------------------------------------------------------------------
 

@@ -243,6 +243,7 @@ METHODS = {
     "flat all": lambda x, v: setattr(x.reshape(2, 2).T, "flat", x * v),
     "real": lambda x, v: setattr(x, "real", x * v),
     "shape": lambda x, v: setattr(x, "shape", (2, 2)),
+    "resize": lambda x, v: x.resize((2, 2), refcheck=False),
     "methods": lambda x, v: (x.__setitem__(1, v), x[1:].__imul__(v), x.__iadd__(x[0])),
     "T": lambda x, v: operator.setitem(x.reshape(2, 2).T, 0, v * x[:2]),
 }
@@ -320,6 +321,61 @@ def test_a_field_of_one_item():
         return (s["a"] * x[:2]).sum()
 
     check_mutation(f, X)
+
+
+def by_attributes(x):
+    r = np.recarray(4, [("a", float), ("b", float)])
+    r.a = x
+    r.b[:] = x * r.a
+    r.a[0] = r.b[1] * x[2]
+    return (r.a * r.b).sum()
+
+
+def by_attributes_of_records(x):
+    r = np.recarray(4, [("a", float), ("b", float)])
+    r["a"] = x
+    r["b"] = 1.0
+    r[2].b = x[0] * r[1].a
+    return sum(e.a * e.b for e in r)
+
+
+@pytest.mark.parametrize("f", [by_attributes, by_attributes_of_records])
+def test_fields_that_are_attributes(f):
+    check_mutation(f, X)
+
+
+def test_fields_that_are_attributes_in_forward_mode():
+    v = np.array([1.0, 0.5, -2.0, 0.7])
+    expected = (by_attributes(X + 1e-6 * v) - by_attributes(X - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(jvp(by_attributes, (X.copy(),), (v,))[1], expected, rtol=1e-6)
+
+
+def made_read_only(x):
+    y = x * x
+    y[0] = x[1] * y[2]
+    y.setflags(write=False)
+    try:
+        y[1] = 7.0
+    except ValueError:
+        x[1] *= y[0]
+    return (y * x).sum()
+
+
+def shaped_anew(x):
+    y = x * x
+    y[0] *= y[1]
+    y.resize(2, 2, refcheck=False)
+    y[0] *= y[1]
+    y.resize(4, refcheck=False)
+    return (y * x).sum()
+
+
+@pytest.mark.parametrize("f", [made_read_only, shaped_anew])
+def test_what_changes_no_entries(f):
+    check_mutation(f, X)
+    v = np.array([1.0, 0.5, -2.0, 0.7])
+    expected = (f(X + 1e-6 * v) - f(X - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(jvp(f, (X.copy(),), (v,))[1], expected, rtol=1e-6)
 
 
 def test_arrays_of_objects():
