@@ -146,8 +146,9 @@ def _(x: Any) -> Any:
 
 _type: Any
 FORM = type(ClassVar)  # and of Union, Optional, …, which `typing` compares and keeps in sets
-for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum, FORM):
+for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, FORM):
     adjoint_object.register(_type, lambda x: None)
+adjoint_object.register(Enum, lambda x: {} if type(x) in _followed else None)
 for _type in (ModuleType, FunctionType):
     adjoint_object.register(_type, lambda x: {})
 adjoint_object.register(type, lambda cls: None if cls.__flags__ & IMMUTABLE_TYPE else {})
@@ -620,7 +621,7 @@ def member_attribute(x: Enum, name: str) -> Attribute:
         if type(found) is property and found.fget is not None:
             return by_getter(found.fget, x)
         if holds(x, name) and name not in MEMBER_CONSTANTS:
-            return getattr(x, name), unknown(x, name)
+            return getattr(x, name), own_attribute(x, name)
     return getattr(x, name), to_nobody
 
 
@@ -644,6 +645,17 @@ def note_values(cls: type, values: dict[str, Any]) -> None:
 
 
 non_differentiable(note_values)
+
+
+_followed: WeakSet[type] = WeakSet()
+
+
+def note_followed(cls: type) -> None:
+    """Note an enumeration whose members were given their attributes in differentiated code."""
+    _followed.add(cls)
+
+
+non_differentiable(note_followed)
 
 
 def by_getter(get: Any, x: Any) -> Attribute:
