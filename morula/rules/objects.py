@@ -1328,6 +1328,7 @@ def copied(memo: dict[int, Any], first: int = 0) -> list[tuple[Any, Any]]:
 
 copy_by_code = generators.same_code(copy.copy)
 deepcopy_by_code = generators.same_code(copy.deepcopy)
+BY_SLOTS = ("__getattribute__", "__setattr__")  # by which copies are made slot by slot
 STATE = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__")
 
 
@@ -1336,7 +1337,8 @@ def has_own_state(x: Any) -> bool:
     cls = type(x)
     if not is_by_identity(x) or is_part_of_python(cls):
         return False
-    return any([is_python(lookup(cls, name)) for name in STATE])
+    hooks = (*STATE, *BY_SLOTS) if slots_of(cls) else STATE
+    return any([is_python(lookup(cls, name)) for name in hooks])
 
 
 def has_own_copy(x: Any) -> bool:
@@ -1364,7 +1366,8 @@ def new_object(cls: Any, *args: Any) -> Any:
 def state_of(x: Any) -> Any:
     """The attributes of an object, and its slots apart, as Python's own `__getstate__` gives them."""
     fields = getattr(x, "__dict__", None) if type(x).__dictoffset__ else None
-    slots = {name: getattr(x, name) for name in slots_of(type(x)) if hasattr(x, name)}
+    found = [(name, getattr(x, name, MISSING)) for name in slots_of(type(x))]
+    slots = {name: value for name, value in found if value is not MISSING}
     return (fields or None, slots) if slots else fields or None
 
 

@@ -111,6 +111,13 @@ def default_values(x):
     return f(1.0) + f(x, 2.0) + f(2.0, c=(1.0, x)) + f(1.0, k=3.0)
 
 
+def a_keyword_with_the_name_of_a_positional_parameter(x):
+    def f(a, b=3.0, /, *, c, **more):
+        return a * b * c + more["b"] * more["a"]
+
+    return f(x, c=x, b=x * x, a=2 * x)
+
+
 def default_values_in_a_loop(x):
     fs = []
     for i in range(3):
@@ -162,6 +169,7 @@ PROGRAMS = [
     default_values_in_a_loop,
     a_default_value_read_by_two_calls,
     default_values_that_go_by_position_only,
+    a_keyword_with_the_name_of_a_positional_parameter,
 ]
 
 
