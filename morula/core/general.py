@@ -667,10 +667,11 @@ def _binding(code: CodeType, n_args: int, keywords: tuple[str, ...]) -> list[Any
     n_positional, n_named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     star = n_named
     double_star = n_named + bool(code.co_flags & inspect.CO_VARARGS)
-    names = code.co_varnames[:n_named]
+    first = code.co_posonlyargcount
+    names = code.co_varnames[first:n_named]
     where: list[Any] = [i if i < n_positional else (star, i - n_positional) for i in range(n_args)]
     for k in keywords:
-        where.append(names.index(k) if k in names else (double_star, k))
+        where.append(first + names.index(k) if k in names else (double_star, k))
     return where
 
 

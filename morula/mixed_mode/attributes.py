@@ -255,6 +255,8 @@ def member_attribute(run: Pass, x: Enum, ẋ: Any, name: str) -> Both:
         if type(found) is property and found.fget is not None:
             return push(run, found.fget, ZERO, (x,), (ẋ,))
         if objects.holds(x, name) and name not in objects.MEMBER_CONSTANTS:
+            if is_by_identity(x):
+                return getattr(x, name), value_of(run, x, name)
             raise errors.no_rule(getattr, (x, name), reason=f"for the attribute {name!r}")
     return getattr(x, name), ZERO
 

@@ -51,7 +51,7 @@ from morula.mixed_mode.transposition import transposed_call, transposed_rule
 from morula.rules import lossy
 from morula.rules.arrays.inplace import users_line
 from morula.rules.arrays.outs import has_out
-from morula.rules.boxes import missing_arguments
+from morula.rules.boxes import default_value, missing_arguments
 from morula.rules.objects import is_by_identity
 
 Both = tuple[Any, Any]
@@ -488,7 +488,19 @@ def python_function(
     if not keywords and is_simple(code) and len(args) == code.co_argcount:
         return forward(run, *args, *tangents)
     values = split_call(binder_of(fn), args, keywords)
+    missing = missing_arguments(fn, len(args) - len(keywords), keywords)
+    if missing:
+        values = with_defaults(fn, values, missing)
     return forward(run, *values, *bound(run, fn, values, tangents, keywords))
+
+
+def with_defaults(
+    fn: FunctionType, values: tuple[Any, ...], missing: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The values of the parameters; default values are read from the function that has them."""
+    names = fn.__code__.co_varnames
+    keys = {names.index(name): key for name, key in missing.items()}
+    return tuple([default_value(fn, keys[i]) if i in keys else x for i, x in enumerate(values)])
 
 
 def is_simple(code: CodeType) -> bool:

@@ -10,13 +10,21 @@ from types import FunctionType
 from typing import Any
 
 from morula.core import context, errors, protected
-from morula.core.cotangents import ZERO
+from morula.core.cotangents import ZERO, is_zero
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.meta import instead
 from morula.mixed_mode.push import push, pushes, split_call
-from morula.mixed_mode.tangents import Pass, all_zero, reached, set_value, value_of
+from morula.mixed_mode.tangents import (
+    Pass,
+    all_zero,
+    reached,
+    set_tangents,
+    set_value,
+    tangents_if_any,
+    value_of,
+)
 from morula.rules import classes, objects, steering
-from morula.rules.boxes import missing_arguments, remember
+from morula.rules.calls import entry
 from morula.rules.checkpoints import checkpoint
 from morula.rules.iterators import type_seen
 from morula.rules.loops import checkpointed
@@ -47,7 +55,17 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(classes.make_enumeration)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     tangents_of = {name: value_of(run, args[3], name) for name in args[3]}
-    cls = classes.make_enumeration(*args)
+
+    def initialise(init: Any, member: Any, *given: Any) -> None:
+        objects.note_followed(type(member))
+        ẋ = tangents_of.get(member._name_, ZERO)
+        items = classes.are_items(args[3].get(member._name_), given)
+        if items is None and not is_zero(ẋ):
+            raise errors.no_rule(getattr, (member, "value"), why="in forward mode")
+        dots = [entry(ẋ, i) for i in range(len(given))] if items else [ẋ]
+        push(run, init, ZERO, (member, *given), (ZERO, *dots))
+
+    cls = classes.initialising(initialise, classes.make_enumeration, args)
     objects.note_made(cls)
     for name, ẋ in tangents_of.items():
         set_value(run, cls, name, ẋ)
@@ -63,11 +81,21 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(dataclasses._process_class)  # type: ignore[attr-defined]
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    cls = args[0]
+    written = classes.fields_written(cls)
     y: Any = split_call(dataclasses._process_class, args, keywords)  # type: ignore[attr-defined]
-    if type(y.__init__) is FunctionType:
-        remember(y.__init__)
-        for name, key in missing_arguments(y.__init__, 1, {}).items():
-            set_value(run, y.__init__, ("default", key), value_of(run, args[0], name))
+    classes.copy_assigned(cls, y)
+    for field in classes.new_fields(y):
+        name = field.name
+        if name in written:
+            set_value(run, cls, name, value_of(run, field, "default"))
+        else:
+            holder = classes.class_with(cls, name)
+            set_value(run, field, "default", value_of(run, holder, name))
+    if y is not cls:
+        set_tangents(run, y, (tangents_if_any(run, cls) or {}).copy())
+    for key, field in classes.default_values(y).items():
+        set_value(run, y.__init__, ("default", key), value_of(run, field, "default"))
     return y, ZERO
 
 

@@ -218,11 +218,23 @@ def missing_arguments(fn: FunctionType, n: int, keywords: Iterable[str]) -> dict
     code, defaults = fn.__code__, fn.__defaults__ or ()
     first = code.co_argcount - len(defaults)
     missing: dict[str, Any] = {}
+    if n < min(first, code.co_posonlyargcount):
+        return {}  # the call is an error
     for i in range(max(n, first), code.co_argcount):
         missing[code.co_varnames[i]] = i - first
     for name in fn.__kwdefaults__ or ():
         missing[name] = name
-    return {name: key for name, key in missing.items() if name not in keywords}
+    return {
+        name: key
+        for name, key in missing.items()
+        if name not in keywords or is_positional_only(fn, name)
+    }
+
+
+def is_positional_only(fn: FunctionType, name: str) -> bool:
+    """Is it the name of a parameter that no keyword gives a value to?"""
+    code = fn.__code__
+    return name in code.co_varnames[: code.co_posonlyargcount]
 
 
 def default_value(fn: FunctionType, key: Any) -> Any:
@@ -232,7 +244,7 @@ def default_value(fn: FunctionType, key: Any) -> Any:
     return (fn.__defaults__ or ())[key]
 
 
-non_differentiable(remember, followed_defaults, missing_arguments)
+non_differentiable(remember, followed_defaults, missing_arguments, is_positional_only)
 
 
 @rrule(default_value)

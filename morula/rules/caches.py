@@ -54,6 +54,7 @@ from morula.rules.calls import serves, together
 from morula.rules.objects import give
 
 CACHED = type(functools.lru_cache(abs))
+non_differentiable(CACHED.cache_info, CACHED.cache_clear)
 SUSPENDS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 BY_INTEGERS = "by an integer, on which calls of it depend that its cache has made one"
 NUMBERS = (float, complex, np.float64, np.float32)

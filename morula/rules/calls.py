@@ -67,7 +67,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.outs import call_with_out, signature_of
 from morula.rules.arrays.types import Anything
-from morula.rules.boxes import default_value, missing_arguments
+from morula.rules.boxes import default_value, is_positional_only, missing_arguments
 
 _T = TypeVar("_T")
 Back = Callable[[Any], tuple[Any, ...]]
@@ -499,15 +499,19 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if not missing:
         return python_function(fn, args, kwargs)
     defaults = {name: default_value(fn, key) for name, key in missing.items()}
-    y, back = python_function(fn, args, {**kwargs, **defaults})
-    n = 1 + len(args) + len(kwargs)
+    by_position = [name for name in defaults if is_positional_only(fn, name)]
+    given = (*args, *[defaults.pop(name) for name in by_position])
+    y, back = python_function(fn, given, {**kwargs, **defaults})
+    first, last = 1 + len(args), 1 + len(given)
+    named = last + len(kwargs)
 
     def function_pullback(ȳ: Any) -> tuple[Any, ...]:
         cotangents = back(ȳ)
         bars = adjoint_of(fn)
-        for key, c in zip(missing.values(), cotangents[n:], strict=True):
+        of_defaults = (*cotangents[first:last], *cotangents[named:])
+        for key, c in zip(missing.values(), of_defaults, strict=True):
             bars["default", key] = accumulate(bars.get(("default", key), ZERO), c)
-        return cotangents[:n]
+        return (*cotangents[:first], *cotangents[last:named])
 
     return y, function_pullback
 

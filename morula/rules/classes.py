@@ -9,6 +9,7 @@ import builtins
 import dataclasses
 import enum
 import types
+from operator import is_, itemgetter
 from types import FunctionType
 from typing import Any
 
@@ -26,16 +27,19 @@ from morula.core.extend import (
     unsupported,
 )
 from morula.rules.boxes import missing_arguments, remember
-from morula.rules.calls import lookup, serves
+from morula.rules.calls import lookup, serves, together
 from morula.rules.objects import (
     assign,
     give,
+    is_assigned,
     is_part_of_python,
     move,
+    note_followed,
     note_made,
     note_values,
     table_of,
     take,
+    unknown,
 )
 
 
@@ -281,19 +285,82 @@ def make_enumeration(
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     names = args[3]
     values = dict(names)
-    cls = fn(*args)
+    initialised: list[Any] = []
+
+    def initialise(init: Any, member: Any, *given: Any) -> None:
+        note_followed(type(member))
+        initialised.append((member, given, call(init, member, *given)[1]))
+
+    cls = initialising(initialise, fn, args)
     note_made(cls)
     note_values(cls, values)
     for key in values:
         assign(cls, key)
 
     def make_enumeration_pullback(ȳ: Any) -> tuple[Any, ...]:
+        for member, given, back in reversed(initialised):
+            of_value = value_given(member, values.get(member._name_), given)
+            give(table_of(cls), member._name_, of_value(back(ZERO)[2:]))
         move(table_of(cls), adjoint_of(names))
         return (NONE, *[ZERO] * len(args))
 
     return cls, make_enumeration_pullback
 
 
+def initialising(initialise: Any, make: Any, args: tuple[Any, ...]) -> Any:
+    """An enumeration; `initialise(init, member, *values)` runs an `__init__` of the user's."""
+    bases, names = args[2:4]
+    init = init_of_members(bases, names)
+    if init is None:
+        return make(*args)
+    own = "__init__" in names
+
+    def __init__(self: Any, *values: Any) -> None:  # noqa: N807
+        initialise(init, self, *values)
+
+    dict.__setitem__(names, "__init__", __init__)
+    cls = make(*args)
+    if own:
+        dict.__setitem__(names, "__init__", init)
+        type.__setattr__(cls, "__init__", init)
+    else:
+        dict.__delitem__(names, "__init__")
+        type.__delattr__(cls, "__init__")
+    return cls
+
+
+def init_of_members(bases: tuple[Any, ...], names: Any) -> Any:
+    """The `__init__` of the user's that members of an enumeration get, if no `__new__` makes them."""
+    scopes = [names, *[vars(cls) for base in bases for cls in base.__mro__]]
+    if any(is_of_user(scope.get("__new__")) for scope in scopes):
+        return None
+    found = next((scope["__init__"] for scope in scopes if "__init__" in scope), None)
+    return found if is_of_user(found) else None
+
+
+def is_of_user(fn: Any) -> bool:
+    """Is it a function of the user's?"""
+    fn = getattr(fn, "__func__", fn)
+    return type(fn) is FunctionType and not is_part_of_python(fn)
+
+
+def value_given(member: Any, value: Any, given: tuple[Any, ...]) -> Any:
+    """How the cotangents of what `__init__` was given make that of the value of a member."""
+    items = are_items(value, given)
+    if items is None:
+        return lambda bars: unknown(member, "value")(together(bars))
+    return together if items else itemgetter(0)
+
+
+def are_items(value: Any, given: tuple[Any, ...]) -> bool | None:
+    """Is a value given item by item, or as a whole? None: it is made of it otherwise."""
+    if len(given) == 1 and given[0] is value:
+        return False
+    same = type(value) is tuple and len(value) == len(given) and all(map(is_, value, given))
+    return True if same else None
+
+
+non_differentiable(init_of_members, are_items)
 non_differentiable(type.__init__)
 
 
@@ -302,16 +369,66 @@ no_tangent(type(dataclasses._HAS_DEFAULT_FACTORY))  # type: ignore[attr-defined]
 
 @serves(dataclasses._process_class)  # type: ignore[attr-defined]
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    cls = args[0]
+    written = fields_written(cls)
     y = fn(*args, **kwargs)
-    defaults: dict[str, Any] = {}
-    if type(y.__init__) is FunctionType:
-        remember(y.__init__)
-        defaults = missing_arguments(y.__init__, 1, {})
+    new, defaults = new_fields(y), default_values(y)
+    copy_assigned(cls, y)
 
     def dataclass_pullback(ȳ: Any) -> tuple[Any, ...]:
-        bars, table = adjoint_of(y.__init__), table_of(args[0])
-        for name, key in defaults.items():
-            give(table, name, take(bars, ("default", key)))
+        bars = adjoint_of(y.__init__)
+        for key, field in defaults.items():
+            give(adjoint_of(field), "default", take(bars, ("default", key)))
+        if y is not cls:
+            move(table_of(y), table_of(cls))
+        for field in new:
+            name, of_field = field.name, adjoint_of(field)
+            if name in written:
+                give(of_field, "default", take(table_of(cls), name))
+            else:
+                give(table_of(class_with(cls, name)), name, take(of_field, "default"))
         return (NONE, *[ZERO] * (len(args) + len(kwargs)))
 
     return y, dataclass_pullback
+
+
+def fields_written(cls: type) -> set[str]:
+    """The fields of a data class to be that its body spells out by `field(...)`."""
+    return {name for name, value in vars(cls).items() if type(value) is dataclasses.Field}
+
+
+def new_fields(cls: Any) -> list[Any]:
+    """The fields that a data class has not got from its bases."""
+    old = [vars(base).get(FIELDS, {}).values() for base in cls.__mro__[1:]]
+    inherited = {id(field) for fields in old for field in fields}
+    return [field for field in getattr(cls, FIELDS).values() if id(field) not in inherited]
+
+
+FIELDS = "__dataclass_fields__"
+
+
+def default_values(cls: Any) -> dict[Any, Any]:
+    """The fields that `__init__` has default values for, by the keys of those."""
+    if type(cls.__init__) is not FunctionType:
+        return {}
+    remember(cls.__init__)
+    fields = getattr(cls, FIELDS)
+    missing = missing_arguments(cls.__init__, 1, {})
+    return {key: fields[name] for name, key in missing.items() if name in fields}
+
+
+def copy_assigned(cls: type, new: type) -> None:
+    """The class with slots that is made in the place of another has its attributes."""
+    if new is not cls:
+        note_made(new)
+        for name in vars(cls):
+            if is_assigned(cls, name):
+                assign(new, name)
+
+
+def class_with(cls: type, name: str) -> type:
+    """The class that has the attribute of a class."""
+    return next((base for base in cls.__mro__ if name in vars(base)), cls)
+
+
+non_differentiable(fields_written, new_fields, default_values, copy_assigned, class_with)

@@ -146,8 +146,9 @@ def _(x: Any) -> Any:
 
 _type: Any
 FORM = type(ClassVar)  # and of Union, Optional, …, which `typing` compares and keeps in sets
-for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, Enum, FORM):
+for _type in (tuple, str, bytes, numbers.Number, np.ndarray, np.generic, AbstractZero, FORM):
     adjoint_object.register(_type, lambda x: None)
+adjoint_object.register(Enum, lambda x: {} if type(x) in _followed else None)
 for _type in (ModuleType, FunctionType):
     adjoint_object.register(_type, lambda x: {})
 adjoint_object.register(type, lambda cls: None if cls.__flags__ & IMMUTABLE_TYPE else {})
@@ -621,7 +622,7 @@ def member_attribute(x: Enum, name: str) -> Attribute:
         if type(found) is property and found.fget is not None:
             return by_getter(found.fget, x)
         if holds(x, name) and name not in MEMBER_CONSTANTS:
-            return getattr(x, name), unknown(x, name)
+            return getattr(x, name), own_attribute(x, name)
     return getattr(x, name), to_nobody
 
 
@@ -645,6 +646,17 @@ def note_values(cls: type, values: dict[str, Any]) -> None:
 
 
 non_differentiable(note_values)
+
+
+_followed: WeakSet[type] = WeakSet()
+
+
+def note_followed(cls: type) -> None:
+    """Note an enumeration whose members were given their attributes in differentiated code."""
+    _followed.add(cls)
+
+
+non_differentiable(note_followed)
 
 
 def by_getter(get: Any, x: Any) -> Attribute:
@@ -1317,6 +1329,7 @@ def copied(memo: dict[int, Any], first: int = 0) -> list[tuple[Any, Any]]:
 
 copy_by_code = generators.same_code(copy.copy)
 deepcopy_by_code = generators.same_code(copy.deepcopy)
+BY_SLOTS = ("__getattribute__", "__setattr__")  # by which copies are made slot by slot
 STATE = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__")
 
 
@@ -1325,7 +1338,8 @@ def has_own_state(x: Any) -> bool:
     cls = type(x)
     if not is_by_identity(x) or is_part_of_python(cls):
         return False
-    return any([is_python(lookup(cls, name)) for name in STATE])
+    hooks = (*STATE, *BY_SLOTS) if slots_of(cls) else STATE
+    return any([is_python(lookup(cls, name)) for name in hooks])
 
 
 def has_own_copy(x: Any) -> bool:
@@ -1353,7 +1367,8 @@ def new_object(cls: Any, *args: Any) -> Any:
 def state_of(x: Any) -> Any:
     """The attributes of an object, and its slots apart, as Python's own `__getstate__` gives them."""
     fields = getattr(x, "__dict__", None) if type(x).__dictoffset__ else None
-    slots = {name: getattr(x, name) for name in slots_of(type(x)) if hasattr(x, name)}
+    found = [(name, getattr(x, name, MISSING)) for name in slots_of(type(x))]
+    slots = {name: value for name, value in found if value is not MISSING}
     return (fields or None, slots) if slots else fields or None
 
 

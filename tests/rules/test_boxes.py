@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import J, NoTangent, Tangent, gradient, hvp, pullback
+from morula import J, NoTangent, Tangent, gradient, hvp, jvp, pullback
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -111,11 +111,25 @@ def default_values(x):
     return f(1.0) + f(x, 2.0) + f(2.0, c=(1.0, x)) + f(1.0, k=3.0)
 
 
+def a_keyword_with_the_name_of_a_positional_parameter(x):
+    def f(a, b=3.0, /, *, c, **more):
+        return a * b * c + more["b"] * more["a"]
+
+    return f(x, c=x, b=x * x, a=2 * x)
+
+
 def default_values_in_a_loop(x):
     fs = []
     for i in range(3):
         fs.append(lambda z, i=i, w=x**i: z * w * (i + 1))
     return fs[0](x) * fs[1](1.0) * fs[2](x)
+
+
+def default_values_that_go_by_position_only(x):
+    def f(a, b=x, c=2 * x, /, d=x * x, **more):
+        return a * b * c * d + sum(more.values())
+
+    return f(x) * f(x, 2.0) * f(1.0, d=x, b=x)
 
 
 def a_default_value_read_by_two_calls(x):
@@ -154,6 +168,8 @@ PROGRAMS = [
     default_values,
     default_values_in_a_loop,
     a_default_value_read_by_two_calls,
+    default_values_that_go_by_position_only,
+    a_keyword_with_the_name_of_a_positional_parameter,
 ]
 
 
@@ -168,6 +184,9 @@ def test_second_derivatives_agree_with_differences_of_gradients(program):
     expected = (gradient(program, 0.7 + h)[0] - gradient(program, 0.7 - h)[0]) / (2 * h)
     assert hvp(program, 0.7, 1.0) == pytest.approx(expected, rel=1e-7)
     assert gradient(lambda x: gradient(program, x)[0], 0.7)[0] == pytest.approx(expected, rel=1e-7)
+    slope = lambda x: jvp(program, (x,), (1.0,))[1]
+    assert gradient(slope, 0.7)[0] == pytest.approx(expected, rel=1e-7)
+    assert jvp(slope, (0.7,), (1.0,))[1] == pytest.approx(expected, rel=1e-7)
 
 
 def test_a_global_that_is_not_set_is_constant():

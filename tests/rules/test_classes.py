@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pytest
 
-from morula import NoRuleError, grad, gradient, hvp, withgradient
+from morula import NoRuleError, grad, gradient, hvp, jvp, withgradient
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -405,7 +405,84 @@ def default_values_set_as_an_attribute(x):
     return a * b
 
 
+def default_values_of_fields(x):
+    class Base:
+        w = x * x
+
+    @dataclasses.dataclass
+    class D(Base):
+        w: float
+        k: dataclasses.InitVar[float] = x
+
+        def __post_init__(self, k):
+            self.product = k * self.w
+
+    @dataclasses.dataclass
+    class E(D):
+        q: float = dataclasses.field(default=x * 3, kw_only=True)
+
+    e = E()
+    return D().product + e.product * e.q + dataclasses.fields(E)[1].default ** 2 + E.q
+
+
+def default_values_of_fields_with_slots(x):
+    @dataclasses.dataclass(slots=True)
+    class D:
+        scale: typing.ClassVar[float] = x * x
+        a: float
+        b: float = dataclasses.field(default=x * 3)
+
+        def product(self):
+            return self.a * self.b * self.scale
+
+    @dataclasses.dataclass(slots=True)
+    class E(D):
+        c: float = x
+
+    return D(2.0).product() + E(x).product() * E(1.0).c
+
+
+def a_dataclass_by_calling(x):
+    fields = ["a", ("b", float, dataclasses.field(default=x))]
+    made = dataclasses.make_dataclass("D", fields, namespace={"p": lambda self: self.a * self.b})
+    return made(x * 2).p()
+
+
+def members_with_attributes(x):
+    seen = []
+
+    class Planet(enum.Enum):
+        FIRST = (x, 2.0)
+        SECOND = (3.0, x * x)
+
+        def __init__(self, mass, radius):
+            self.mass, self.radius = mass, radius
+            seen.append(self.name)
+
+        @property
+        def gravity(self):
+            return self.mass * x / self.radius**2
+
+    second = Planet((3.0, x * x))
+    return Planet.FIRST.gravity * second.gravity * len(seen) + Planet.FIRST.value[0] ** 2
+
+
+def members_with_an_inherited_init(x):
+    class Base(enum.Enum):
+        def __init__(self, v):
+            self.squared = v * v * x
+
+    class Choice(Base):
+        FIRST = x
+        SECOND = 2 * x
+
+    Choice.FIRST.more = x**3
+    return sum(c.squared for c in Choice) * Choice.FIRST.value + Choice.FIRST.more
+
+
 PROGRAMS = [
+    default_values_of_fields, default_values_of_fields_with_slots, a_dataclass_by_calling,
+    members_with_attributes, members_with_an_inherited_init,
     a_class_variable, inheritance, a_dataclass, a_dataclass_with_defaults, a_metaclass,
     a_named_tuple, an_enum, names_in_the_body, whole_numbers_in_the_body,
     values_of_an_enumeration, an_enumeration_of_numbers, a_metaclass_that_is_called_and_asked,
@@ -447,11 +524,15 @@ def test_whole_numbers_of_a_class_are_points_of_the_real_line():
         a_class_by_calling_type,
         descriptors_that_learn_their_names,
         default_values_of_a_method,
+        default_values_of_fields,
+        default_values_of_fields_with_slots,
+        members_with_attributes,
     ],
     ids=lambda f: f.__name__,
 )
 def test_second_derivatives(program):
     check_gradient(grad(program), 1.3)
+    check_gradient(lambda x: jvp(program, (x,), (1.0,))[1], 1.3)
 
 
 def test_what_only_compiled_code_sees_is_refused():
@@ -459,8 +540,10 @@ def test_what_only_compiled_code_sees_is_refused():
         class Choice(enum.Enum):
             FIRST = (x, 2.0)
 
-            def __init__(self, a, b):
-                self.product = a * b
+            def __new__(cls, a, b):
+                self = object.__new__(cls)
+                self._value_, self.product = a, a * b
+                return self
 
         return Choice.FIRST.product
 

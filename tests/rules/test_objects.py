@@ -365,6 +365,29 @@ def copies_that_classes_make(x):
     return copy.copy(A(x)).v + copy.deepcopy(A(x)).l[0] + c.v * c.l[0] + d.l[0] * d.l[1].v + d.v
 
 
+def a_copy_slot_by_slot(x):
+    class A:
+        __slots__ = ("a", "seen")
+
+        def __init__(self, a):
+            object.__setattr__(self, "seen", 0.0)
+            self.a = a
+
+        def __setattr__(self, name, value):
+            object.__setattr__(self, name, value * 1.5)
+
+        def __getattribute__(self, name):
+            value = object.__getattribute__(self, name)
+            if name == "a":
+                seen = object.__getattribute__(self, "seen")
+                object.__setattr__(self, "seen", seen + value)
+            return value
+
+    a = A(x)
+    b = copy.copy(a)
+    return b.a * a.seen + b.seen
+
+
 def a_circle_that_copies_itself(x):
     class Node:
         def __init__(self, v, following=None):
@@ -624,6 +647,7 @@ PROGRAMS = [
     lambda x: operator.attrgetter("w", "h")(Plain(w=x, h=x * x))[1],
     copies_that_classes_make,
     a_circle_that_copies_itself,
+    a_copy_slot_by_slot,
     a_copy_by_reduce,
     a_copy_by_state,
     a_descriptor_that_deletes,
