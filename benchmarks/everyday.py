@@ -9,6 +9,7 @@ python -m benchmarks.everyday
 import bisect
 import cmath
 import gc
+import heapq
 import math
 import statistics
 import time
@@ -286,6 +287,92 @@ def labelled(weights, words):
     return math.log(sum(math.exp(v) for v in alpha.values()))
 
 
+class Controller:
+    """A controller whose first step has no step before it."""
+
+    def __init__(self, p, i, d):
+        self.p, self.i, self.d = p, i, d
+        self.total, self.last = 0.0, None
+
+    def update(self, error, h):
+        self.total += error * h
+        slope = 0.0 if self.last is None else (error - self.last) / h
+        self.last = error
+        return self.p * error + self.i * self.total + self.d * slope
+
+
+def controlled(p, i, d):
+    """An object with state, which begins as None."""
+    controller, x, v, cost = Controller(p, i, d), 0.0, 0.0, 0.0
+    for _ in range(50):
+        error = 1.0 - x
+        v += (controller.update(error, 0.05) - 0.5 * v) * 0.05
+        x += v * 0.05
+        cost += error * error
+    return cost
+
+
+def grouped(values, labels):
+    """Sums and counts by label."""
+    totals, counts = {}, {}
+    for label, v in zip(labels, values, strict=True):
+        totals[label] = totals.get(label, 0.0) + v
+        counts[label] = counts.get(label, 0) + 1
+    return sum((totals[k] / counts[k]) ** 2 for k in totals)
+
+
+def walk_of_chances(p, q):
+    """Chances by place, a dict after the other."""
+    chances = {0: 1.0}
+    for _ in range(8):
+        after = {}
+        for place, chance in chances.items():
+            after[place + 1] = after.get(place + 1, 0.0) + chance * p
+            after[place - 1] = after.get(place - 1, 0.0) + chance * q
+        chances = after
+    return sum(chance * place**2 for place, chance in chances.items())
+
+
+def served(rate, service):
+    """Events in a heap."""
+    events, total, free, n = [(0.0, 0)], 0.0, 0.0, 0
+    while events:
+        t, kind = heapq.heappop(events)
+        n += 1
+        free = max(t, free) + service
+        total += free - t
+        if n < 20:
+            heapq.heappush(events, (t + 1.0 / (rate + 0.1 * n), kind + 1))
+    return total / n
+
+
+def eliminated(matrix, right):
+    """Lists of lists, whose rows change places."""
+    n = len(right)
+    m = [row[:] + [x] for row, x in zip(matrix, right, strict=True)]  # noqa: RUF005
+    for c in range(n):
+        p = max(range(c, n), key=lambda r: abs(m[r][c]))
+        m[c], m[p] = m[p], m[c]
+        for r in range(c + 1, n):
+            f = m[r][c] / m[c][c]
+            for k in range(c, n + 1):
+                m[r][k] -= f * m[c][k]
+    x = [0.0] * n
+    for i in range(n - 1, -1, -1):
+        x[i] = (m[i][n] - sum(m[i][k] * x[k] for k in range(i + 1, n))) / m[i][i]
+    return sum(v * v for v in x)
+
+
+def greedy(items, room):
+    """Pairs in the order of their quotients."""
+    total = 0.0
+    for value, weight in sorted(items, key=lambda t: t[0] / t[1], reverse=True):
+        taken = min(weight, room)
+        total += value * taken
+        room -= taken
+    return total
+
+
 def weights(*shape):
     return rng.normal(size=shape) / np.sqrt(shape[0])
 
@@ -317,6 +404,18 @@ CASES = {
     "interference": (interference, 0, (0.5, [1.0 + 0.013 * k for k in range(30)])),
     "bodies, objects": (bodies, (0, 1), (1.0, 0.5)),
     "generator": (walked, (0, 1), (1.0, 0.5)),
+    "controller": (controlled, (0, 1, 2), (1.0, 0.3, 0.1)),
+    "sums by label": (grouped, 0, ([0.1 * k + 0.3 for k in range(30)], "abcab" * 6)),
+    "chances by place": (walk_of_chances, (0, 1), (0.7, 0.2)),
+    "events in a heap": (served, (0, 1), (2.0, 0.5)),
+    "elimination, lists of lists": (
+        eliminated, (0, 1),
+        ([[2.0, 1.0, 0.5, 0.1], [1.0, 3.0, 0.2, 0.3], [0.5, 0.2, 1.5, 0.7], [0.3, 0.9, 0.4, 2.5]],
+         [1.0, 2.0, 3.0, 0.5]),
+    ),
+    "greedy, sorted pairs": (
+        greedy, (0, 1), ([(1.0 + 0.37 * k % 2, 0.5 + 0.21 * k % 1) for k in range(12)], 4.0),
+    ),
     "labels of words": (labelled, 0, (PAIRS, list("xyzxyyzxzxyzzyx"))),
 }  # fmt: skip
 

@@ -70,6 +70,10 @@ class Examples:
             items = call.args or [a for a in [self.appended.get(call.out)] if a is not None]
             found = [self.one(a) for a in items]
             return NOTHING if not found or any(x is NOTHING for x in found) else found
+        at = _items_of.get(id(call.primitive))
+        if at is not None:
+            items = self.one(call.args[at])
+            return NOTHING if type(items) is not list or not items else items[0]
         reader = READERS.get(id(call.primitive))
         if reader is None or call.keywords:
             return NOTHING
@@ -143,6 +147,14 @@ def _first_of(x: Any) -> Any:
 def _example_zip(*xs: Any) -> Any:
     firsts = [_first_of(x) if type(x) in (list, tuple, range, _Example) else NOTHING for x in xs]
     return NOTHING if any(x is NOTHING for x in firsts) else _Example(tuple(firsts))
+
+
+_items_of: dict[int, int] = {}
+
+
+def gives_item_of(fn: Any, at: int) -> None:
+    """Declare that a callable gives an item of its argument number `at`, a list."""
+    _items_of[id(fn)] = at
 
 
 GUESSES: dict[int, Callable[..., Value]] = {}

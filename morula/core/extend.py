@@ -77,7 +77,7 @@ from morula.core.errors import (
     qualified_name,
     unsupported,
 )
-from morula.core.examples import guesses
+from morula.core.examples import gives_item_of, guesses
 from morula.core.general import (
     as_passing,
     attempted,
@@ -316,6 +316,7 @@ __all__ = [
     "frule",
     "general",
     "generators",
+    "gives_item_of",
     "gives_new",
     "gives_view",
     "gradient_for",

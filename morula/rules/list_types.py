@@ -125,6 +125,11 @@ class Items(Shared):
         self.put(other.value)
 
 
+def is_type_alone(value: Any) -> bool:
+    """Is nothing known of a value but its type?"""
+    return type(value) is Known and value.detail is None
+
+
 class ListContents(Contents):
     """Lists, known by the type of their items."""
 
@@ -137,7 +142,7 @@ class ListContents(Contents):
         if t is list:
             inside = [self.seen(y) for y in x if y]
             return Held(Known(list, inside[0])) if inside and len(set(inside)) == 1 else None
-        items = {coarsened(known_value(y, 1)) for y in x} if t is not tuple else set()
+        items = {coarsened(known_value(y, 1)) for y in x}
         return Held(*items) if len(items) == 1 else None
 
     def holds(self, x: Any, detail: Any) -> bool:
@@ -147,6 +152,10 @@ class ListContents(Contents):
             return False
         if item.type is list:
             return item.detail is None or all([self.holds(y, item.detail) for y in x])
+        if item.type is tuple and item.detail is not None and all(map(is_type_alone, item.detail)):
+            return set(map(len, x)) <= {len(item.detail)} and all(
+                [{k.type}.issuperset(map(type, part)) for k, part in zip(item.detail, zip(*x))]  # noqa: B905
+            )
         return item.detail is None or all([coarsened(known_value(y, 1)) == item for y in x])
 
     def begin(self, inference: Any, detail: Any) -> Any:

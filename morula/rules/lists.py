@@ -26,6 +26,7 @@ from morula.core.extend import (
     effects,
     exactly,
     folds,
+    gives_item_of,
     is_zero,
     known,
     loop_step,
@@ -178,6 +179,7 @@ def _(x: object, xs: object, k: object):
 
 type_stable(list_item)
 only_reads(list_item)
+gives_item_of(list_item, 1)
 
 
 @transfers(list_item)

@@ -306,3 +306,27 @@ def test_nan_is_where_sorting_leaves_it():
     value, (gradient,) = morula.withgradient(f, xs)
     assert value == f(xs)
     assert gradient == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_a_list_of_pairs_that_is_an_argument():
+    def f(items, left):
+        total = 0.0
+        for value, weight in sorted(items, key=lambda t: t[0] / t[1], reverse=True):
+            taken = min(weight, left)
+            total += value * taken
+            left -= taken
+        return total
+
+    items = [(1.0, 0.5), (2.0, 0.1), (0.3, 0.9)]
+    assert not morula.code_adjoint(f, items, 0.55).left
+    gradient = morula.gradient(f, items, 0.55)
+    with by_the_general_path():
+        assert morula.gradient(f, items, 0.55) == gradient
+    assert gradient[0][2] == (0.0, 0.0)
+    assert gradient[0][1] == (0.1, 1.0)
+    assert gradient[1] == 1.0
+    mixed = [(1.0, 0.5), (2, 0.1), (0.3, 0.9)]
+    np.testing.assert_allclose(morula.gradient(f, mixed, 0.55)[0], gradient[0])
+    assert morula.gradient(f, [], 0.55) == ([], 0.0)
+    with pytest.raises(ValueError, match="unpack"):
+        morula.gradient(f, [(1.0, 0.5), (2.0, 0.1, 1.0)], 0.55)

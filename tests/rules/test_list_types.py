@@ -74,7 +74,7 @@ def given_away(x):
     return xs[0]
 
 
-def sorted_by_something(x):
+def sorted_in_place(x):
     xs = [x, x * x]
     xs.sort()
     return xs[0]
@@ -86,6 +86,7 @@ def sorted_by_something(x):
         (built, float),
         (nested, float),
         (appended, float),
+        (sorted_in_place, float),
         (of_two_types, None),
         (changed_to_text, None),
         (changed_behind_a_branch, None),
@@ -96,9 +97,8 @@ def test_items_of_lists_that_are_made(f, expected):
     assert result_type(f, 2.0) is expected
 
 
-@pytest.mark.parametrize("f", [given_away, sorted_by_something])
-def test_lists_that_something_unknown_gets(f):
-    gradient = Gradient(f, [argument_value(2.0)], (0,), True, True)
+def test_a_list_that_something_unknown_gets():
+    gradient = Gradient(given_away, [argument_value(2.0)], (0,), True, True)
     assert gradient.specialised().returned() is None
 
 
