@@ -103,8 +103,8 @@ class Program:
         if fn is operator.pow:
             n = args[1].value if type(args[1]) is Const else None
             return type(n) is int and 1 < n <= HIGHEST and self.fits(args[0], call.out)
-        if fn is operator.truediv and type(args[1]) is Const and args[1].value == 0:
-            return False
+        if fn is not operator.mul and any([type(x) is Const and x.value == 0 for x in args]):
+            return False  # x + 0.0 makes 0.0 of -0.0, which has a meaning in buffers
         return all([self.fits(x, call.out) for x in args])
 
     def fits(self, x: Any, whole: Var) -> bool:
