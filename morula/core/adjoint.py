@@ -145,6 +145,7 @@ class Adjoint:
         self.maybe_zero: set[Operand] = set()  # cotangents from outside
         self.taken_for_none: set[Operand] = set()  # parameters, to see what follows of it
         self.assumptions = Assumptions()
+        self.primal_of: dict[Operand, Known] = {}  # what cotangents out of shadows are those of
         self.prepared: set[Any] | None = None  # what carries a derivative, if a preparation says it
 
     def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
@@ -774,15 +775,17 @@ class Adjoint:
 
         An optimist has taken it for none, and begins anew if it is one.
         """
-        doubts = {c.out: c.args[0] for c in self.ir.calls() if c.primitive in DOUBTS}
+        doubted = [c for c in self.ir.calls() if c.primitive in DOUBTS]
+        doubts = {c.out: c.args[0] for c in doubted}
+        for c in doubted:
+            if len(c.args) == 2 and (k := self.known_of(c.args[1])) is not None:
+                self.primal_of[c.args[0]] = k
         for out, x̄ in doubts.items():
             value = self.types.get(out)
             if type(x̄) is Var and type(value) is Known and value.type is not Plain:
                 self.specialiser.types[x̄] = value
         for block in list(self.ir.blocks) if self.optimistic else ():
             self.test_doubts(block)
-        if not self.optimistic:
-            self.maybe_zero.update(doubts.values())
         for block in self.ir.blocks:
             block.calls = [c for c in block.calls if c.out not in doubts]
         substitute(self.ir, doubts)

@@ -207,7 +207,7 @@ def is_fine(value: Value) -> bool:
         return type(value) is Const
     if value.type in (tuple, slice) or has_items(value):
         return value.detail is not None and all(map(is_fine, value.detail))
-    if value.type in decide_details or value.type is Plain:
+    if value.type in decide_details:
         return False
     return value.type not in is_finest or is_finest[value.type](value.detail)
 

@@ -80,8 +80,20 @@ class Program:
             return NUMBER if type(x.value) in (int, float) and abs(x.value) < LARGEST else 0
         found = self.kinds.get(x)
         if found is None:
-            found = self.kinds[x] = self.kind_of_known(self.adjoint.known_of(x))
+            found = self.kind_of_known(self.adjoint.known_of(x)) or self.kind_of_number(x)
+            self.kinds[x] = found
         return found
+
+    def kind_of_number(self, x: Any) -> int:
+        """That of a cotangent of a float out of a shadow, and of what is computed from such numbers."""
+        k = self.adjoint.primal_of.get(x)
+        if k is not None:
+            return OF_NUMPY if k.type is float else 0
+        call = self.definitions.get(x)
+        if call is None or call.keywords or (call.primitive not in (*SUMS, *PRODUCTS)):
+            return 0
+        self.kinds[x] = 0
+        return OF_NUMPY if all([0 < self.kind(a) < ARRAY for a in call.args]) else 0
 
     def kind_of_known(self, k: Any) -> int:
         """The same, of what is known of it."""
@@ -103,8 +115,8 @@ class Program:
         if fn is operator.pow:
             n = args[1].value if type(args[1]) is Const else None
             return type(n) is int and 1 < n <= HIGHEST and self.fits(args[0], call.out)
-        if fn is operator.truediv and type(args[1]) is Const and args[1].value == 0:
-            return False
+        if fn is not operator.mul and any([type(x) is Const and x.value == 0 for x in args]):
+            return False  # x + 0.0 makes 0.0 of -0.0, which has a meaning in buffers
         return all([self.fits(x, call.out) for x in args])
 
     def fits(self, x: Any, whole: Var) -> bool:
@@ -337,12 +349,10 @@ class Graph:
         types.update({v: k for v, k in self.types.items() if v in done})
 
     def type_of(self, tree: Tree) -> Any:
-        """What is known of the value of an expression."""
+        """What is known of the value of an expression; of other numbers, inference will say it."""
         if tree.kind == NUMBER:
             return Known(float)
-        if tree.kind == OF_NUMPY:
-            return Known(np.float64)
-        return self.program.adjoint.known_of(self.top)
+        return self.program.adjoint.known_of(self.top) if tree.kind == ARRAY else None
 
     # -- expansion
 

@@ -25,7 +25,6 @@ from morula.core.extend import (
     CotangentError,
     brought_by,
     detail_of,
-    is_finest,
     materialise,
     multiply,
     no_tangent,
@@ -199,7 +198,6 @@ zero_of(Fraction, Fraction(0))
 zero_of(Decimal, Decimal(0))
 
 brought_by[np.float64, float] = float
-is_finest[float] = lambda detail: True  # so a float's cotangent out of a shadow is one, too
 
 no_tangent(*CONSTANTS)
 

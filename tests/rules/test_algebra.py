@@ -318,3 +318,15 @@ def test_one_cotangent_for_two_items_is_two_arrays():
     assert not np.shares_memory(first, second)
     first += 1.0
     np.testing.assert_array_equal(second, np.ones((2, 2)))
+
+
+def products_of_pairs(x):
+    xs = [x, x + 1.0]
+    return sum([a * b for a in xs for b in xs]) * np.float64(2.0)
+
+
+def test_cotangents_of_numpy_that_come_out_of_lists_end_as_floats():
+    # 2 (x + x + 1)², by x: 8 (2 x + 1)
+    (found,) = gradient(products_of_pairs, 1.5)
+    assert type(found) is float
+    assert found == 32.0
