@@ -170,6 +170,8 @@ class Adjoint:
             if found is None:
                 raise NotSpecialised("a value that goes by value is changed in place")
             self.prepared = found
+            own = [c for c in s.ir.calls() if s.changes_value(c)]  # to what it makes itself
+            self.leaves_nothing = all(c in own or may_run_twice(s, c) for c in s.ir.calls())
         if self.pairs and not is_reducible(s.ir):
             raise NotSpecialised("a loop with several ways in is to be copied")
         if self.prepared is not None:

@@ -50,6 +50,11 @@ def adjoint_of(x: Any) -> Any:
     return found[1]
 
 
+def is_running() -> bool:
+    """Is a reverse pass running in this thread?"""
+    return _adjoints.current is not None
+
+
 def adjoint_if_any(x: Any) -> Any:
     """The adjoint object of `x` if something has reached it, else None."""
     found = (_adjoints.current or {}).get(id(x))

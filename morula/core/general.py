@@ -10,7 +10,7 @@ import builtins
 import inspect
 import operator
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import (
     AsyncGeneratorType,
@@ -23,7 +23,7 @@ from types import (
 )
 from typing import Any, NamedTuple, TypeVar
 
-from morula.core import errors, watch
+from morula.core import context, errors, watch
 from morula.core.abandon import with_ends
 from morula.core.bytecode.lower import as_written, lower, with_notes
 from morula.core.context import is_reached, is_reached_at, replace_at
@@ -56,9 +56,11 @@ from morula.core.traits import (
     adjoint_object,
     from_memory,
     has_tangent,
+    holds_memory,
     memory_of,
     parts_of,
     shows_all,
+    typed_zero,
 )
 from morula.core.verify import checked
 
@@ -207,9 +209,9 @@ def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]
         y, back = call(fn, *args, **kwargs)
     finally:
         written.update(end_log(outer))
-    if not written:
-        return y, back
     operands = (*args, *kwargs.values())
+    if not written:
+        return y, partial(in_own_pass, back) if is_of_numbers(fn, operands) else back
     if any(id(memory_of(x)) in written for x, _ in held_by((fn, *operands))):
         raise errors.written_behind(fn)
     inside = [
@@ -219,6 +221,32 @@ def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]
         if id(memory_of(part)) in written
     ]
     return y, partial(_back_in_memory, back, project_to(y), inside, written)
+
+
+def is_of_numbers(fn: Any, operands: Iterable[Any]) -> bool:
+    """Is it a function of Morula's own, of arguments that nobody finds by their identity?"""
+    of_rules = type(fn) is FunctionType and str(fn.__module__).startswith("morula.rules.")
+    return of_rules and fn.__closure__ is None and all(map(is_number, operands))
+
+
+def is_number(x: Any) -> bool:
+    """Does it go by value: a number, an array, a text, a tuple of such?"""
+    if type(x) is tuple:
+        return all(map(is_number, x))
+    return x is None or type(x) in (str, bool) or type(x) in holds_memory or is_scalar(type(x))
+
+
+def is_scalar(t: type) -> bool:
+    """Is it a type of numbers?"""
+    return typed_zero(t) is not None
+
+
+def in_own_pass(back: Back, ȳ: Any) -> tuple[Any, ...]:
+    """The pullback of such a call: a compiled program may have no reverse pass that is running."""
+    if context.is_running():
+        return back(ȳ)
+    with context.isolated():
+        return back(ȳ)
 
 
 def _back_in_memory(

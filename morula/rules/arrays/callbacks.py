@@ -113,7 +113,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return y, vectorize_pullback
 
 
-def settings_of(vectorize: np.vectorize) -> tuple[Any, ...]:
+def settings_of(vectorize: Any) -> tuple[Any, ...]:
     """What `vectorized` has to know of it: types of results, axes, what is left out, caching."""
     types = vectorize.otypes and list(vectorize.otypes)
     dims = vectorize.signature and vectorize._in_and_out_core_dims

@@ -20,8 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, call, partial_functions, rrule, type_stable, unthunk
-from morula.rules.linalg.parts import ctranspose, diagonal, field, filled, on_diagonal
+from morula.core.extend import (
+    NoTangent,
+    UnsupportedError,
+    call,
+    non_differentiable,
+    partial_functions,
+    rrule,
+    type_stable,
+    unthunk,
+)
+from morula.rules.linalg.parts import (
+    ctranspose,
+    diagonal,
+    field,
+    filled,
+    on_diagonal,
+    require_full_rank,
+)
 
 
 @rrule(np.linalg.cholesky)
@@ -88,6 +104,7 @@ def qr_cotangent(Q̄, R̄, Q, R, A):
 
 def square_qr_cotangent(Q̄, R̄, Q, R):
     """The same for a square R."""
+    require_full_rank(R)
     J = ctranspose(Q) @ Q̄
     N = R̄ @ ctranspose(R)
     C = np.tril(J - ctranspose(J) + ctranspose(N), -1) + np.triu(N, 1)
@@ -98,6 +115,19 @@ def square_qr_cotangent(Q̄, R̄, Q, R):
 
 
 # -- by reflections, as LAPACK does it -------------------------------------------------------------
+
+
+def refuse_settled(settled: Any, below: int) -> None:
+    """Refuse a column with nothing below the diagonal: a reflection begins there, with any sign."""
+    if below and np.any(settled):
+        raise UnsupportedError(
+            "a reflection of a column that is zero below the diagonal already has no derivative: "
+            "close by, the sign of the result is another one"
+        )
+
+
+non_differentiable(refuse_settled)
+partial_functions(refuse_settled)
 
 
 def reflections(A: Any) -> Any:
@@ -115,6 +145,7 @@ def reflections(A: Any) -> Any:
         tail = np.where(np.arange(m) <= j, 0.0, column)
         length = np.sqrt(np.abs(α) ** 2 + np.sum(np.abs(tail) ** 2, axis=-1))
         settled = np.all(tail == 0, axis=-1) & (np.imag(α) == 0)  # nothing to reflect
+        refuse_settled(settled, m - j - 1)
         β = np.where(np.real(α) >= 0, -1.0, 1.0) * length
         β = np.where(settled, np.real(α), β)
         v = tail / np.where(settled, 1.0, α - β)[..., None] + (np.arange(m) == j)

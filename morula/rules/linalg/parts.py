@@ -105,5 +105,27 @@ def shared(w̄: Any, w: Any) -> Any:
     return np.matmul(same, w̄[..., None])[..., 0] / np.sum(same, axis=-1)
 
 
-non_differentiable(precision, repeated, vanishing, involved, require_zero)
-partial_functions(require_zero)
+def require_full_rank(R: Any) -> None:
+    """Refuse a triangular factor of dependent columns or rows: nothing tells what turns with them.
+
+    Raises:
+        LinAlgError: an entry on the diagonal is zero to rounding.
+    """
+    pivots = np.absolute(diagonal(R))
+    largest = np.max(np.absolute(R), axis=(-2, -1), initial=0)[..., None]
+    if np.any(pivots <= 10 * R.shape[-1] * precision(R) * largest):
+        raise np.linalg.LinAlgError(
+            "Singular matrix: qr and rq of dependent columns or rows have no derivative"
+        )
+
+
+def require_distinct(w: Any, what: str) -> None:
+    """Refuse eigenvalues of which some are equal to rounding."""
+    if np.any(repeated(w) & ~np.eye(w.shape[-1], dtype=bool)):
+        raise UnsupportedError(f"{what} of a matrix with equal eigenvalues has no derivative here")
+
+
+non_differentiable(
+    precision, repeated, vanishing, involved, require_zero, require_full_rank, require_distinct
+)
+partial_functions(require_zero, require_full_rank, require_distinct)

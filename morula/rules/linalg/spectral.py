@@ -46,6 +46,7 @@ from morula.rules.linalg.parts import (
     precision,
     read_of,
     repeated,
+    require_distinct,
     require_zero,
     shared,
     triangle,
@@ -134,6 +135,8 @@ def eigen_cotangent(w̄, V̄, w, V, is_real):
     if isinstance(V̄, AbstractZero):
         inner = on_diagonal(shared(filled(w̄, w), w))
     else:
+        # What depends on values and vectors, as V f(w) V⁻¹ does, need not show in V̄.
+        require_distinct(w, "a function of the eigenvectors")
         w̄ = filled(w̄, w)
         if is_real:
             V̄ = np.where(w.imag[..., None, :] == 0, V̄.real, V̄)

@@ -57,3 +57,42 @@ def test_frompyfunc_made_before_with_numbers_lists_and_several_results(path):
 def test_frompyfunc_of_arrays_in_objects_is_refused():
     with pytest.raises(morula.DifferentiationError, match="gives arrays"):
         gradient(lambda x: np.frompyfunc(lambda v: v * np.ones(2), 1, 1)(x)[0].sum(), np.ones(2))
+
+
+def test_vectorize_with_excluded_arguments(path):
+    def f(x, p):
+        return np.vectorize(lambda v, p: v * p[0], excluded=["p"])(x, p=p).sum()
+
+    x, p = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    x̄, p̄ = gradient(f, x, p)
+    assert x̄.tolist() == [3, 3]
+    assert p̄.tolist() == [3, 0]
+    assert jvp(f, (x, p), (np.ones(2), np.array([1.0, 0.0]))) == (9, 9)
+
+
+def test_powers_of_arrays_of_objects(path):
+    def f(x):
+        return (np.array([x, 2 * x], dtype=object) ** 3).sum() + (
+            np.array([x], dtype=object) ** 2.5
+        ).sum()
+
+    assert gradient(f, 4.0)[0] == pytest.approx(27 * 16 + 2.5 * 8)
+    assert jvp(f, (4.0,), (1.0,))[1] == pytest.approx(27 * 16 + 2.5 * 8)
+
+
+def test_arrays_in_arrays_of_objects_are_refused(path):
+    def f(x):
+        return sum(v.sum() for v in np.array([x, x[:1] ** 2], dtype=object))
+
+    with pytest.raises(morula.DifferentiationError, match="in a list"):
+        gradient(f, np.ones(2))
+
+
+@pytest.mark.parametrize("make", [np.array, np.asarray])
+def test_records_made_of_numbers_are_refused_in_forward_mode(make):
+    """The tangent was zero, silently."""
+    dtype = [("a", float), ("b", float)]
+    for f in (lambda x: make([(x, 2 * x)], dtype=dtype)["a"][0] ** 2,):
+        with pytest.raises(morula.DifferentiationError, match="records"):
+            jvp(f, (3.0,), (1.0,))
+    assert jvp(lambda x: make([(1.0, 2.0)], dtype=dtype)["a"][0] * x, (3.0,), (1.0,)) == (3, 1)

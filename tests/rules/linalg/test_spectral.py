@@ -219,3 +219,15 @@ def test_condition_numbers(rng, p):
         check_gradient(lambda a: np.linalg.cond(a, p), a)
     if p not in (np.inf, -np.inf):  # there is no step along these
         check_rrule(np.linalg.cond, draw(rng, (2, 3, 3), "f8"), p)
+
+
+@pytest.mark.parametrize("a", [np.eye(3), np.diag([1.0, 1.0, 2.0]), np.zeros((3, 3))])
+def test_a_matrix_put_together_again_from_equal_eigenvalues_is_refused(a):
+    """V w V⁻¹ has the derivative of A; what comes to V cancels, and w alone does not tell it."""
+
+    def rebuilt(a):
+        w, v = np.linalg.eig(a)
+        return np.sum(np.arange(9.0).reshape(3, 3) * ((v * w) @ np.linalg.inv(v)).real)
+
+    with pytest.raises(UnsupportedError, match="equal eigenvalues"):
+        gradient(rebuilt, a)

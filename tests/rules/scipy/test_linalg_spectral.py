@@ -151,3 +151,32 @@ def test_stacks_whose_results_are_lists(rng):
 
     check_gradient(f, a)
     check_gradient(lambda a: linalg.lu_factor(a)[0][1, 2, 0], a)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_the_schur_form_of_equal_eigenvalues_is_refused(part):
+    with pytest.raises(UnsupportedError, match="equal eigenvalues"):
+        gradient(lambda a: np.sum(linalg.schur(a)[part] ** 3), np.diag([1.0, 1.0, 2.0]))
+
+
+def test_functions_of_matrices_by_eigenvalues_are_refused_where_they_are_equal():
+    with pytest.raises(UnsupportedError, match="equal eigenvalues"):
+        gradient(lambda a: np.sum(np.real(linalg.funm(a, np.exp)) ** 2), np.diag([1.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("a", [np.eye(3), np.zeros((3, 3)), np.triu(np.ones((4, 4)))])
+def test_a_hessenberg_form_that_is_there_already_is_refused(a):
+    with pytest.raises(UnsupportedError, match="sign"):
+        gradient(lambda a: np.sum(linalg.hessenberg(a) ** 3), a)
+
+
+@pytest.mark.parametrize("options", [{}, {"pivoting": True}, {"mode": "raw"}, {"mode": "r"}])
+@pytest.mark.parametrize("shape", [(4, 2), (3, 3)])
+def test_qr_in_compiled_programs(options, shape):
+    a = np.random.default_rng(0).standard_normal(shape)
+
+    def f(a):
+        first = linalg.qr(a, **options)[0]
+        return np.sum((first[0] if options.get("mode") == "raw" else first) ** 3)
+
+    check_gradient(f, a)

@@ -470,3 +470,23 @@ def test_beyond_the_bounds_tukeys_distribution_is_constant():
 def test_parameters_of_weights_have_no_zero_derivative(f):
     with pytest.raises(NoRuleError, match="is not known"):
         gradient(f, 1.3)
+
+
+@pytest.mark.parametrize("all_orders", [False, True])
+def test_second_derivatives_of_spherical_harmonics(all_orders):
+    def f(angles):
+        if all_orders:
+            return np.sum(sp.sph_harm_y_all(2, 2, angles[0], angles[1]).real)
+        return sp.sph_harm_y(2, 1, angles[0], angles[1]).imag
+
+    x, v, h = np.array([0.7, 0.4]), np.array([1.0, -0.5]), 1e-6
+    slope = (gradient(f, x + h * v)[0] - gradient(f, x - h * v)[0]) / (2 * h)
+    np.testing.assert_allclose(hvp(f, x, v), slope, rtol=1e-6, atol=1e-8)
+
+
+def test_slopes_of_spherical_harmonics_have_derivatives():
+    def f(x):
+        return sp.sph_harm_y(2, 1, x, 0.4, diff_n=1)[1][0].real
+
+    h = 1e-6
+    assert gradient(f, 0.7)[0] == pytest.approx((f(0.7 + h) - f(0.7 - h)) / (2 * h), rel=1e-6)

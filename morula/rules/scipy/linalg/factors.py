@@ -277,7 +277,16 @@ def _(a: np.ndarray, overwrite_a=False, lwork=None, mode="full", pivoting=False,
         A = a
         if pivoting:
             A = np.take_along_axis(a, y[-1][..., None, :], -1)
-        Ā = by_mode(ȳ, y, A, mode)
+        if mode == "raw":
+            (H, τ), back = call(raw_qr, A)
+            packed = part(ȳ, 0)
+            bars = raw_cotangents(part(packed, 0), part(packed, 1), part(ȳ, 1), H, τ)
+            Ā = back(bars)[1]
+        elif mode == "full" and A.shape[-2] > A.shape[-1]:
+            _, back = call(complete_qr, A)
+            Ā = back((filled(part(ȳ, 0), y[0]), filled(part(ȳ, 1), y[1])))[1]
+        else:
+            Ā = thin_qr_cotangent(ȳ, y, A, mode)
         if pivoting:
             Ā = np.take_along_axis(Ā, np.argsort(y[-1], axis=-1)[..., None, :], -1)
         return (Ā, *[NoTangent()] * 5)
@@ -285,39 +294,25 @@ def _(a: np.ndarray, overwrite_a=False, lwork=None, mode="full", pivoting=False,
     return y, qr_pullback
 
 
-def by_mode(ȳ, y, A, mode):
-    """Ā of A = Q R."""
-    m, n = A.shape[-2:]
-    if mode == "raw":
-        packed = unpacked_cotangent(part(ȳ, 0))
-        return raw_cotangent(packed, part(ȳ, 1), A)
+def thin_qr_cotangent(ȳ, y, A, mode):
+    """Ā of A = Q R, where Q has no more columns than A."""
     if mode == "r":
         Q = np.linalg.qr(A)[0]
         k = Q.shape[-1]
         R, R̄ = (y, ȳ) if isinstance(y, np.ndarray) else (y[0], part(ȳ, 0))  # an array of a stack
         return qr_cotangent(np.zeros_like(Q), R̄[..., :k, :], Q, R[..., :k, :], A)
     Q, R = y[0], y[1]
-    Q̄, R̄ = filled(part(ȳ, 0), Q), filled(part(ȳ, 1), R)
-    if mode == "economic" or m <= n:
-        return qr_cotangent(Q̄, R̄, Q, R, A)
-    _, back = call(complete_qr, A)
-    return back((Q̄, R̄))[1]
+    return qr_cotangent(filled(part(ȳ, 0), Q), filled(part(ȳ, 1), R), Q, R, A)
 
 
-def unpacked_cotangent(pair):
-    """The cotangents of the packed factors and of τ."""
-    return part(pair, 0), part(pair, 1)
-
-
-def raw_cotangent(packed, R̄, A):
-    """Ā of what LAPACK leaves, and of R, which is a part of it."""
-    (H, τ), back = call(raw_qr, A)
-    H̄ = filled(packed[0], np.swapaxes(H, -1, -2))
-    k = min(A.shape[-2:])
-    R̄ = np.triu(filled(R̄, np.swapaxes(H, -1, -2)[..., :k, :]))
-    rows = [(0, 0)] * (R̄.ndim - 2) + [(0, A.shape[-2] - R̄.shape[-2]), (0, 0)]
-    H̄ = H̄ + np.pad(R̄, rows)
-    return back((np.swapaxes(H̄, -1, -2), filled(packed[1], τ)))[1]
+def raw_cotangents(H̄, τ̄, R̄, H, τ):
+    """The cotangents of what LAPACK leaves, with that of R, which is a part of it."""
+    packed = np.swapaxes(H, -1, -2)
+    H̄ = filled(H̄, packed)
+    k = min(packed.shape[-2:])
+    R̄ = np.triu(filled(R̄, packed[..., :k, :]))
+    rows = [(0, 0)] * (R̄.ndim - 2) + [(0, packed.shape[-2] - R̄.shape[-2]), (0, 0)]
+    return np.swapaxes(H̄ + np.pad(R̄, rows), -1, -2), filled(τ̄, τ)
 
 
 @rrule(linalg.qr_multiply)

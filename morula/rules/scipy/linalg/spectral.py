@@ -26,6 +26,7 @@ from morula.rules.linalg.parts import (
     filled,
     hermitian,
     on_diagonal,
+    require_distinct,
     require_zero,
     shared,
     triangle,
@@ -373,6 +374,7 @@ def _(a: np.ndarray, output="real", lwork=None, overwrite_a=False, sort=None, ch
 
 def schur_cotangent(T̄, Z̄, T, Z):
     """Ā; a cotangent that depends on the phases of the columns of Z is refused."""
+    require_distinct(diagonal(T), "the Schur form")
     T̄ = np.triu(T̄)
     J = ctranspose(Z) @ Z̄ + ctranspose(T) @ T̄ - T̄ @ ctranspose(T)  # ⟨J, Ω⟩, of dT = ZᴴdAZ + TΩ - ΩT
     J = J - ctranspose(J)
