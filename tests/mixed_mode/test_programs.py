@@ -504,7 +504,7 @@ def test_exceptions_are_those_of_the_plain_call():
     assert jvp(failing, (1.0,), (1.0,)) == (0.0, 1.0)
     with pytest.raises(KeyError, match="too large"):
         jvp(failing, (3.0,), (1.0,))
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=r"math domain error|positive input"):
         jvp(failing, (-1.0,), (1.0,))
 
     def unneeded(x):
