@@ -215,7 +215,7 @@ def each_entry(f, nout, *args):
     results = [f(*[object_at(a, place) for a in arrays]) for place in np.ndindex(shape)]
     if not shape:
         return results[0]
-    columns = list(zip(*results, strict=True)) if nout > 1 else [results]
+    columns = [[y[i] for y in results] for i in range(nout)] if nout > 1 else [results]
     found = [np.reshape(objects(column), shape) for column in columns]
     return tuple(found) if nout > 1 else found[0]
 
