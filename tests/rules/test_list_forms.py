@@ -330,3 +330,20 @@ def test_a_list_of_pairs_that_is_an_argument():
     assert morula.gradient(f, [], 0.55) == ([], 0.0)
     with pytest.raises(ValueError, match="unpack"):
         morula.gradient(f, [(1.0, 0.5), (2.0, 0.1, 1.0)], 0.55)
+
+
+def test_whole_numbers_that_are_put_in_order():
+    def f(n, x):
+        xs = []
+        for i in range(3):
+            bisect.insort(xs, n * (i % 2))
+            bisect.insort_left(xs, n * i, key=lambda y: -y)
+        return xs[0] * x + xs[-1]
+
+    with by_the_general_path():
+        general = morula.value_and_grad(f, (0, 1))(2, 1.5)
+    assert morula.value_and_grad(f, (0, 1))(2, 1.5) == general
+    assert general[0] == f(2, 1.5)
+    h = 1e-6
+    slope = (f(2 + h, 1.5) - f(2 - h, 1.5)) / (2 * h)
+    assert general[1][0] == pytest.approx(slope)
