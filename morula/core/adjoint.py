@@ -129,6 +129,7 @@ class Adjoint:
     ir: IR
 
     again = False  # will it be differentiated in its turn? Then it writes to no memory
+    may_round_otherwise = True  # than the general path, in the last bit of a cotangent
 
     def __init__(self, with_value: bool = True, optimistic: bool = False) -> None:
         self.with_value = with_value  # is the value asked for, bit for bit as the plain call's?
@@ -755,7 +756,7 @@ class Adjoint:
         self.simplify_all()
         adjoint = reachable_from(start)
         blocks = [block for block in self.ir.blocks if block in adjoint]
-        if any([tidy(self, blocks) for tidy in TIDYINGS]):
+        if self.may_round_otherwise and any([tidy(self, blocks) for tidy in TIDYINGS]):
             self.simplify_all()
 
     def simplify_all(self) -> None:

@@ -36,6 +36,8 @@ from morula.core.values import NEVER, argument_value, possibilities
 class Halves(Gradient):
     """The two programs; what they give is what `with_pullback` gives."""
 
+    may_round_otherwise = False  # the first call of a function takes the general path
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.with_value = True

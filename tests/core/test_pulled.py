@@ -213,7 +213,7 @@ def test_the_first_call_compiles_nothing(monkeypatch):
     generally = morula.pullback(loop, 0.7)[1](1.0)
     assert generally == pytest.approx(morula.gradient(loop, 0.7), rel=1e-14)
     assert not programs()
-    assert morula.pullback(loop, 0.7)[1](1.0) == morula.gradient(loop, 0.7)
+    assert morula.pullback(loop, 0.7)[1](1.0) == generally
     assert len(programs()) == 1
 
 
