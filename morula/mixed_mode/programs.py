@@ -93,6 +93,7 @@ class Pushed(Gradient):
     """
 
     by_forward_rules = True
+    may_round_otherwise = False  # the value is computed in the same blocks as its tangents
 
     def __init__(
         self, fn: FunctionType, signature: CodeType, knowns: Sequence[Known], **options: Any

@@ -235,7 +235,7 @@ def on_miss(fn: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 called_in_company(CACHED)
 projector.register(CACHED, lambda x: None)
 adjoint_object.register(CACHED, lambda x: None)
-collector.register(CACHED, lambda y: None)
+collector.register(CACHED, lambda y, part: None)
 
 
 def cached(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: Any = None) -> Any:

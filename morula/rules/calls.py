@@ -897,5 +897,5 @@ for _type in (
 ):
     projector.register(_type, lambda x: None)
     adjoint_object.register(_type, lambda x: None)
-    collector.register(_type, lambda y: None)
+    collector.register(_type, lambda y, part: None)
 del _type, _kind

@@ -185,7 +185,10 @@ def times_reciprocal(f: Any, call: Any) -> Any:
     a, b = call.args
     for x, y in ((a, b), (b, a)):
         quotient = f.definition(y, operator.truediv)
-        if quotient is not None and constant(quotient.args[0]) == 1 and f.used_once(y):
+        if quotient is None or constant(quotient.args[0]) != 1 or not f.used_once(y):
+            continue
+        goes = quotient.removable or f.block_of.get(y) is f.block  # else it is computed anyhow
+        if goes:
             return [f.same_call(call, operator.truediv, x, quotient.args[1])]
     return None
 

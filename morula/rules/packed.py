@@ -41,7 +41,7 @@ CONTENTS = "contents"
 adjoint_object.register(array.array, lambda x: {})
 parts_of.register(array.array, lambda x: {CONTENTS: x.tobytes()})
 projector.register(array.array, lambda x: lambda x̄: ZERO)
-collector.register(array.array, lambda y: lambda: adjoint_of(y).get(CONTENTS, ZERO))
+collector.register(array.array, lambda y, part: lambda: adjoint_of(y).get(CONTENTS, ZERO))
 on_entry.register(array.array, lambda x, known: x)
 materialise.register(array.array, lambda x, x̄, of: None)
 

@@ -205,11 +205,11 @@ import math
 
 
 def g(x):
-    tape = []
-    for v2 in range(3):
-        tape.append(v2)
+    v1 = range(3)
+    for v3 in v1:
+        pass
     x̄ = 0.0
-    for v4 in reversed(tape):
+    for v4 in reversed(v1):
         x̄ = x̄ + 1.0 * v4 * math.cos(x)
     return x̄
 '''

@@ -248,7 +248,7 @@ def goes_by_value(t: type) -> None:
         _handed_on.add(t)
         projector.register(t, lambda x: None)
         adjoint_object.register(t, lambda x: None)
-        collector.register(t, lambda y: None)
+        collector.register(t, lambda y, part: None)
 
 
 _handed_on: set[type] = set()

@@ -224,8 +224,8 @@ def sum_of(a: Any, b: Any) -> Any:
 
 
 for _base in (sparse.sparray, sparse.spmatrix, sparse.dok_array, sparse.dok_matrix):
-    adjoint_object.register(_base, lambda A, part: None)
-    collector.register(_base, lambda A: None)
+    adjoint_object.register(_base, lambda A: None)
+    collector.register(_base, lambda A, part: None)
     on_entry.register(_base, lambda A, known: A.copy())
     remembered.register(_base, lambda A, known: remembered(memory_of_data(A), known))
     parts_of.register(_base, lambda A: parts_of(memory_of_data(A)))
