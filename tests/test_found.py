@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -383,3 +384,15 @@ def test_functions_that_capture_what_was_captured():
     assert "specialised" in str(morula.code_adjoint(f, 1.5)).splitlines()[0]
     f.__closure__[0].cell_contents = 5.0
     assert morula.grad(f)(1.5) == 2 * 1.5 * 25.0 * 5.0 + 5.0
+
+
+def test_folds_of_quotients_come_to_an_end():
+    def f(x, y, z):
+        kept = [
+            sum(itertools.chain((y for u in (x, v, 1) if len([]) > 0.3 and x < 1), (y,)))
+            for v in [[x, x, x][z % 3], y + y, math.atan(x)]
+            for _ in range(2)
+        ]
+        return math.atan(math.log1p(x * x) * (lambda _: 2.0)(y) + len(kept))
+
+    check_gradient(lambda x, y: f(x, y, 3), -0.45, -1.3)

@@ -247,9 +247,7 @@ class Tangent:
         return self._fields.items()
 
     def _map(self, fn: Callable[[Any], Any]) -> Tangent:
-        return tangent_of(
-            self._primal, {k: fn(v) for k, v in self._fields.items()}, self._without
-        )
+        return tangent_of(self._primal, {k: fn(v) for k, v in self._fields.items()}, self._without)
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, AbstractZero):

@@ -7,6 +7,7 @@ Arrays of libraries with rules of their own are left to those.
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -94,11 +95,9 @@ def as_numpy_dtype(dtype: Any) -> Any:
 
 def is_of_standard(t: type) -> bool:
     """Does a class answer to the standard, by code that is not Python?"""
-    if not hasattr(t, "__array_namespace__") or issubclass(t, (np.ndarray, np.generic)):
-        return False
     if any(issubclass(t, library.types) for library in foreign):
         return False
-    return not hasattr(getattr(t, "__mul__", None), "__code__")
+    return not hasattr(getattr_static(t, "__mul__", None), "__code__")
 
 
 def note_type(t: type) -> None:
