@@ -21,6 +21,8 @@ from morula.rules.arrays import memoryviews as reverse
 def _showing(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not any(isinstance(x, (np.ndarray, memoryview)) for x in args):
+            return NotImplemented  # bytes, which may have been made of numbers
         for x, ẋ in zip(args, tangents, strict=True):
             if isinstance(x, np.ndarray):
                 now = current(run, x, ẋ)

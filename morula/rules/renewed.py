@@ -244,8 +244,9 @@ class Renewal:
             behind = reachable_from_ends(block)
             i = block.calls.index(call)
             block.calls[i] = Call(new, Const(with_item), call.args, (), call.position)
+            written = (x, call.out)  # that a write is done is required where it may raise
             for later in block.calls[i + 1 :]:
-                later.fn, *args = [new if a is x else a for a in (later.fn, *later.args)]
+                later.fn, *args = [new if a in written else a for a in (later.fn, *later.args)]
                 later.args = tuple(args)
             rename(block.branches, x, new)
             for b in behind:

@@ -325,7 +325,7 @@ def test_an_unknown_function_is_called_and_refused_only_if_it_matters():
         return x * x * len(values)
 
     assert gradient(unused, 2.0) == (4.0,)
-    with pytest.raises(NoRuleError, match=r"getitem\(array, int\)"):
+    with pytest.raises(NoRuleError, match=r"getitem\(array\), which has lost"):
         gradient(lambda x: array.array("d", [x])[0], 2.0)
 
 

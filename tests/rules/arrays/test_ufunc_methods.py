@@ -79,8 +79,6 @@ def test_constants(ufunc):
 
 def test_what_has_no_rule_says_so_in_the_pullback():
     made = np.frompyfunc(float.__add__, 2, 1)
-    with pytest.raises(NoRuleError, match=r"test_ufunc_methods.py"):
-        gradient(lambda x: np.sum(made(x, x).astype(float)), X)
     with pytest.raises(NotImplementedError, match=r"\.reduce"):
         gradients(np.ufunc.reduce, made, X, ȳ=np.ones(3))
     with pytest.raises(NotImplementedError, match=r"\.accumulate"):
