@@ -6,6 +6,7 @@ list may be fewer than its items; what is not there is zero.
 Tests: tests/mixed_mode/test_language.py
 """
 
+import ctypes
 import operator
 from collections import OrderedDict, defaultdict, deque
 from types import FunctionType, MappingProxyType
@@ -16,7 +17,7 @@ import numpy as np
 from morula.core import primitives
 from morula.core.cotangents import ZERO, Tangent, is_zero
 from morula.core.registry import find_rrule, non_differentiable
-from morula.mixed_mode.push import Both, push, pushes, split_call
+from morula.mixed_mode.push import Both, opaque, push, pushes, split_call
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
@@ -275,6 +276,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(type(xs), "__setitem__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
+    if isinstance(xs, ctypes._Pointer):  # which writes to an array that it may hold
+        return opaque(run, operator.setitem, ZERO, args, tangents, keywords)
     return NotImplemented
 
 

@@ -1,6 +1,7 @@
 """Forward mode of programs that write to arrays: alone, and in all pairs of modes."""
 
 import array
+import ctypes
 import random
 import warnings
 
@@ -490,3 +491,25 @@ def test_views_in_a_tuple_of_results_see_what_was_written():
     assert jvp(lambda x: stats.pearsonr(x, v)[0], (x,), (v,))[1] == pytest.approx(
         gradient(lambda x: stats.pearsonr(x, v)[0], x)[0] @ v
     )
+
+
+def test_writing_by_a_pointer_of_ctypes_is_refused_as_in_reverse_mode():
+    def f(x):
+        pointer = x.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+        pointer[0] = 5.0
+        return np.sum(x * x)
+
+    message = "setitem changes a ndarray in place"
+    with pytest.raises(UnsupportedError, match=message):
+        gradient(f, np.arange(3.0))
+    with pytest.raises(UnsupportedError, match=message):
+        jvp(f, (np.arange(3.0),), (np.ones(3),))
+
+
+def test_a_pointer_of_ctypes_to_a_number_of_its_own_is_written_to():
+    def f(x):
+        pointer = ctypes.pointer(ctypes.c_double(1.0))
+        pointer[0] = 5.0
+        return np.sum(x * x) * pointer[0]
+
+    assert jvp(f, (np.arange(3.0),), (np.ones(3),)) == (25.0, 30.0)

@@ -148,6 +148,30 @@ def quotient(x, y):
     return x / np.where(np.equal(y, 0), 1, y)
 
 
+def widened(x):
+    """Truth values and narrow or unsigned integers as whole numbers, of which formulas are right.
+
+    They have no difference or negative, or one that wraps around, and roots and logarithms of half
+    precision. As integers they still choose the loops of functions that take whole numbers.
+    """
+    if isinstance(x, bool):
+        return int(x)
+    if not isinstance(x, np.ndarray | np.generic) or x.dtype.kind not in "biu":
+        return x
+    return x.astype(np.result_type(x.dtype, np.int64))
+
+
+@rrule(widened)
+def _(x: Anything):
+    def widened_pullback(z̄):
+        return (z̄,)
+
+    return widened(x), widened_pullback
+
+
+type_stable(widened)
+
+
 @rrule(quotient)
 def _(x: Anything, y: Anything):
     shapes = np.shape(x), np.shape(y)

@@ -36,6 +36,7 @@ from morula.rules.arrays.broadcasting import (
     spread,
     total,
     unbroadcast,
+    widened,
 )
 from morula.rules.arrays.structural import SMALL, masked, selected
 from morula.rules.arrays.types import NO_VALUE, Anything, Numeric, Scalar
@@ -249,7 +250,7 @@ def _unary(primal, derivative):
         y = primal(x)
 
         def elementwise_pullback(ȳ):
-            return (ȳ * derivative(y, numpy_number(x, y)).conjugate(),)
+            return (ȳ * derivative(y, widened(numpy_number(x, y))).conjugate(),)
 
         return y, elementwise_pullback
 

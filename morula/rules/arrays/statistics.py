@@ -67,7 +67,7 @@ def bins_of(columns: Any, edges: Any) -> np.ndarray:
     places = [bin_of(column, e) for column, e in zip(columns, edges, strict=True)]
     shape = [len(e) - 1 for e in edges]
     flat = np.ravel_multi_index([np.maximum(p, 0) for p in places], shape)
-    return np.where(np.min(places, axis=0) < 0, -1, flat)
+    return np.where(np.any(np.less(places, 0), axis=0), -1, flat)
 
 
 def edges_as_numbers(column: Any, bins: Any, limits: Any, weights: Any = None) -> np.ndarray:
@@ -106,7 +106,10 @@ def counted(places, shape, density, weights, edges):
     if weights is None:
         h = np.bincount(places[inside], None, n)
     else:
-        h = weight_of_each(places[inside], np.ravel(np.asarray(weights))[inside], n)
+        w = np.ravel(np.asarray(weights))
+        if np.size(w) != np.size(places):
+            raise ValueError("The weights and list don't have the same length.")
+        h = weight_of_each(places[inside], w[inside], n)
     h = np.reshape(h, shape)
     if density:
         whole = np.sum(h)
@@ -132,10 +135,17 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     return counted(bin_of(a, numbers), (len(numbers) - 1,), density, weights, (edges,)), edges
 
 
+def columns_of(sample):
+    """Those of a matrix of rows, those that are given one by one, or the only one."""
+    if np.ndim(sample) == 1:
+        return [np.asarray(sample)]
+    return list(sample.T) if isinstance(sample, np.ndarray) else list(map(np.asarray, sample))
+
+
 @instead_of(np.histogramdd)
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     """Counts of rows, or of columns that are given one by one, and the edges along each axis."""
-    columns = list(sample.T) if isinstance(sample, np.ndarray) else list(map(np.asarray, sample))
+    columns = columns_of(sample)
     n = len(columns)
     bins = [bins] * n if np.ndim(bins) == 0 else bins
     limits = [None] * n if range is None else range

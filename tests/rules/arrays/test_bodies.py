@@ -114,3 +114,26 @@ def test_results_that_are_written_to(make, path):
     found, expected = gradient(f, p, True)[0], gradient(f, p, False)[0]
     assert np.any(expected != 0)
     np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("sample", [np.zeros((0, 2)), np.zeros(0), [], [[], []]])
+def test_multidimensional_histograms_of_nothing(sample):
+    def f(w):
+        return np.sum(np.histogramdd(sample, bins=2, weights=w)[0])
+
+    assert gradient(f, np.zeros(0))[0].shape == (0,)
+
+
+def test_multidimensional_histograms_of_one_column():
+    def f(w):
+        return np.histogramdd(np.array([0.0, 1.0, 2.0]), bins=2, weights=w)[0] @ [3.0, 5.0]
+
+    np.testing.assert_array_equal(gradient(f, np.ones(3))[0], [3.0, 5.0, 5.0])
+
+
+def test_too_few_weights_of_a_multidimensional_histogram():
+    def f(w):
+        return np.sum(np.histogramdd(np.zeros((3, 2)), bins=2, weights=w)[0])
+
+    with pytest.raises(ValueError, match="same length"):
+        gradient(f, np.zeros(0))

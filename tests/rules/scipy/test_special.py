@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 from scipy import special as sp
 
-from morula import gradient, hvp, jvp
+from morula import gradient, hvp, jvp, pullback
 from morula.core.errors import NoRuleError
 from morula.core.extend import call
 from morula.testing import check_gradient, check_rrule
@@ -490,3 +490,85 @@ def test_slopes_of_spherical_harmonics_have_derivatives():
 
     h = 1e-6
     assert gradient(f, 0.7)[0] == pytest.approx((f(0.7 + h) - f(0.7 - h)) / (2 * h), rel=1e-6)
+
+
+BESIDE_COUNTS = [
+    *[(name, ALL_ARGUMENTS[name]) for name in ALL_ARGUMENTS],
+    ("betainc", (X, X + 0.5, INSIDE)), ("gammainc", (X, X)), ("gdtr", (X, X, X)),
+    ("ellipj", (SIGNED, INSIDE)), ("hyp2f1", (X, X, X + 1, INSIDE)), ("eval_legendre", (X, INSIDE)),
+]  # fmt: skip
+COUNTS = {
+    "truth values": np.array([True, True, True]),
+    "a truth value": np.True_,
+    "a truth value of Python's": True,
+    "whole numbers": np.array([1, 2, 3]),
+    "whole numbers without a sign": np.array([1, 2, 3], np.uint8),
+    "narrow whole numbers": np.array([1, 2, 3], np.int8),
+}
+
+
+def differences(fn, args, j):
+    """∂fn/∂(argument j), all arguments given in double precision."""
+    steps = []
+    for h in (1e-5, -1e-5):
+        moved = [np.asarray(a, float) for a in args]
+        moved[j] = moved[j] + h
+        steps.append(first_of(fn(*moved)))
+    return (steps[0] - steps[1]) / 2e-5
+
+
+def first_of(y):
+    return y[0] if isinstance(y, tuple) else y
+
+
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+@pytest.mark.parametrize(("name", "args"), BESIDE_COUNTS, ids=[n for n, _ in BESIDE_COUNTS])
+def test_truth_values_and_whole_numbers_beside_real_arguments(name, args, counts):
+    fn = getattr(sp, name)
+    for i in range(len(args)):
+        given = [counts if k == i else a for k, a in enumerate(args)]
+        for j in set(range(len(args))) - {i}:
+            with np.errstate(all="ignore"):
+                expected = differences(fn, given, j)
+            known = np.isfinite(expected)
+
+            def f(x, given=given, j=j, known=known):
+                y = first_of(fn(*[x if k == j else a for k, a in enumerate(given)]))
+                return np.sum(y[known])
+
+            try:
+                with np.errstate(all="ignore"):
+                    found = gradient(f, args[j])[0]
+            except NoRuleError:
+                continue
+            np.testing.assert_allclose(found[known], expected[known], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "ndtr", "ellipk", "logit"])
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i8"])
+def test_of_one_argument_that_is_no_real_number(name, dtype):
+    with np.errstate(all="ignore"):
+        _, back = call(getattr(sp, name), np.array([0, 1, 1], dtype))
+        as_real = call(getattr(sp, name), np.array([0.0, 1.0, 1.0]))[1](np.ones(3))[1]
+        np.testing.assert_array_equal(back(np.ones(3))[1], as_real)
+
+
+def test_truth_values_leave_single_precision():
+    x = X.astype("f4")
+    bases = np.array([True, False, True])
+    assert gradient(lambda x: np.sum(sp.boxcox1p(bases, x)), x)[0].dtype == "f4"
+
+
+@pytest.mark.parametrize("name", ["ive", "jve", "yve", "spherical_jn", "spherical_in"])
+def test_orders_without_a_sign_do_not_wrap_around(name):
+    fn, orders = getattr(sp, name), np.array([1, 0, 2], np.uint8)
+    expected = (fn(orders, X + 1e-5) - fn(orders, X - 1e-5)) / 2e-5
+    np.testing.assert_allclose(gradient(lambda x: np.sum(fn(orders, x)), X)[0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "ndtr", "ellipk", "logit", "zetac"])
+def test_a_truth_value_has_no_cotangent_and_needs_no_formula(name):
+    fn, x = getattr(sp, name), np.array([0.3])
+    with np.errstate(all="ignore"):
+        y, back = pullback(lambda x, b: np.sum(x * fn(b)), x, np.array([True]))
+        np.testing.assert_allclose(back(1.0)[0], y / x, rtol=1e-12)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special as sp
 
 from morula.core.extend import NoTangent, non_differentiable, rrule
-from morula.rules.arrays.broadcasting import match, part, shape_of
+from morula.rules.arrays.broadcasting import match, part, shape_of, widened
 from morula.rules.arrays.types import Numeric
 from morula.rules.linalg.parts import filled
 from morula.rules.scipy.special.families import (
@@ -74,13 +74,14 @@ def _scaled(primal, sign, across):
         y = primal(v, z)
 
         def scaled_pullback(ȳ):
-            slope = (primal(v - 1, z) + sign * primal(v + 1, z)) / 2
+            order, at = widened(v), widened(z)
+            slope = (primal(order - 1, at) + sign * primal(order + 1, at)) / 2
             z̄ = ȳ * np.conjugate(slope)
             pull = np.real(np.conjugate(y) * ȳ)
             if not across:
-                z̄ = z̄ - np.sign(np.real(z)) * pull
+                z̄ = z̄ - np.sign(np.real(at)) * pull
             elif np.iscomplexobj(z):
-                z̄ = z̄ - 1j * np.sign(np.imag(z)) * pull
+                z̄ = z̄ - 1j * np.sign(np.imag(at)) * pull
             return unknown(primal, "its order"), match(z̄, shape_of(z))
 
         return y, scaled_pullback
@@ -116,9 +117,10 @@ def _spherical(primal, less, more):
     @rrule(primal)
     def _(n: Numeric, z: Numeric, derivative=False):
         def spherical_pullback(ȳ):
-            below = primal(np.maximum(n - 1, 0), z, derivative)
-            above = primal(n + 1, z, derivative)
-            slope = (less * n * below + more * (n + 1) * above) / (2 * n + 1)
+            k = widened(n)
+            below = primal(np.maximum(k - 1, 0), z, derivative)
+            above = primal(k + 1, z, derivative)
+            slope = (less * k * below + more * (k + 1) * above) / (2 * k + 1)
             return NoTangent(), match(ȳ * np.conjugate(slope), shape_of(z)), NoTangent()
 
         return primal(n, z, derivative), spherical_pullback

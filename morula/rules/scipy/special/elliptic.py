@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special as sp
 
 from morula.core.extend import NoTangent, is_zero, non_differentiable, rrule
-from morula.rules.arrays.broadcasting import match, part, shape_of
+from morula.rules.arrays.broadcasting import match, part, shape_of, widened
 from morula.rules.arrays.types import Anything, Numeric
 from morula.rules.scipy.special.families import UNKNOWN, elementwise, partials
 from morula.rules.unknown import unknown
@@ -70,9 +70,10 @@ def _(u: Numeric, m: Numeric):
 
     def ellipj_pullback(ȳ):
         sn, cn, dn, φ = ys
-        by_u = (cn * dn, -sn * dn, -m * sn * cn, dn)
-        turn = -dn * first_by_m(φ, m)
-        by_m = (cn * turn, -sn * turn, -(sn * sn + 2 * m * sn * cn * turn) / (2 * dn), turn)
+        k2 = widened(m)
+        by_u = (cn * dn, -sn * dn, -k2 * sn * cn, dn)
+        turn = -dn * first_by_m(φ, k2)
+        by_m = (cn * turn, -sn * turn, -(sn * sn + 2 * k2 * sn * cn * turn) / (2 * dn), turn)
         ū: Any = 0.0
         m̄: Any = 0.0
         for i in range(4):

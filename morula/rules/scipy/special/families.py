@@ -28,7 +28,7 @@ from morula.core.extend import (
     type_stable,
     unthunk,
 )
-from morula.rules.arrays.broadcasting import match, part, shape_of
+from morula.rules.arrays.broadcasting import match, part, shape_of, widened
 from morula.rules.arrays.elementwise import elementwise
 from morula.rules.arrays.sequences import takes_sequences
 from morula.rules.arrays.types import Anything, Numeric
@@ -48,7 +48,8 @@ def cotangent(primal, i, derivative, ȳ, y, args):
         return unknown(primal, f"its {ORDINALS[i]} argument")
     if derivative is ORDER:
         return by_order(primal, i, args[i])
-    values = [np.float64(a) if type(a) is float else a for a in args]  # which divide by zero
+    # numbers of NumPy divide by zero
+    values = [np.float64(a) if type(a) is float else widened(a) for a in args]
     return match(ȳ * np.conjugate(derivative(y, *values)), shape_of(args[i]))
 
 
@@ -131,7 +132,7 @@ def several_results(primal: Any, *before: Any) -> Any:
             ys = primal(*args)
 
             def special_pullback(ȳ):
-                slopes = derivatives(ys, *args)
+                slopes = derivatives(ys, *[widened(a) for a in args])
                 x̄: Any = 0.0
                 for i in range(len(ys)):
                     bar = part(ȳ, i)
@@ -156,7 +157,7 @@ def by_definition(primal: Any, definition: Any) -> None:
     def _(*args: Numeric):
         def special_pullback(ȳ):
             shape = np.shape(ȳ)
-            wide = [np.broadcast_to(np.asarray(a), shape) for a in args]
+            wide = [np.broadcast_to(np.asarray(widened(a)), shape) for a in args]
             _, back = call(definition, *wide)
             bars = back(np.asarray(ȳ))[1:]
             return tuple([over(x̄, x) for x̄, x in zip(bars, args, strict=True)])
@@ -183,7 +184,7 @@ def inverse_of(primal: Any, function: Any, place: int, value: int) -> None:
 
         def special_pullback(ȳ):
             shape = np.shape(ȳ)
-            wide = [np.broadcast_to(np.asarray(a), shape) for a in args]
+            wide = [np.broadcast_to(np.asarray(widened(a)), shape) for a in args]
             level = wide.pop(value)
             wide.insert(place, np.broadcast_to(np.asarray(y), shape))
             _, back = call(function, *wide)

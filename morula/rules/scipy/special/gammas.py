@@ -17,7 +17,7 @@ import numpy as np
 from scipy import special as sp
 
 from morula.core.extend import NoTangent, call, non_differentiable, rrule
-from morula.rules.arrays.broadcasting import match, shape_of
+from morula.rules.arrays.broadcasting import match, shape_of, widened
 from morula.rules.arrays.types import Anything, Numeric
 from morula.rules.scipy.special.families import (
     CONSTANT,
@@ -208,7 +208,8 @@ def _(x: Numeric, q: Numeric):
         shape = np.shape(ȳ)
         wide = [np.broadcast_to(np.asarray(v, float), shape) for v in (x, q)]
         bars = call(hurwitz, *wide)[1](np.asarray(ȳ))
-        q̄ = ȳ * -(x * sp.zeta(x + 1, q))
+        s = widened(x)
+        q̄ = ȳ * -(s * sp.zeta(s + 1, q))
         return match(bars[1], shape_of(x)), match(q̄, shape_of(q))
 
     return y, zeta_pullback
@@ -226,7 +227,7 @@ def riemann_cotangent(ȳ, x):
     """x̄ of ζ(x); far to the left the sum has no digits left."""
     if np.any(np.real(x) < -8):
         return unknown(sp.zeta, "an argument below -8")
-    return call(hurwitz, x, 1.0)[1](ȳ)[1]
+    return call(hurwitz, widened(x), 1.0)[1](ȳ)[1]
 
 
 @rrule(sp.zetac)
