@@ -739,3 +739,28 @@ def test_writes_to_arrays_without_entries(shape):
 
     _, back = pullback(f, np.zeros(shape))
     assert back(1.0)[0].shape == grad(f)(np.zeros(shape)).shape == shape
+
+
+@pytest.mark.parametrize(
+    ("op", "slope"),
+    [("*", 2.0), ("/", 0.5), ("+", 1.0), ("-", 1.0)],
+    ids=["mul", "div", "add", "sub"],
+)
+def test_arrays_of_arrays_by_numbers_in_place(op, slope):
+    def f(x, s):
+        o = np.empty(2, object)
+        o[0], o[1] = x, x[:1] * 3.0
+        if op == "*":
+            o[:] *= s
+        elif op == "/":
+            o[:] /= s
+        elif op == "+":
+            o[:] += s
+        else:
+            o[:] -= s
+        return np.sum(o[0]) + np.sum(o[1])
+
+    x = np.array([1.0, 2.0, 5.0])
+    by_x, by_s = gradient(f, x, 2.0)
+    np.testing.assert_allclose(by_x, [4 * slope, slope, slope])
+    np.testing.assert_allclose(by_s, (f(x, 2.0 + 1e-6) - f(x, 2.0 - 1e-6)) / 2e-6, rtol=1e-6)
