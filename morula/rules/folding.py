@@ -46,7 +46,15 @@ from morula.core.extend import (
     written_results,
 )
 from morula.rules.arrays.arithmetic import real_slope
-from morula.rules.arrays.broadcasting import collapse, match, restore, spread, total, unbroadcast
+from morula.rules.arrays.broadcasting import (
+    collapse,
+    match,
+    restore,
+    spread,
+    total,
+    unbroadcast,
+    widened,
+)
 from morula.rules.arrays.construction import entries, parts_like
 from morula.rules.arrays.elementwise import (
     array_part,
@@ -763,6 +771,18 @@ def _(f: Any, call: Any) -> Any:
     if extra == 1 and have[1:] == shape:
         return [reduction(f, call, x̄, 0, False)]
     return None
+
+
+@folds(widened)
+def _(f: Any, call: Any) -> Any:
+    """What is no whole number stays as it is."""
+    (x,) = call.args
+    kind, detail = f.types(x), f.details(x)
+    if kind is np.ndarray:
+        stays = detail is not None and np.dtype(detail[0]).kind in "fc"
+    else:
+        stays = kind is not None and issubclass(kind, (float, complex, np.inexact))
+    return x if stays else None
 
 
 @folds(total)
