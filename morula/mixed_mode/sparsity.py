@@ -33,7 +33,7 @@ from morula.mixed_mode.push import push, split_call, value_by
 from morula.mixed_mode.repetition import repetition
 from morula.mixed_mode.tangents import Pass, by_value, holds_mutable, last, set_all
 from morula.rules.arrays.arithmetic import log_or_zero, real_slope
-from morula.rules.arrays.broadcasting import spread, total, unbroadcast
+from morula.rules.arrays.broadcasting import spread, total, unbroadcast, widened
 from morula.rules.arrays.elementwise import array_part, marked_part
 from morula.rules.arrays.indexing import scatter, scattered
 from morula.rules.arrays.structural import masked, selected
@@ -317,7 +317,7 @@ ELEMENTWISE = {
     operator.neg, operator.pos, operator.abs, abs, float, operator.iadd, operator.isub,
     operator.imul, operator.itruediv, operator.ipow, pow, np.ndarray.conjugate, np.clip,
     np.ndarray.clip, accumulate, log_or_zero, array_part, marked_part, masked,
-    real_slope, selected, np.float64, np.float32, np.complex128, np.complex64, complex,
+    real_slope, selected, widened, np.float64, np.float32, np.complex128, np.complex64, complex,
 }  # fmt: skip
 MUCH = 1_000_000  # products of entries whose sets are not looked at one by one
 TABLE = {
