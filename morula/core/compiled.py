@@ -205,19 +205,23 @@ class Family:
         )
 
     def built(
-        self, f: FunctionType, args: Sequence[Any], tries: int = 0, by_bodies: bool = True
+        self, f: FunctionType, args: Sequence[Any], careful: bool = False, by_bodies: bool = True
     ) -> Gradient:
-        """What is compiled for these arguments, in SSA form, after so many tries that did not hold.
+        """What is compiled for these arguments first, in SSA form.
+
+        A careful one takes nothing for granted of cotangents and slopes: it never has to begin anew.
 
         Raises:
             NotSpecialised, UnsupportedError: there is no such program.
         """
-        gradient = self.gradient(f, [argument_value(a) for a in args], tries, args, by_bodies)
+        gradient = self.gradient(f, [argument_value(a) for a in args], 0, args, by_bodies)
+        if careful:
+            gradient.optimistic = gradient.assumptions.allowed = False
         try:
             gradient.build()
         except (NotSpecialised, errors.UnsupportedError) as reason:
             if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
-                return self.built(f, args, tries, False)
+                return self.built(f, args, careful, False)
             raise
         return gradient
 

@@ -54,7 +54,7 @@ class AdjointCode:
         self.ir = tidy(ir)
         self.kind = kind
         self.left = [described(c, ir) for c in ir.calls() if c.primitive in RESOLVED_LATE]
-        self._rebuilt = rebuilt  # gives a program that takes no cotangent for other than zero
+        self._rebuilt = rebuilt  # gives the program that takes nothing for granted
 
     def source(self, name: str | None = None) -> str:
         """The same as the text of a Python module with one function, called `name`.
@@ -144,7 +144,7 @@ def code_adjoint(f: Any, /, *args: Any, **kwargs: Any) -> AdjointCode:
         return AdjointCode(
             built(function, given).ir,
             "specialised to the types of the arguments",
-            lambda: built(function, given, tries=1),
+            lambda: built(function, given, careful=True),
         )
     except (NotSpecialised, errors.UnsupportedError) as reason:
         reversal = Reversal(lower(function.__code__, function.__globals__), general_plan)

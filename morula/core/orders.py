@@ -42,10 +42,8 @@ from morula.core.reverse import (
     more_iterations,
 )
 from morula.core.specialise import (
+    WAYS_OUT,
     NotSpecialised,
-    assume_less,
-    bail_out,
-    go_general,
     without_exceptions,
 )
 from morula.core.traits import Known, gradient_for, sample
@@ -307,7 +305,7 @@ def is_of_values(call: Call) -> bool:
     """Is it a call of a known function of values, none of which is a structural zero?"""
     fn = call.primitive
     if type(call.fn) is not Const or id(fn) in _once:
-        return fn in (bail_out, go_general, assume_less)
+        return fn in WAYS_OUT
     return fn not in OF_COTANGENTS and not any(map(is_zero, call.args))
 
 

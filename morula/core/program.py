@@ -32,13 +32,13 @@ from morula.core.reuse import reuse_memory
 from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import remove_unused
 from morula.core.specialise import (
+    WAYS_OUT,
     AssumptionsUnsafe,
     ExceptionsMatter,
     NotAsExpected,
     NotSpecialised,
     Specialiser,
     assume_less,
-    bail_out,
     check_type,
     go_general,
 )
@@ -417,7 +417,7 @@ class Gradient(Adjoint):
             check_type(v, k, append, check)
         block.branches = [Branch(body)]
         for other in list(ir.blocks):
-            ends = {c.primitive for c in other.calls} & {bail_out, go_general, assume_less}
+            ends = {c.primitive for c in other.calls}.intersection(WAYS_OUT)
             if ends:
                 way = self.way_out(own, generally) if go_general in ends else slow
                 if assume_less in ends:

@@ -27,7 +27,7 @@ from morula.core.reuse import reuse_memory
 from morula.core.reverse import reachable_from
 from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import remove_unused
-from morula.core.specialise import NotSpecialised, bail_out, go_general
+from morula.core.specialise import WAYS_OUT, NotSpecialised
 from morula.core.ssa import prune_params
 from morula.core.traits import Known, gradient_for, sample
 from morula.core.values import NEVER, argument_value, possibilities
@@ -76,7 +76,7 @@ class Halves(Gradient):
         """Make a function of the adjoint."""
         backward, kept = separate(self.reversal)
         self.ir.blocks = [b for b in self.ir.blocks if b not in backward.blocks]
-        if any(c.primitive in (bail_out, go_general) for c in backward.calls()):
+        if any(c.primitive in WAYS_OUT for c in backward.calls()):
             raise NotSpecialised("its reverse pass may have to begin anew")
         merge_blocks(backward)
         reuse_memory(backward, self.known_of, self.holds_memory)

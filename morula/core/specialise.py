@@ -742,7 +742,8 @@ def assume_less() -> Any:
     """Stands where the program begins anew as one whose folds assume nothing."""
 
 
-only_reads(bail_out, go_general, assume_less, primitives.raise_exception)
+WAYS_OUT = (bail_out, go_general, assume_less)
+only_reads(*WAYS_OUT, primitives.raise_exception)
 
 
 def check_type(

@@ -16,9 +16,7 @@ from morula.core.ir import IR, Block, Call, Const, Operand, Var
 from morula.core.reducible import make_reducible
 from morula.core.source.module import Module
 from morula.core.source.notation import WRITTEN, is_written_out
-from morula.core.specialise import bail_out, go_general
-
-FALLBACKS = (bail_out, go_general)
+from morula.core.specialise import WAYS_OUT
 
 
 class Names(Slots):
@@ -243,4 +241,4 @@ WAY_OUT = 'raise TypeError("a value is of another type than when this program wa
 
 def is_way_out(block: Block) -> bool:
     """Does a block leave the program for what it was not made for?"""
-    return any(c.primitive in FALLBACKS for c in block.calls)
+    return any(c.primitive in WAYS_OUT for c in block.calls)
