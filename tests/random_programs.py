@@ -110,6 +110,17 @@ def outcome(f: Any, args: tuple[Any, ...]) -> tuple[Any, type | None]:
         return None, type(error)
 
 
+def ends(program: Program) -> bool:
+    """Does the plain call end? A loop over a list that it makes longer does not."""
+    f, _ = program.load()
+    try:
+        with time_limit(5):
+            outcome(f, program.args)
+    except OutOfTime:
+        return False
+    return True
+
+
 def same_kind(a: type | None, b: type | None) -> bool:
     """Are they one type of exception, if each of a module of its own?"""
     return a is b or (a is not None and b is not None and a.__qualname__ == b.__qualname__)
@@ -302,6 +313,9 @@ def main() -> int:
     began = time.perf_counter()
 
     def attempt(program: Program) -> None:
+        if not ends(program):
+            counts["endless"] += 1
+            return
         try:
             with time_limit(options.limit):
                 report = check(program)
