@@ -219,7 +219,7 @@ class Graph:
     def offer(self, v: Var) -> None:
         """Let a product be found by what it is the product of."""
         c, m = self.monomial(v, inside=True)
-        if sum([abs(k) for _, k in m]) > 1:
+        if is_moderate(c) and sum([abs(k) for _, k in m]) > 1:
             self.products.setdefault(m, []).append((c, v))
 
     def is_top(self, v: Var) -> bool:
@@ -445,7 +445,7 @@ class Graph:
             c, m = self.monomial(v, inside=True)
             found[m], self.terms_seen = c, 1
         found = {m: c for m, c in found.items() if c}
-        fine = 0 < len(found) <= MOST_TERMS and all([abs(c) < LARGEST for c in found.values()])
+        fine = 0 < len(found) <= MOST_TERMS and all(map(is_moderate, found.values()))
         return found if fine else None
 
     def add_terms(self, x: Any, sign: float, found: Terms) -> None:
@@ -605,6 +605,11 @@ class Graph:
         """Is a node there anyway, and not computed from what is written anew?"""
         node = self.nodes.get(u)
         return node is None or (node.uses > 0 and not self.depends(u))
+
+
+def is_moderate(c: float) -> bool:
+    """May a coefficient be multiplied and divided by another one?"""
+    return 1.0 / LARGEST < abs(c) < LARGEST
 
 
 def key_of(fn: Any, args: Iterable[Any]) -> Any:

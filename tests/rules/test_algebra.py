@@ -231,6 +231,18 @@ def test_large_constants_stay_where_they_are():
     assert gradient(f, 2.0) == (1.0,)
 
 
+def times_nothing(n, u):
+    return u if n <= 0 else times_nothing(n - 1, math.sin(u)) * 0.0 + u
+
+
+def test_products_with_nothing_are_no_part_of_others():
+    def f(x):
+        return 1.0 / (2.0 + times_nothing(2, x) * times_nothing(2, x))
+
+    x = 1.7
+    assert gradient(f, x)[0] == pytest.approx(-2 * x / (2 + x * x) ** 2, rel=1e-14)
+
+
 def test_what_is_written_to_is_not_used_again():
     def f(x):
         y = x * x
