@@ -37,6 +37,7 @@ from morula.rules import boxes, containers, dicts
 from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key
+from morula.rules.foreign import CData, address_of
 from morula.rules.objects import own_class_getitem
 from morula.rules.questions import is_greater, is_less
 
@@ -219,7 +220,14 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(kind, "__getitem__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
+    if isinstance(xs, CData):  # which may show the memory of an array
+        return opaque(run, operator.getitem, ZERO, args, tangents, keywords)
     return NotImplemented
+
+
+@pushes(ctypes.addressof)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return address_of(args[0]), ZERO
 
 
 def of_list(run: Pass, xs: Any, i: Any) -> Both:
@@ -276,7 +284,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(type(xs), "__setitem__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
-    if isinstance(xs, ctypes._Pointer):  # which writes to an array that it may hold
+    if isinstance(xs, CData):  # which writes to an array that it may show
         return opaque(run, operator.setitem, ZERO, args, tangents, keywords)
     return NotImplemented
 

@@ -92,6 +92,7 @@ from morula.rules.calls import (
     own_method,
     serves,
 )
+from morula.rules.foreign import CData
 from morula.rules.questions import (
     are_all,
     formatted,
@@ -469,7 +470,7 @@ def attribute_rule(cls: type, name: str) -> Any:
     if issubclass(cls, np.ndarray):
         if name in of_arrays.CONSTANTS:
             return constant_attribute(name)
-        return of_arrays.ATTRIBUTES.get(name)
+        return of_arrays.ATTRIBUTES.get(name) or of_arrays.ADDRESSES.get(name)
     if issubclass(cls, np.generic):
         if name in of_arrays.CONSTANTS:
             return constant_attribute(name)
@@ -731,6 +732,8 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     if isinstance(x, np.ndarray) and found is not MISSING and not holds(x, name):
         back = of_flat.set_attribute(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO))
+    if isinstance(x, CData) and found is not MISSING:
+        return general.opaque(store, (x, name, value), {})
     if isinstance(x, FunctionType) and name in DEFAULTS:
         defaults_back = set_defaults(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, defaults_back())
