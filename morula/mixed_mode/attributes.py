@@ -115,7 +115,8 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if isinstance(x, type):
         return class_attribute(run, x, name)
     if isinstance(x, ModuleType):
-        return getattr(x, name), value_of(run, x, name)
+        y = objects.expose(x) if name == "__dict__" else getattr(x, name)
+        return y, value_of(run, x, name)
     if cls is super:
         return super_attribute(run, x, ẋ, name)
     if isinstance(x, Enum) and type(lookup(cls, name)) is not FunctionType:
@@ -216,7 +217,7 @@ def cached_attribute(run: Pass, x: Any, ẋ: Any, name: str, found: Any) -> Both
 def class_attribute(run: Pass, cls: type, name: str) -> Both:
     """An attribute of a class."""
     if name == "__dict__":
-        return cls.__dict__, ZERO
+        return objects.expose(cls), ZERO
     meta = type(cls)
     custom, hook = lookup(meta, "__getattribute__"), lookup(meta, "__getattr__")
     missing = lookup(meta, name) is MISSING and lookup(cls, name) is MISSING
@@ -293,7 +294,7 @@ for _fn in (staticmethod, classmethod):
 @pushes(vars)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     (x,) = args
-    return (vars(x) if isinstance(x, (type, ModuleType)) else objects.expose(x)), ZERO
+    return objects.expose(x), ZERO
 
 
 # -- setting and deleting --------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key
 from morula.rules.foreign import CData, address_of
-from morula.rules.objects import own_class_getitem
+from morula.rules.objects import behind, own_class_getitem
 from morula.rules.questions import is_greater, is_less
 
 Args = tuple[Any, ...]
@@ -220,6 +220,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(kind, "__getitem__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
+    if isinstance(xs, MappingProxyType):
+        return push(run, operator.getitem, ZERO, (behind(xs), i), (ZERO, tangents[1]))
     if isinstance(xs, CData):  # which may show the memory of an array
         return opaque(run, operator.getitem, ZERO, args, tangents, keywords)
     return NotImplemented
@@ -417,7 +419,7 @@ def update(run: Pass, d: Any, args: Args, tangents: Args, keywords: Names) -> No
 def pairs_of(run: Pass, source: Any, ẋ: Any) -> list[tuple[Any, Any]]:
     """Keys and values, and their tangents, of what a dict is made from."""
     if isinstance(source, MappingProxyType):
-        return [(pair, (ZERO, ZERO)) for pair in source.items()]
+        return pairs_of(run, behind(source), ZERO)
     if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
         return [((k, v), (ZERO, value_of(run, source, k))) for k, v in dict.items(source)]
     if hasattr(source, "keys"):
