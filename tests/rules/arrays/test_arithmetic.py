@@ -129,7 +129,7 @@ def arrays_of_arrays(x):
     "f",
     [
         lambda x: arrays_of_arrays(x) * x[0],
-        lambda x: x[0] / (arrays_of_arrays(x) - x[1]),
+        lambda x: x[0] / (arrays_of_arrays(x) - 3.0 * x[1]),
         lambda x: arrays_of_arrays(x) ** 2 + arrays_of_arrays(x * x),
         lambda x: np.multiply(arrays_of_arrays(x), x[:2]) * np.array([2.0, 3.0]),
     ],
