@@ -175,6 +175,12 @@ def from_memory(y: Any, args: tuple[Any, ...]) -> Any:
     return ZERO
 
 
+@singledispatch
+def shows_memory(x: Any) -> bool:
+    """Is this a way to the memory of values whose tangents go by value, other than those values?"""
+    return False
+
+
 # What the pullback of a rule does for operands in memory that is written to, at the cost of the part
 # that they are: `direct(args, ȳ)` gives its cotangents, or None where there is nothing of the kind.
 _direct: dict[int, Callable[[tuple[Any, ...], Any], tuple[Any, ...] | None]] = {}

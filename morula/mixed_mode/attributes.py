@@ -28,7 +28,7 @@ from morula.core import errors, general, protected
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import find_rrule, non_differentiable
 from morula.mixed_mode.calls import Args, Names
-from morula.mixed_mode.push import Both, Unknown, push, pushes, rules_of, split_call
+from morula.mixed_mode.push import Both, Unknown, opaque, push, pushes, rules_of, split_call
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
@@ -50,6 +50,7 @@ from morula.rules.calls import (
     own_method,
     part,
 )
+from morula.rules.foreign import CData, is_in_array
 from morula.rules.objects import has_table, is_by_identity
 from morula.rules.questions import is_contained
 
@@ -114,7 +115,8 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if isinstance(x, type):
         return class_attribute(run, x, name)
     if isinstance(x, ModuleType):
-        return getattr(x, name), value_of(run, x, name)
+        y = objects.expose(x) if name == "__dict__" else getattr(x, name)
+        return y, value_of(run, x, name)
     if cls is super:
         return super_attribute(run, x, ẋ, name)
     if isinstance(x, Enum) and type(lookup(cls, name)) is not FunctionType:
@@ -199,7 +201,7 @@ def compiled_attribute(run: Pass, x: Any, ẋ: Any, name: str, kind: type) -> Bo
     if kind is MemberDescriptorType or isinstance(x, BaseException):
         return y, own(run, x, name)
     lost = tangents_if_any(run, x)  # of an object of a compiled class, as ctypes has them
-    return y, lost if type(lost) is Unknown else unknown(x, ẋ, name)
+    return y, lost if type(lost) is Unknown else unknown(x, is_in_array(x) or ẋ, name)
 
 
 def cached_attribute(run: Pass, x: Any, ẋ: Any, name: str, found: Any) -> Both:
@@ -215,7 +217,7 @@ def cached_attribute(run: Pass, x: Any, ẋ: Any, name: str, found: Any) -> Both
 def class_attribute(run: Pass, cls: type, name: str) -> Both:
     """An attribute of a class."""
     if name == "__dict__":
-        return cls.__dict__, ZERO
+        return objects.expose(cls), ZERO
     meta = type(cls)
     custom, hook = lookup(meta, "__getattribute__"), lookup(meta, "__getattr__")
     missing = lookup(meta, name) is MISSING and lookup(cls, name) is MISSING
@@ -292,7 +294,7 @@ for _fn in (staticmethod, classmethod):
 @pushes(vars)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     (x,) = args
-    return (vars(x) if isinstance(x, (type, ModuleType)) else objects.expose(x)), ZERO
+    return objects.expose(x), ZERO
 
 
 # -- setting and deleting --------------------------------------------------------------------------
@@ -337,6 +339,8 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
         if hasattr(np.ndarray, name) or not is_zero(tangents[2]):
             raise errors.changed_in_place(store, x)
         return store(x, name, value), ZERO
+    if isinstance(x, CData) and found is not MISSING:
+        return opaque(run, store, ZERO, args, tangents, ())
     if isinstance(x, FunctionType) and name in objects.DEFAULTS:
         set_defaults(run, x, name, value, tangents[2])
         return None, ZERO

@@ -197,8 +197,9 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return push(run, method, ZERO, args, tangents)
     if issubclass(cls, np.void) and xs.dtype.names is not None:
         return push(run, iter, ZERO, *[(x,) for x in push(run, fields_of, ZERO, args, tangents)])
-    if cls in reverse.BY_GENERATOR:
-        return push(run, reverse.BY_GENERATOR[cls], ZERO, args, tangents)
+    generator = reverse.generator_over(cls)
+    if generator is not None:
+        return push(run, generator, ZERO, args, tangents)
     remember_flat(run, xs, ẋs)
     if cls in reverse.ORIGINS or stepper_of(run, xs) is not None:
         return xs, ẋs

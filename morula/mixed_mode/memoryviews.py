@@ -71,6 +71,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if type(m) is not memoryview or not reverse.is_of_array(m):
         return NotImplemented
     reverse.raise_if_invalid(m, index, value)
+    if isinstance(value, (bytes, bytearray)):
+        value = np.frombuffer(value, m.format)
     return item(
         run, operator.setitem, [np.asarray(m), index, value], [UNKNOWN, ZERO, tangents[2]], {}, {}
     )

@@ -29,7 +29,14 @@ from morula.core.registry import (
     non_differentiable,
     registry,
 )
-from morula.core.traits import changes_in_place, deals_in_place, has_tangent, makes_container
+from morula.core.traits import (
+    changes_in_place,
+    deals_in_place,
+    has_tangent,
+    makes_container,
+    parts_of,
+    shows_memory,
+)
 from morula.mixed_mode.forward import binder_of, forward_of
 from morula.mixed_mode.memory import is_followed, item_of, refuse_records
 from morula.mixed_mode.tangents import (
@@ -388,7 +395,7 @@ class Unknown:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refuse
     __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __neg__ = __getitem__ = refuse
     __len__ = __iter__ = __float__ = __complex__ = __array__ = refuse
-    __setitem__ = __contains__ = get = pop = copy = refuse
+    __setitem__ = __contains__ = get = pop = copy = items = keys = values = refuse
 
 
 def refuse_unknown(tangents: tuple[Any, ...]) -> None:
@@ -418,6 +425,7 @@ def opaque(
     before = general.held_by((fn, *args))
     entering = not is_zero(ḟ) or not all_zero(tangents)
     entering = entering or reached(run, (fn, *args)) or lossy.any_marked(args, run.encodings)
+    entering = entering or any([shows_memory(x) for x in args])
     y = split_call(fn, args, keywords)
     if entering:
         lossy.mark_all(args, run.encodings)
@@ -425,20 +433,34 @@ def opaque(
         if entering:
             lossy.mark(y, run.encodings)
         return y, ZERO
-    for x, _ in general.changes(before):
+    for x, keys in general.changes(before):
         if not is_by_identity(x):
             raise errors.changed_in_place(fn, x)
         if entering or reached(run, (x,)):
-            raise errors.no_rule(fn, args, reason=reason, why="which changes one of its arguments")
+            error = errors.no_rule(
+                fn, args, reason=reason, why="which changes one of its arguments"
+            )
+            if not holds_bytes(x, keys):
+                raise error
+            set_tangents(run, x, Unknown(error))
     for x, ẋ in zip(args, tangents, strict=True):
         if y is x:
             return y, ẋ
     return y, unknown_tangent(run, fn, args, y, reason) if entering else ZERO
 
 
+def holds_bytes(x: Any, keys: list[Any]) -> bool:
+    """Is what lies there no value, but memory that only calls without rule read?"""
+    parts = parts_of(x) or {}
+    return all([isinstance(parts.get(key), bytes) for key in keys])
+
+
+non_differentiable(holds_bytes)
+
+
 def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: str = "") -> Any:
     """The tangent of what a callable gave into which tangents have gone."""
-    if not carries(y):
+    if not carries(y) or shows_memory(y):  # to read that memory gives what is not known
         return ZERO
     error = errors.no_rule(fn, args, reason=reason)
     if type(y) in general.RUN_LATER or (isinstance(y, tuple) and holds_mutable(y)):

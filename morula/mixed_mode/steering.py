@@ -28,7 +28,7 @@ from morula.rules.calls import entry
 from morula.rules.checkpoints import checkpoint
 from morula.rules.iterators import type_seen
 from morula.rules.loops import checkpointed
-from morula.rules.source_texts import refuse_names, run_text
+from morula.rules.source_texts import global_variables, refuse_names, run_text
 
 instead(builtins.__build_class__, classes.build_class)
 
@@ -109,15 +109,17 @@ for _fn in (eval, exec):
     _text_runner(_fn)
 
 
-def _asking(fn: Any) -> None:
-    @pushes(fn)
-    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        return refuse_names(fn, args, {})
-
-
-for _fn in (globals, locals):
-    _asking(_fn)
 del _fn
+
+
+@pushes(globals)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return global_variables(globals, args, {})[0], ZERO
+
+
+@pushes(locals)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return refuse_names(locals, args, {})
 
 
 def _pickler(fn: Any) -> None:

@@ -37,7 +37,8 @@ from morula.rules import boxes, containers, dicts
 from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key
-from morula.rules.objects import own_class_getitem
+from morula.rules.foreign import CData, address_of
+from morula.rules.objects import behind, own_class_getitem
 from morula.rules.questions import is_greater, is_less
 
 Args = tuple[Any, ...]
@@ -219,7 +220,16 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(kind, "__getitem__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
+    if isinstance(xs, MappingProxyType):
+        return push(run, operator.getitem, ZERO, (behind(xs), i), (ZERO, tangents[1]))
+    if isinstance(xs, CData):  # which may show the memory of an array
+        return opaque(run, operator.getitem, ZERO, args, tangents, keywords)
     return NotImplemented
+
+
+@pushes(ctypes.addressof)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return address_of(args[0]), ZERO
 
 
 def of_list(run: Pass, xs: Any, i: Any) -> Both:
@@ -276,7 +286,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(type(xs), "__setitem__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
-    if isinstance(xs, ctypes._Pointer):  # which writes to an array that it may hold
+    if isinstance(xs, CData):  # which writes to an array that it may show
         return opaque(run, operator.setitem, ZERO, args, tangents, keywords)
     return NotImplemented
 
@@ -409,7 +419,7 @@ def update(run: Pass, d: Any, args: Args, tangents: Args, keywords: Names) -> No
 def pairs_of(run: Pass, source: Any, ẋ: Any) -> list[tuple[Any, Any]]:
     """Keys and values, and their tangents, of what a dict is made from."""
     if isinstance(source, MappingProxyType):
-        return [(pair, (ZERO, ZERO)) for pair in source.items()]
+        return pairs_of(run, behind(source), ZERO)
     if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
         return [((k, v), (ZERO, value_of(run, source, k))) for k, v in dict.items(source)]
     if hasattr(source, "keys"):

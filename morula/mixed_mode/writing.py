@@ -37,7 +37,7 @@ INEXACT = "fcO"
 def check(x: np.ndarray) -> None:
     """Can writes to this array be followed?"""
     owner = owner_of(x)
-    if overlaps(x) or isinstance(owner.base, inplace.SHARED):
+    if overlaps(x) or inplace.is_of_others(owner.base):
         raise inplace.refuse(
             "a write to an array that overlaps itself, or to memory of something else,"
         )
@@ -46,9 +46,22 @@ def check(x: np.ndarray) -> None:
 non_differentiable(check)
 
 
+def refuse_parts_of_numbers(x: np.ndarray) -> None:
+    """An error if an array without tangents shows the memory of one that may have some."""
+    dtype = owner_of(x).dtype
+    if dtype.kind in INEXACT:
+        raise inplace.refuse(
+            f"writing to memory that is an array of dtype {x.dtype} and of {dtype}"
+        )
+
+
+non_differentiable(refuse_parts_of_numbers)
+
+
 def put(run: Pass, x: np.ndarray, ẋ: Any, v: Any, v̇: Any, write: Any) -> None:
     """Write tangents beside an array as `write(array, values)` writes the numbers."""
     if x.dtype.kind not in INEXACT:
+        refuse_parts_of_numbers(x)
         if not is_zero(v̇):
             inplace.warn_of_rounding(x, inplace.users_line())
         return
@@ -98,6 +111,8 @@ def as_operand(run: Pass, v: Any, v̇: Any) -> Both:
 
 def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> Any:
     """A call that writes to an array, and what that does to tangents."""
+    if fn is np.ndarray.resize:
+        flat.check_size(args[0], args[1 : len(args) - len(keywords)])
     if nothing_enters(run, args, tangents):
         return split_call(fn, args, keywords), ZERO
     if fn is np.nditer:

@@ -5,6 +5,7 @@ of a function is that of the variables it captured, which sits in their boxes.
 Tests: tests/rules/test_boxes.py
 """
 
+import threading
 from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -21,6 +22,7 @@ from morula.core.extend import (
     gradient_for,
     hands_over,
     materialise,
+    memory,
     non_differentiable,
     on_entry,
     primitives,
@@ -113,13 +115,29 @@ def assign_all_globals(namespace: dict[str, Any]) -> None:
     _assigned.add((id(namespace), None))
 
 
+class _Exposed(threading.local):
+    """Namespaces that differentiated code has as dicts, until nothing is differentiated any more."""
+
+    def __init__(self) -> None:
+        self.namespaces: set[int] = set()
+
+
+_exposed = _Exposed()
+memory.AT_END.append(lambda: _exposed.namespaces.clear())
+
+
+def expose_globals(namespace: dict[str, Any]) -> None:
+    """Note that differentiated code may set any variable of a namespace, as an item of a dict."""
+    _exposed.namespaces.add(id(namespace))
+
+
 def is_assigned_global(namespace: dict[str, Any], name: str) -> bool:
     """Was it?"""
     key = id(namespace)
-    return (key, name) in _assigned or (key, None) in _assigned
+    return (key, name) in _assigned or (key, None) in _assigned or key in _exposed.namespaces
 
 
-non_differentiable(assign_global, assign_all_globals, is_assigned_global)
+non_differentiable(assign_global, assign_all_globals, expose_globals, is_assigned_global)
 
 
 @rrule(primitives.load_global, by_identity=True)

@@ -40,7 +40,7 @@ from morula.rules.containers import (
 )
 from morula.rules.memos import is_remembered, refuse, remember
 from morula.rules.numbers import Anything
-from morula.rules.objects import give, owner_of, take
+from morula.rules.objects import behind, give, owner_of, take
 
 # -- dicts -----------------------------------------------------------------------------------------
 
@@ -306,7 +306,7 @@ def update(d: dict[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def pairs_of(source: Any) -> Any:
     """The items of what a dict is made from: a mapping, or an iterable of pairs."""
     if isinstance(source, MappingProxyType):
-        return list(source.items()), lambda bars: ZERO
+        return pairs_of(behind(source))
     if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
         keys = list(source)
         pairs = [(key, dict.__getitem__(source, key)) for key in keys]

@@ -560,8 +560,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         fields, of_fields = call(fields_of, xs)
         iterator, of_iterator = call(iter, fields)
         return iterator, lambda ȳ: (NONE, of_fields(of_iterator(ȳ)[1])[1])
-    if type(xs) in BY_GENERATOR:
-        return call(BY_GENERATOR[type(xs)], xs)
+    generator = generator_over(type(xs))
+    if generator is not None:
+        return call(generator, xs)
     y, back = iterator_of(xs)
     return y, lambda ȳ: (NONE, back())
 
@@ -590,6 +591,24 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
 
 
 BY_GENERATOR: dict[type, Any] = {}  # generator functions that run over what Python's iterators hide
+
+
+def generator_over(cls: type) -> Any:
+    """The generator function that runs over what is of this class; None: iterators tell enough."""
+    if cls in BY_GENERATOR or lookup(cls, "__iter__") is not MISSING:
+        return BY_GENERATOR.get(cls)
+    read, size = lookup(cls, "__getitem__"), lookup(cls, "__len__")
+    return by_index if MISSING not in (read, size) and type(read) is not FunctionType else None
+
+
+def by_index(xs):
+    """The items of a sequence of a compiled class."""
+    for i in range(len(xs)):
+        yield xs[i]
+
+
+non_differentiable(generator_over)
+
 # What tells by itself neither the dict nor the key: an iterator over the items has to.
 _VIEWS: OrderedDict[Any, Any] = OrderedDict()
 NOTED = {

@@ -11,6 +11,7 @@ Tests: tests/rules/test_objects.py
 import builtins
 import copy
 import dis
+import gc
 import math
 import numbers
 import operator
@@ -26,6 +27,7 @@ from types import (
     FunctionType,
     GeneratorType,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
     MethodType,
     MethodWrapperType,
@@ -79,7 +81,7 @@ from morula.rules import operators
 from morula.rules.arrays import attributes as of_arrays
 from morula.rules.arrays import flat as of_flat
 from morula.rules.arrays.traits import COMPLEX, FLOATING
-from morula.rules.boxes import set_defaults
+from morula.rules.boxes import assign_global, expose_globals, is_assigned_global, set_defaults
 from morula.rules.calls import (
     CONTAINERS,
     MISSING,
@@ -92,6 +94,7 @@ from morula.rules.calls import (
     own_method,
     serves,
 )
+from morula.rules.foreign import CData
 from morula.rules.questions import (
     are_all,
     formatted,
@@ -238,16 +241,31 @@ def table_of(x: Any) -> Any:
 def expose(x: Any) -> Any:
     """The `__dict__` of an object, known as its own from now on."""
     d = x.__dict__
-    if isinstance(x, CONTAINERS) or is_rebound(x) or not is_by_identity(x):
-        return d
-    _exposed.note(d, x)
+    if isinstance(x, ModuleType):
+        expose_globals(d)
+        _exposed.note(d, x)
+    elif not (isinstance(x, CONTAINERS) or is_rebound(x) or not is_by_identity(x)):
+        _exposed.note(attributes_of(x), x)
     return d
 
 
+def attributes_of(x: Any) -> dict[str, Any]:
+    """The dict of an object's attributes; of a class, the one behind its `__dict__`."""
+    return behind(x.__dict__) if isinstance(x, type) else x.__dict__
+
+
+def behind(proxy: MappingProxyType[Any, Any]) -> Any:
+    """The mapping that such a proxy shows."""
+    (mapping,) = gc.get_referents(proxy)
+    return mapping
+
+
 def owner_of(d: dict[Any, Any]) -> Any:
-    """The object whose `__dict__` this is, if it was read in differentiated code."""
+    """The object whose `__dict__` this is, if it was read in differentiated code; or the module."""
     x = _exposed.found(d)
-    return x if x is not None and x.__dict__ is d else None
+    if x is None and "__name__" in d:
+        x = sys.modules.get(d["__name__"]) if isinstance(d["__name__"], str) else None
+    return x if x is not None and attributes_of(x) is d else None
 
 
 def is_rebound(x: Any) -> bool:
@@ -285,7 +303,7 @@ def note_rebound(x: Any, before: dict[str, Any]) -> None:
     _rebound.note(x, x)
 
 
-non_differentiable(table_of, expose, owner_of, is_rebound, note_rebound)
+non_differentiable(table_of, expose, behind, owner_of, is_rebound, note_rebound)
 
 # -- attributes that are set of classes and modules ------------------------------------------------
 
@@ -295,10 +313,15 @@ _assigned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 def assign(owner: Any, name: str) -> None:
     """Note that an attribute of a class or a module was set in differentiated code."""
     _assigned.setdefault(owner, set()).add(name)
+    if isinstance(owner, ModuleType):
+        assign_global(owner.__dict__, name)
+        _exposed.note(owner.__dict__, owner)
 
 
 def is_assigned(owner: Any, name: str) -> bool:
     """Was it?"""
+    if isinstance(owner, ModuleType):
+        return is_assigned_global(owner.__dict__, name)
     return name in _assigned.get(owner, ())
 
 
@@ -419,7 +442,7 @@ def attribute(x: Any, name: str) -> Attribute:
     if isinstance(x, type):
         return class_attribute(x, name)
     if isinstance(x, ModuleType):
-        y = getattr(x, name)
+        y = expose(x) if name == "__dict__" else getattr(x, name)
         return y, field(x, name) if is_assigned(x, name) else to_nobody
     if cls is super:
         return super_attribute(x, name)
@@ -469,7 +492,7 @@ def attribute_rule(cls: type, name: str) -> Any:
     if issubclass(cls, np.ndarray):
         if name in of_arrays.CONSTANTS:
             return constant_attribute(name)
-        return of_arrays.ATTRIBUTES.get(name)
+        return of_arrays.ATTRIBUTES.get(name) or of_arrays.ADDRESSES.get(name)
     if issubclass(cls, np.generic):
         if name in of_arrays.CONSTANTS:
             return constant_attribute(name)
@@ -570,7 +593,7 @@ def cached_attribute(x: Any, name: str, found: Any) -> Attribute:
 def class_attribute(cls: type, name: str) -> Attribute:
     """An attribute of a class."""
     if name == "__dict__":
-        return cls.__dict__, to_nobody
+        return expose(cls), to_nobody
     meta = type(cls)
     custom = lookup(meta, "__getattribute__")
     if type(custom) is FunctionType:
@@ -691,8 +714,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(vars)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     (x,) = args
-    y = vars(x) if isinstance(x, (type, ModuleType)) else expose(x)
-    return y, lambda ȳ: (NONE, ZERO)
+    return expose(x), lambda ȳ: (NONE, ZERO)
 
 
 # -- setting and deleting --------------------------------------------------------------------------
@@ -731,6 +753,8 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     if isinstance(x, np.ndarray) and found is not MISSING and not holds(x, name):
         back = of_flat.set_attribute(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO))
+    if isinstance(x, CData) and found is not MISSING:
+        return general.opaque(store, (x, name, value), {})
     if isinstance(x, FunctionType) and name in DEFAULTS:
         defaults_back = set_defaults(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, defaults_back())

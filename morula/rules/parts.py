@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import parts_of
+from morula.rules.arrays.memory import owner_of
 from morula.rules.boxes import followed_defaults
 from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, read_slot, slots_of
 
@@ -51,8 +52,13 @@ def _(x: Any) -> Any:
 
 @parts_of.register(np.ndarray)
 def _(x: np.ndarray) -> Any:
-    """Its bytes, if it holds numbers that have a derivative and can be written to."""
-    return {"data": x.tobytes()} if x.dtype.kind in "fc" and x.flags.writeable else None
+    """Its bytes, if it holds numbers that have a derivative and can be written to; or their owner."""
+    if not x.flags.writeable:
+        return None
+    if x.dtype.kind in "fc" or x.dtype.names is not None:
+        return {"data": x.tobytes()}
+    owner = owner_of(x)
+    return None if owner is x else {"owner": owner}
 
 
 del _type

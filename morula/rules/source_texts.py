@@ -9,7 +9,7 @@ Tests: tests/rules/test_source_texts.py
 import builtins
 import functools
 import sys
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from morula.core.extend import (
@@ -22,7 +22,7 @@ from morula.core.extend import (
     rewrites,
     unsupported,
 )
-from morula.rules.boxes import assign_all_globals
+from morula.rules.boxes import assign_all_globals, expose_globals
 from morula.rules.calls import serves
 
 
@@ -103,18 +103,29 @@ def _(s: Any) -> bool:
     return False
 
 
-def user_code() -> CodeType:
-    """The code that runs, of the innermost function that is not of this package."""
+def user_frame() -> FrameType:
+    """The innermost function that runs and is not of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("morula."):
         frame = frame.f_back
-    return frame.f_code
+    return frame
 
 
-@serves(globals, locals)
+@serves(globals)
+def global_variables(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The dict of the module: its items are the variables."""
+    namespace = user_frame().f_globals
+    expose_globals(namespace)
+    return namespace, lambda ȳ: (NONE,)
+
+
+@serves(locals)
 def refuse_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The functions that ask for variables around them; pytest does to word a failed assertion."""
-    if fn is locals and "@py_builtins" in user_code().co_names:
+    """The function that asks for variables around it; pytest does to word a failed assertion."""
+    if "@py_builtins" in user_frame().f_code.co_names:
         return {}, lambda ȳ: (NONE,)
-    where = f"{fn.__name__}() is called"
-    raise unsupported(f"{fn.__name__}(), which asks for the variables around it,", where)
+    raise unsupported(
+        "locals(), which asks for the variables around it,",
+        "locals() is called",
+        "Way out: write them down, dict(a=a, b=b)",
+    )

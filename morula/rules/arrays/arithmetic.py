@@ -270,13 +270,23 @@ def by_base(a, b):
 def log_or_zero(a):
     """log a, and 0 where a = 0; NaN, without a warning, where a real `a` is negative."""
     if isinstance(a, np.ndarray) and a.dtype.kind == "O":
-        return np.reshape(np.array([log_of_object(v) for v in a.flat], object), a.shape)
+        return np.reshape(objects([log_of_object(v) for v in a.flat]), a.shape)
     with np.errstate(invalid="ignore"):
         return np.log(np.where(np.equal(a, 0), 1, a))
 
 
+def objects(values):
+    """An array of objects, which may be arrays."""
+    y = np.empty(len(values), object)
+    for i, v in enumerate(values):
+        y[i] = v
+    return y
+
+
 def log_of_object(v):
     """The same for a number of any type, by its own method if it has one."""
+    if isinstance(v, np.ndarray):
+        return log_or_zero(v)
     if v == 0:
         return 0
     if hasattr(v, "ln"):

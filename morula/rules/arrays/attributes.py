@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from morula.core.extend import ZeroTangent, attribute_rules
+from morula.rules.arrays.addresses import exposing
 from morula.rules.arrays.flat import flat
 from morula.rules.arrays.traits import COMPLEX, FLOATING
 
@@ -44,7 +45,8 @@ def _imag(x: np.ndarray):
 
 
 ATTRIBUTES = {"T": _t, "mT": _mt, "real": _real, "imag": _imag, "flat": flat}
-CONSTANTS = ("shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides", "flags", "ctypes")
+ADDRESSES = {n: exposing(n) for n in ("ctypes", "__array_interface__", "__array_struct__")}
+CONSTANTS = ("shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides", "flags")
 
 
 def _generic_t(x: np.generic):

@@ -100,10 +100,15 @@ non_differentiable(refuse, users_line)
 SHARED = (bytearray, array.array, mmap.mmap, memoryview, np.nditer)
 
 
+def is_of_others(memory: Any) -> bool:
+    """Has something that is no array this memory, which may give it to others as well?"""
+    return isinstance(memory, SHARED) or hasattr(memory, "__array_interface__")
+
+
 def note(x: np.ndarray) -> None:
     """Note that an array is written to."""
     owner = owner_of(x)
-    if overlaps(x) or not owner.flags.writeable or isinstance(owner.base, SHARED):
+    if overlaps(x) or not owner.flags.writeable or is_of_others(owner.base):
         raise refuse("a write to an array that overlaps itself, or to memory of something else,")
     memory.write_to(owner)
 
@@ -592,9 +597,9 @@ def _(x: np.ndarray, value: Anything, dtype: Anything, offset=0):
 
 
 def field_at(x: np.ndarray, dtype: Any, offset: int) -> np.ndarray:
-    """A field of records, in their memory."""
-    if x.dtype.names is None:
-        raise refuse("x.setfield(...) of an array that is not structured")
+    """A field of records, or the numbers or parts of numbers at an offset, in their memory."""
+    if x.dtype.names is None and np.dtype(dtype) not in (x.dtype, x.real.dtype):
+        raise refuse(f"x.setfield(...) of {np.dtype(dtype)} in an array of {x.dtype}")
     return x.getfield(dtype, offset)
 
 

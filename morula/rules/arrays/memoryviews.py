@@ -92,6 +92,8 @@ def _(m: memoryview, index: Anything, value: Anything):
     if not is_of_array(m):
         raise refuse("x[i] = v of a memoryview of what is no array")
     raise_if_invalid(m, index, value)
+    if isinstance(value, (bytes, bytearray)):
+        value = np.frombuffer(value, m.format)
     _, back = call(operator.setitem, call(view_of, m)[0], index, value)
     return None, lambda ȳ: (NONE, NONE, back(ZERO)[3])
 
@@ -130,6 +132,13 @@ def _(*args: Anything, **kwargs: Any):
     given = (*args, *kwargs.values())
     buffer = next((x for x in given if isinstance(x, (np.ndarray, memoryview))), y)
     return y, in_memory_of(buffer, np.ndarray, y, len(given))
+
+
+@rrule(np.from_dlpack)
+def _(x: np.ndarray, *, device=None, copy=None):
+    np.from_dlpack(x, device=device, copy=copy)  # may raise
+    y, back = call(np.array, x, copy=True) if copy else call(operator.getitem, x, Ellipsis)
+    return y, lambda ȳ: (back(ȳ)[1],)
 
 
 def in_memory_of(buffer: Any, fn: Any, y: np.ndarray, n: int) -> Callable[[Any], Any]:

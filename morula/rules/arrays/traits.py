@@ -42,6 +42,7 @@ from morula.core.extend import (
     with_fixed_attributes,
     zero_of,
 )
+from morula.rules.arrays.broadcasting import total
 from morula.rules.arrays.memory import give, is_followed, take
 
 FLOATING = (np.float16, np.float32, np.float64, np.longdouble)
@@ -187,6 +188,8 @@ def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         return x̄
     if not isinstance(x̄, np.ndarray) or stands_apart(type(x̄)):
         x̄ = np.asarray(x̄)
+    if x̄.dtype.kind == "O" and dtype.kind != "O":  # of what has met objects, which may be arrays
+        x̄ = np.reshape(np.array([total(entry) for entry in x̄.flat]), x̄.shape)
     if dtype.kind != "c" and x̄.dtype.kind == "c":
         x̄ = x̄.real
     if x̄.dtype != dtype:

@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 
+from morula import grad
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
@@ -116,3 +117,28 @@ def test_a_float_cotangent_of_an_array_without_axes():
 @pytest.mark.parametrize("fn", [operator.iadd, operator.imul, operator.ipow])
 def test_in_place_on_a_number_is_no_mutation(rng, fn):
     check_rrule(fn, 1.5, draw(rng, 3, "f8"))
+
+
+def arrays_of_arrays(x):
+    o = np.empty(2, object)
+    o[0], o[1] = x, x[:2] * x[2]
+    return o
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: arrays_of_arrays(x) * x[0],
+        lambda x: x[0] / (arrays_of_arrays(x) - 3.0 * x[1]),
+        lambda x: arrays_of_arrays(x) ** 2 + arrays_of_arrays(x * x),
+        lambda x: np.multiply(arrays_of_arrays(x), x[:2]) * np.array([2.0, 3.0]),
+    ],
+)
+def test_arrays_of_arrays_by_numbers_and_arrays(path, f):
+    def loss(x):
+        y = f(x)
+        return (y[0] * y[0]).sum() + y[1].sum()
+
+    x, v, h = np.array([0.7, 1.3, -0.4]), np.array([1.0, -2.0, 0.5]), 1e-6
+    expected = (loss(x + h * v) - loss(x - h * v)) / (2 * h)
+    assert grad(loss)(x) @ v == pytest.approx(expected, rel=1e-6)
