@@ -396,3 +396,60 @@ def test_folds_of_quotients_come_to_an_end():
         return math.atan(math.log1p(x * x) * (lambda _: 2.0)(y) + len(kept))
 
     check_gradient(lambda x, y: f(x, y, 3), -0.45, -1.3)
+
+
+class Layer:
+    """A weight, and a function that is given when it is made."""
+
+    def __init__(self, function, weight=0.7):
+        self.function, self.weight = function, weight
+
+    def __call__(self, x):
+        return self.function(self.weight * x)
+
+
+def multiplied_by(k):
+    return lambda x: k * x
+
+
+def to_the_square(x):
+    return x * x
+
+
+FUNCTIONS = [
+    math.sin, math.cos, np.tanh, np.exp, multiplied_by(2.0), multiplied_by(3.0), to_the_square,
+    Layer(math.sin), functools.partial(math.pow, 2.0), functools.partial(math.pow, 3.0), Layer(math.cos).__call__,
+]  # fmt: skip
+
+
+def through_a_method(model, x):
+    return model(x)
+
+
+def through_an_attribute(model, x):
+    return model.function(x) * model.weight
+
+
+def through_a_derivative(model, x):
+    return jvp(model.function, (x,), (1.0,))[1] * model.weight
+
+
+@pytest.mark.parametrize("f", [through_a_method, through_an_attribute, through_a_derivative])
+def test_functions_that_objects_hold_are_those_of_this_object(f):
+    """A program took the function that it had found in the first object for that of all others."""
+    slope = grad(f, 1)
+    for function in FUNCTIONS * 2:
+        model = Layer(function)
+        with_slope = (f(model, 1.2 + 1e-6) - f(model, 1.2 - 1e-6)) / 2e-6
+        assert morula.value_and_grad(f, 1)(model, 1.2)[0] == f(model, 1.2)
+        assert slope(model, 1.2) == pytest.approx(with_slope, abs=1e-8)
+        assert grad(lambda x, model=model: f(model, x))(1.2) == slope(model, 1.2)
+
+
+def test_the_function_of_a_captured_object():
+    def loss(function):
+        layer = Layer(function)
+        return lambda x: layer.function(x)
+
+    slopes = [grad(loss(function))(1.2) for function in (math.sin, math.cos, math.exp)]
+    assert slopes == pytest.approx([math.cos(1.2), -math.sin(1.2), math.exp(1.2)])

@@ -410,7 +410,7 @@ class Specialiser(Inference):
         same = self.ir.var()
         substitute(self.ir, {x: Const(fixed)})
         block.calls.insert(index, Call(same, Const(operator.is_), (x, Const(fixed))))
-        self.given[x] = Const(fixed)
+        self.given[x] = Known(type(fixed))  # not the constant: the test would be one, too
         self.guard_test(block, index + 1, same)
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 `*` and `**` are products of matrices, and a sum along an axis keeps the axis; the methods that say
 so are Python code, over the functions below. No other rule of arrays serves a matrix; nor does one
-serve a masked array, whose methods are Python code too.
+serve a masked array, of which interop/masked.py says what is done.
 Tests: tests/rules/arrays/test_matrix_class.py
 """
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import NoRuleError, gradient, jvp, pullback
+from morula import gradient, jvp, pullback
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_gradient, check_rrule
@@ -116,14 +116,6 @@ def test_no_array_to_write_to(f):
     assert gradient(lambda x: f(x).sum(), x)[0].tolist() == [0.5, 0.5]
     assert pullback(f, x)[1](np.ones(2))[0].tolist() == [0.5, 0.5]
     assert jvp(f, (x,), (np.ones(2),))[1].tolist() == [0.5, 0.5]
-
-
-def test_the_median_of_a_masked_array_is_refused():
-    def f(x):
-        return np.ma.median(np.ma.masked_array(x, [False, True, False]))
-
-    with pytest.raises(NoRuleError, match="MaskedArray"):
-        gradient(f, np.array([3.0, 1.0, 2.0]))
 
 
 @pytest.mark.parametrize(
