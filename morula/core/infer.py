@@ -41,6 +41,7 @@ from morula.core.primitives import (
     get_cell,
     load_global,
     maybe_zero,
+    never_zero,
     require,
     sum_if_any,
     unpack,
@@ -578,6 +579,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 
 @transfers(maybe_zero)
+@transfers(never_zero)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     """Cotangents of values that have details have the same."""
     k = known(args[1]) if len(args) == 2 else None

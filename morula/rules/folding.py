@@ -40,6 +40,7 @@ from morula.core.extend import (
     primitives,
     result_on_samples,
     settled,
+    stands_for_zero,
     to_space,
     transfers,
     type_stable,
@@ -365,7 +366,7 @@ HANDING_ON = {
     id(f)
     for f in (
         primitives.build_tuple, accumulate, settled, primitives.sum_if_any, primitives.maybe_zero,
-        primitives.alias,
+        primitives.never_zero, primitives.alias,
         operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, np.add, np.subtract,
         entry, vector, entries_at, marked_entries_at,
         np.negative, np.ndarray.conj, np.ndarray.conjugate, np.conjugate, operator.getitem,
@@ -584,6 +585,9 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
+ONLY_FLOATS = frozenset((float,))
+
+
 def has_nan(*xs: Any) -> bool:
     """Is any of these not a number, or has entries or items that are none?
 
@@ -594,6 +598,10 @@ def has_nan(*xs: Any) -> bool:
 
 def is_nan(x: Any) -> bool:
     """The same of one number, array or structure."""
+    if type(x) is float:
+        return x != x
+    if type(x) is list and ONLY_FLOATS.issuperset(map(type, x)):
+        return any(map(operator.ne, x, x))
     if isinstance(x, np.ndarray) and x.dtype.kind in "fc":
         flat = x.ravel()
         return bool(np.isnan(np.vdot(flat, flat)))
@@ -606,6 +614,9 @@ def parts_of(x: Any) -> Any:
     """What a structure of cotangents holds."""
     fields = x._fields if isinstance(x, Tangent) else x
     return fields.values() if isinstance(fields, dict) else fields
+
+
+stands_for_zero(float, 0.0, has_nan, operator.ne)
 
 
 @folds(entries)
