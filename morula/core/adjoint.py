@@ -765,12 +765,17 @@ class Adjoint:
 
     def simplify_all(self) -> None:
         """Simplify until nothing changes, with the types known anew."""
-        changed = True
-        while changed:
-            changed = self.simplify()
-            changed |= remove_empty_control(self.ir, self.reversal)
+        are_new = False  # the types that are known: are they those of the program as it is?
+        while self.fold_all() or not are_new:
+            are_new = not self.fold_types()
+
+    def fold_all(self) -> bool:
+        """Simplify until nothing changes, with the types as they are known; was anything changed?"""
+        changed = False
+        while self.simplify() | remove_empty_control(self.ir, self.reversal):
+            changed = True
             merge_blocks(self.ir)
-            changed |= self.fold_types()
+        return changed
 
     def settle_zeros(self) -> None:
         """Structural zeros that are left are handed on as they are."""
