@@ -61,6 +61,7 @@ from morula.rules.arrays.elementwise import (
     array_part,
     infinite_less,
     marked_part,
+    share_in,
     share_of,
     taken,
 )
@@ -1190,13 +1191,14 @@ type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
 in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
-written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd, operator.isub)
+in_place_forms(share_of, 2, {0: lambda a, b: (share_in, a, b)})
+written_results(fresh_zeros, set_at, add_at, add_shared, share_in, operator.iadd, operator.isub)
 type_stable(fresh_zeros)
 fresh_results(
     scatter, scattered, add_at, plus_at, add_shared, plus_shared, set_at, shared, fresh_zeros,
     operator.iadd, operator.isub, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
-    share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
+    share_of, share_in, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
     np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
 )  # fmt: skip
 
