@@ -19,7 +19,7 @@ from typing import Any
 
 from morula.core import errors
 from morula.core.activity import is_immutable, may_hold, may_mutate, varied_variables
-from morula.core.cfg import dominators, is_reducible
+from morula.core.cfg import dominated, dominators, is_reducible
 from morula.core.context import call_plainly
 from morula.core.cotangents import (
     NONE,
@@ -51,6 +51,7 @@ from morula.core.primitives import (
     map_add,
     maybe_zero,
     maybe_zero_of_parts,
+    never_zero,
     set_add,
     set_cell,
     set_update,
@@ -98,6 +99,7 @@ from morula.core.traits import (
     is_partial_of_arrays,
     made_again,
     marks,
+    stand_for_zero,
     typed_zero,
     vanishes,
 )
@@ -146,7 +148,7 @@ class Adjoint:
         self.maybe_zero: set[Operand] = set()  # cotangents from outside
         self.taken_for_none: set[Operand] = set()  # parameters, to see what follows of it
         self.assumptions = Assumptions()
-        self.primal_of: dict[Operand, Known] = {}  # what cotangents out of shadows are those of
+        self.primal_of: dict[Operand, Known] = {}  # what cotangents are those of, for some
         self.prepared: set[Any] | None = None  # what carries a derivative, if a preparation says it
 
     def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
@@ -737,6 +739,7 @@ class Adjoint:
     def clean_adjoint(self) -> None:
         """Sums become additions, sums of arguments begin with a zero, empty loops go."""
         self.begin_sums_with_zeros()
+        self.begin_loops_with_numbers()
         start = self.reversal.start
         while part_ways(self.ir, start) | fold_decided(self.ir, start):
             self.fold_zero_tests()
@@ -750,6 +753,7 @@ class Adjoint:
             for call in block.calls:
                 if call.primitive is accumulate:
                     self.lower_sum(call, definite, opaque)
+        self.note_primals(definite)
         self.drop_doubts()
         self.mark_pure_calls()
         self.share_values()
@@ -761,24 +765,36 @@ class Adjoint:
 
     def simplify_all(self) -> None:
         """Simplify until nothing changes, with the types known anew."""
-        changed = True
-        while changed:
-            changed = self.simplify()
-            changed |= remove_empty_control(self.ir, self.reversal)
+        are_new = False  # the types that are known: are they those of the program as it is?
+        while self.fold_all() or not are_new:
+            are_new = not self.fold_types()
+
+    def fold_all(self) -> bool:
+        """Simplify until nothing changes, with the types as they are known; was anything changed?"""
+        changed = False
+        while self.simplify() | remove_empty_control(self.ir, self.reversal):
+            changed = True
             merge_blocks(self.ir)
-            changed |= self.fold_types()
+        return changed
 
     def settle_zeros(self) -> None:
         """Structural zeros that are left are handed on as they are."""
 
+    def note_primals(self, definite: set[Operand]) -> None:
+        """Of what control brings: which cotangents certainly are some, and of what."""
+        for p, x in self.reversal.bars.variable_of.items():
+            k = known(self.specialiser.value(x)) if type(x) is Var else None
+            if p in definite and k is not None:
+                self.primal_of[p] = k
+
     def drop_doubts(self) -> None:
-        """What may be a structural zero has been said; it was said by calls of the identity.
+        """What may be a structural zero, or is none, has been said by calls of the identity.
 
         What else they are known to be stays known.
 
         An optimist has taken it for none, and begins anew if it is one.
         """
-        doubted = [c for c in self.ir.calls() if c.primitive in DOUBTS]
+        doubted = [c for c in self.ir.calls() if c.primitive in OPINIONS]
         doubts = {c.out: c.args[0] for c in doubted}
         for c in doubted:
             if len(c.args) == 2 and (k := self.known_of(c.args[1])) is not None:
@@ -954,6 +970,36 @@ class Adjoint:
                     if leaf in zeros and is_zero_value(branch.args[i]):
                         branch.args[i] = Const(zeros[leaf])
 
+    def begin_loops_with_numbers(self) -> None:
+        """What a loop of the adjoint carries begins with a number, not with a structural zero.
+
+        So nobody asks in each iteration. An optimist takes it that the number, where nothing is added
+        to it, does not meet an infinite slope.
+        """
+        if not self.optimistic:
+            return
+        inside = dominated(dominators(self.ir))
+        predecessors = self.ir.predecessors()
+        for block in reachable_from(self.reversal.start):
+            first, last = inside[block]
+            ways = predecessors[block]
+            if not any(first <= inside[source][0] <= last for source, _ in ways):
+                continue
+            for i, p in enumerate(block.params):
+                zero = [branch for _, branch in ways if is_zero_value(branch.args[i])]
+                x = self.reversal.bars.variable_of.get(p)
+                number = self.stand_for_zero(x) if zero else None  # type: ignore[arg-type]
+                for branch in zero if number is not None else ():
+                    branch.args[i] = number  # type: ignore[assignment]
+
+    def stand_for_zero(self, x: Operand | None) -> Const | None:
+        """What may stand for a structural zero as the cotangent of a variable of the primal."""
+        k = known(self.specialiser.value(x)) if type(x) is Var else None
+        stand = None if k is None else stand_for_zero(k.type)
+        if stand is None or not self.assumptions.assume(stand[1]):
+            return None
+        return Const(stand[0])
+
     def result_tuple(self) -> Call:
         """The call at the end of the adjoint that puts the cotangents together."""
         out = self.reversal.end.branches[0].args[0]
@@ -1037,6 +1083,7 @@ GROWING = {
 
 PARTS_OF_INDICES = (int, bool, slice, type(None), type(Ellipsis))
 DOUBTS = (maybe_zero, maybe_zero_of_parts)
+OPINIONS = (*DOUBTS, never_zero)  # whether a cotangent is a structural zero
 
 
 # What gives a structural zero if the operand at this place is one.

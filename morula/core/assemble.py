@@ -124,6 +124,9 @@ class Assembler:
         self.places: dict[int, Position] = {}  # of instructions in inlined code, by their numbers
         self.held: dict[int, _Held] = {}
         self.handles = False  # exceptions that leave the code, to say where they came from
+        self.retry: Label | None = None  # where an exception of what is doubtful goes on
+        self.is_doubtful = False  # is what comes next?
+        self.doubtful: set[int] = set()  # instructions, by their numbers
 
     def at(self, position: Position) -> None:
         """The instructions that follow belong to this place in the source."""
@@ -139,6 +142,8 @@ class Assembler:
         """Append an instruction."""
         if self.position is not None and self.position.inlined is not None:
             self.places[len(self.code)] = self.position
+        if self.is_doubtful:
+            self.doubtful.add(len(self.code))
         self.code.append(Instr(name, *arg, location=self.location))
 
     def label(self, label: Label) -> None:
@@ -161,43 +166,61 @@ class Assembler:
         """
         code.docstring = self.docstring(like)
         places: Places = {}
-        handles = bool(self.places) or self.handles
+        doubtful: set[int] = set()
+        handles = bool(self.places) or self.handles or self.retry is not None
         if handles:
-            self.handle_exceptions(places)
+            self.handle_exceptions(places, doubtful)
         code.extend(self.code)
         size = stack_size(self.code)
         done = code.to_code(stacksize=size, compute_exception_stack_depths=False)
         if handles:
-            done = self.protected(done, places)
+            done = self.protected(done, places, doubtful)
         consts = [c.value if type(c) is _Held else c for c in done.co_consts]
         flags = done.co_flags | like.co_flags & INHERITED
         return done.replace(co_consts=tuple(consts), co_flags=flags)
 
-    def handle_exceptions(self, places: Places) -> None:
-        """Append a handler that passes an exception on, with frames of what was inlined."""
-        self.position = None
+    def handle_exceptions(self, places: Places, doubtful: set[int]) -> None:
+        """Append a handler that passes an exception on, with frames of what was inlined.
+
+        One that comes from what is doubtful ends there, if there is another way to go.
+        """
+        self.position, self.is_doubtful = None, False
         self.handler = len(self.code)
+        anew = Label()
         self.op("PUSH_EXC_INFO")
         self.before_callable()
-        self.const(handler_of(places))
+        self.const(handler_of(places, doubtful))
         self.after_callable()
         self.op("COPY", 3)
         self.call(1, ())
-        self.op("POP_TOP")
+        if self.retry is None:
+            self.op("POP_TOP")
+        else:
+            self.jump_if("TRUE", anew, False)
         self.op("RERAISE", 0)
+        self.cleanup = len(self.code)
         self.op("COPY", 3)
         self.op("POP_EXCEPT")
         self.op("RERAISE", 1)
+        if self.retry is not None:
+            self.label(anew)
+            self.op("POP_TOP")
+            self.op("POP_EXCEPT")
+            self.jump(self.retry, True)
 
-    def protected(self, code: CodeType, places: Places) -> CodeType:
-        """The code with its handler in force, and the offsets of what was inlined in `places`."""
+    def protected(self, code: CodeType, places: Places, doubtful: set[int]) -> CodeType:
+        """The code with its handler in force.
+
+        `places` and `doubtful` get the offsets of what was inlined and of what is doubtful.
+        """
         numbers = [i for i, instr in enumerate(self.code) if isinstance(instr, Instr)]
         offsets = [i.offset for i in dis.get_instructions(code) if i.opname != "EXTENDED_ARG"]
         offset_of = dict(zip(numbers, offsets, strict=True))
         places.update((offset_of[i], p) for i, p in self.places.items() if i in offset_of)
+        doubtful.update(offset_of[i] for i in self.doubtful if i in offset_of)
         resume = next(i for i in numbers if self.code[i].name == "RESUME")
         begin = offset_of[numbers[numbers.index(resume) + 1]]
-        handler, cleanup = offset_of[self.handler], offsets[-3]
+        handler, cleanup = offset_of[self.handler], offset_of[self.cleanup]
         table = exception_table(
             [(begin, handler, handler, 0, False), (handler, cleanup, cleanup, 1, True)]
         )

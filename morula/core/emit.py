@@ -8,7 +8,7 @@ mostly costs nothing. A call of a primitive becomes the instruction that it stan
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import CodeType
 from typing import Any
 
@@ -79,16 +79,21 @@ def emit(
     is_large: Callable[[Var], bool] = lambda v: False,
     order: Callable[[IR], list[Block]] | None = None,
     is_program: bool = False,
+    doubtful: Collection[Var] = (),
+    retry: Var | None = None,
 ) -> CodeType:
     """A code object with the signature of `like` that does what `ir` says.
 
     `namespace` are the globals of the functions that will be made of it; `ir` is changed. What is
     large is released where it is read for the last time, and not only when the function returns.
     `order` says in which order the blocks are to stand, if it matters. Of what leaves a program by an
-    exception, `frames` says where it came from.
+    exception, `frames` says where it came from. Where a call that defines a `doubtful` variable
+    raises one, control goes on in the block whose first call defines `retry`, if that is given.
     """
     emitter = _Emitter(ir, like, namespace, is_large, order)
     emitter.asm.handles = is_program
+    if retry is not None:
+        emitter.doubtful, emitter.retry = frozenset(doubtful), retry
     return emitter.run()
 
 
@@ -254,6 +259,8 @@ class _Emitter(Trees):
         self.order: dict[Block, int] = {}
         self.loop_ends: list[tuple[Label, Block]] = []
         self.never: Label | None = None
+        self.doubtful: Collection[Var] = ()
+        self.retry: Var | None = None
 
     def run(self) -> CodeType:
         self.lay_out(self.order_of)
@@ -261,6 +268,9 @@ class _Emitter(Trees):
         self.slots = slots.assign()
         self.dying = slots.dying(self.is_large)
         self.labels = {b: Label() for b in self.ir.blocks}
+        if self.retry is not None:
+            way = next(b for b in self.ir.blocks if b.calls and b.calls[0].out is self.retry)
+            self.asm.retry = self.labels[way]
         self.order = {b: i for i, b in enumerate(self.ir.blocks)}
         self.asm.at(Position(self.like.co_firstlineno, self.like.co_firstlineno, 0, 0))
         self.asm.begin(list(self.free.values()))
@@ -495,13 +505,16 @@ class _Emitter(Trees):
 
     def expression(self, node: Node) -> bool:
         """Leave the value of the tree on the stack; True: it was a statement and left nothing."""
-        call = node.call
+        call, asm = node.call, self.asm
+        inside = asm.is_doubtful
+        asm.is_doubtful = inside or call.out in self.doubtful
         selected = self.selected(call)
         if selected is None:
             self.plain_call(node)
-            return False
-        selected.emit(self, node)
-        return selected.is_statement
+        else:
+            selected.emit(self, node)
+        asm.is_doubtful = inside
+        return selected is not None and selected.is_statement
 
     def selected(self, call: Call) -> Selection | None:
         """The instruction that a call of a primitive stands for."""

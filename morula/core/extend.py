@@ -102,7 +102,7 @@ from morula.core.infer import (
 from morula.core.ir import Block, Branch, Call, Const, Var, count_uses, substitute
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
-from morula.core.primitives import maybe_zero, maybe_zero_of_parts
+from morula.core.primitives import maybe_zero, maybe_zero_of_parts, never_zero
 from morula.core.program import in_space_of
 from morula.core.registry import (
     Rule,
@@ -162,6 +162,7 @@ from morula.core.traits import (
     harmless_where,
     has_tangent,
     have_constants,
+    holds_items,
     holds_memory,
     in_place_forms,
     in_several_runs,
@@ -194,7 +195,9 @@ from morula.core.traits import (
     shows_memory,
     some_cotangent,
     space_problem,
+    stand_for_zero,
     stands_apart,
+    stands_for_zero,
     stays_general,
     typed_bodies,
     typed_zero,
@@ -328,6 +331,7 @@ __all__ = [
     "harmless_where",
     "has_tangent",
     "have_constants",
+    "holds_items",
     "holds_memory",
     "in_place_forms",
     "in_several_runs",
@@ -368,6 +372,7 @@ __all__ = [
     "memory_of",
     "moved",
     "multiply",
+    "never_zero",
     "new_containers",
     "no_rule",
     "no_tangent",
@@ -419,7 +424,9 @@ __all__ = [
     "space_problem",
     "spells",
     "spread_varied",
+    "stand_for_zero",
     "stands_apart",
+    "stands_for_zero",
     "stands_in",
     "stays_general",
     "strays_here",

@@ -20,19 +20,22 @@ from morula.core.places import tell_place
 Places = dict[int, Position]  # of the instructions in inlined code, by their offsets
 
 
-def restore(places: Places, error: BaseException) -> None:
+def restore(places: Places, doubtful: set[int], error: BaseException) -> bool:
     """Put frames of inlined functions into the traceback of an exception that is passing.
 
-    It breaks off the reverse pass, if the program has begun one.
+    It breaks off the reverse pass, if the program has begun one. Does the exception come from what
+    is doubtful? Then it is not to pass, but the program to begin anew.
     """
     here = sys._getframe(1)
     break_off(here)
     entry = error.__traceback__
     while entry is not None and entry.tb_frame is not here:
         entry = entry.tb_next
+    if entry is not None and entry.tb_lasti in doubtful and isinstance(error, Exception):
+        return True
     if entry is None or entry.tb_lasti not in places:
         tell_place(error)
-        return
+        return False
     behind, position = entry.tb_next, places[entry.tb_lasti]
     while position.inlined is not None:
         frame = frame_of(position.inlined)
@@ -40,6 +43,7 @@ def restore(places: Places, error: BaseException) -> None:
         position = position.inlined.at
     entry.tb_next = behind
     tell_place(error)
+    return False
 
 
 def frame_of(inlined: Inlined) -> FrameType:
@@ -60,9 +64,9 @@ def _own_frame(frame: Callable[[], Any] = sys._getframe) -> Any:
     return frame()
 
 
-def handler_of(places: Places) -> Callable[[BaseException], None]:
+def handler_of(places: Places, doubtful: set[int]) -> Callable[[BaseException], bool]:
     """What a program calls with an exception that is passing."""
-    return functools.partial(restore, places)
+    return functools.partial(restore, places, doubtful)
 
 
 def exception_table(entries: list[tuple[int, int, int, int, bool]]) -> bytes:

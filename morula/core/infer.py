@@ -41,6 +41,7 @@ from morula.core.primitives import (
     get_cell,
     load_global,
     maybe_zero,
+    never_zero,
     require,
     sum_if_any,
     unpack,
@@ -139,6 +140,7 @@ class Inference:
         begun = {v: self.begin(x) for v, x in self.given.items()}
         types = self.types = {**dict.fromkeys(ir.free), **begun}
         visited = {ir.entry}
+        given, is_ahead, result = self.given, self.is_ahead, self.result
         again = True
         while again:
             again = self.grown = False  # until what goes back to the beginning of a loop is no news
@@ -148,11 +150,9 @@ class Inference:
                 if block not in visited:
                     continue
                 for call in block.calls:
-                    if call.out in self.given:
+                    if call.out in given or is_ahead(call):
                         continue
-                    if self.is_ahead(call):
-                        continue
-                    value = self.result(call)
+                    value = result(call)
                     if value is not NEVER:
                         types[call.out] = value
                 for branch in self.open_branches(block):
@@ -277,10 +277,11 @@ class Inference:
 
     def result(self, call: Call) -> Value:
         """What is known of the result of a call; what it does to containers is noted."""
-        if (method := self.method_called(call)) is not None:
+        if type(call.fn) is Var and (method := self.method_called(call)) is not None:
             call = method
+        types = self.types
         fn = self.value(call.fn)
-        args = [self.value(a) for a in call.args]
+        args = [a if type(a) is Const else types.get(a) for a in call.args]  # type: ignore[arg-type]
         value = self.result_for(call, fn, args)
         if value is None and call.out in self.expected:
             value = self.expected[call.out]()
@@ -578,6 +579,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 
 @transfers(maybe_zero)
+@transfers(never_zero)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     """Cotangents of values that have details have the same."""
     k = known(args[1]) if len(args) == 2 else None

@@ -8,6 +8,8 @@ reached is passed to its parameters. A block without branches ends in an excepti
 from __future__ import annotations
 
 import ast
+import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -179,6 +181,9 @@ class Block:
         return any(b.block is None for b in self.branches)
 
 
+_calls_of = operator.attrgetter("calls")
+
+
 @dataclass(slots=True)
 class IR:
     """A function in SSA form; `blocks[0]` is the entry and its parameters are the arguments.
@@ -217,8 +222,7 @@ class IR:
 
     def calls(self) -> Iterator[Call]:
         """All calls, block by block."""
-        for block in self.blocks:
-            yield from block.calls
+        return itertools.chain.from_iterable(map(_calls_of, self.blocks))
 
     def passed(self) -> Iterator[tuple[Var, Operand]]:
         """Every parameter of a block with what it is passed, branch by branch."""

@@ -29,6 +29,7 @@ from morula.core.primitives import (
     load_global,
 )
 from morula.core.reuse import reuse_memory
+from morula.core.reverse import reachable_from
 from morula.core.sharing import ask_whether_shared
 from morula.core.simplify import remove_unused
 from morula.core.specialise import (
@@ -50,6 +51,7 @@ from morula.core.traits import (
     has_tangent,
     marks,
     sample,
+    test_of_one,
     typed_zero,
     unit,
     without_marks,
@@ -115,11 +117,12 @@ class Gradient(Adjoint):
         if self.specialiser.protected:
             otherwise, generally = leaving_by(otherwise), leaving_by(generally)
         self.ir.kept = []
+        doubtful = self.calls_of_adjoint()
         merge_blocks(self.ir)
         reuse_memory(self.ir, self.known_of, self.holds_memory)
-        self.add_guards(otherwise, this, generally)
-        like = with_own_cell(self.signature)
-        code = emit(self.ir, like, self.fn.__globals__, self.holds_memory, is_program=True)
+        retry = self.add_guards(otherwise, this, generally)
+        like, namespace = with_own_cell(self.signature), self.fn.__globals__
+        code = emit(self.ir, like, namespace, self.holds_memory, None, True, doubtful, retry)
         if self.specialiser.protected:
             return stub(self.signature, self.fn.__globals__, protect, code)
         return code
@@ -314,14 +317,25 @@ class Gradient(Adjoint):
             raise NotSpecialised("what a derivative inside of it assumes may not be so")
         block = self.reversal.end
         for test in tests:
-            anew, onward = self.ir.block(), self.ir.block()
-            anew.calls = [Call(self.ir.var(), Const(assume_less), ())]
-            onward.branches = block.branches
-            block.branches = [
-                Branch(anew, (), self.append(block, test, *gradients)),
-                Branch(onward),
-            ]
-            block = onward
+            one_by_one = {x: of_one for x in gradients if (of_one := self.test_of(test, x))}
+            rest = [x for x in gradients if x not in one_by_one]
+            for x, of_one in one_by_one.items():
+                block = self.assume_less_if(block, of_one, x, x)
+            if rest:
+                block = self.assume_less_if(block, test, *rest)
+
+    def test_of(self, test: Callable[..., bool], x: Operand) -> Callable[[Any, Any], bool] | None:
+        """What may be asked of x and x in the place of this test of the gradient x."""
+        types = self.types_of(x)
+        return test_of_one(test, types[0]) if len(types) == 1 else None
+
+    def assume_less_if(self, block: Block, test: Callable[..., bool], *args: Operand) -> Block:
+        """Begin anew at the end of a block if the test says so; returns where control goes on."""
+        anew, onward = self.ir.block(), self.ir.block()
+        anew.calls = [Call(self.ir.var(), Const(assume_less), ())]
+        onward.branches = block.branches
+        block.branches = [Branch(anew, (), self.append(block, test, *args)), Branch(onward)]
+        return onward
 
     def keep_context(self) -> None:
         """Adjoint objects live from the beginning of the reverse pass to its end."""
@@ -365,10 +379,19 @@ class Gradient(Adjoint):
 
     # -- guards
 
+    def calls_of_adjoint(self) -> set[Var]:
+        """What the reverse pass computes: if too much was assumed of it, it may raise exceptions."""
+        return {c.out for block in reachable_from(self.reversal.start) for c in block.calls}
+
     def add_guards(
         self, otherwise: Callable[..., Any], this: Any, generally: Callable[..., Any]
-    ) -> None:
-        """At the entry: are the world and the arguments as they were when this was compiled?"""
+    ) -> Var | None:
+        """At the entry: are the world and the arguments as they were when this was compiled?
+
+        If something is assumed of the adjoint, returns what the block begins with that goes another
+        way.
+        """
+        less: Var | None = None
         ir, guards = self.ir, self.specialiser.guards
         own = ir.var(OWN)
         ir.free.append(own)
@@ -422,9 +445,11 @@ class Gradient(Adjoint):
                 way = self.way_out(own, generally) if go_general in ends else slow
                 if assume_less in ends:
                     way = self.way_out(own, otherwise, Const(this))
-                    way.calls.insert(0, Call(ir.var(), Const(this.assume_less), ()))
+                    less = ir.var()
+                    way.calls.insert(0, Call(less, Const(this.assume_less), ()))
                 other.calls, other.branches = [], [Branch(way)]
                 ir.cold.append(other)
+        return less
 
     def way_out(self, own: Var, otherwise: Callable[..., Any], *args: Operand) -> Block:
         """A block that returns what another way gives for the arguments of the function."""

@@ -18,7 +18,7 @@ from morula.core.ir import Block, Branch, Call, Const, Operand, Var, reachable
 from morula.core.primitives import get_cell, load_global
 from morula.core.registry import non_differentiable
 from morula.core.specialise import NotSpecialised, Specialiser, go_general, may_run_twice
-from morula.core.traits import Known, only_reads, parts_of
+from morula.core.traits import Known, are_numbers, items_held, only_reads, parts_of
 
 
 def ask_whether_shared(s: Specialiser, leaves: Collection[Var]) -> None:
@@ -132,10 +132,16 @@ def objects_in(*arguments: Any) -> set[int]:
     waiting = list(arguments)
     while waiting:
         x = waiting.pop()
-        if id(x) in found or (is_immutable(type(x)) and type(x) is not tuple):
+        if id(x) in found:
             continue
+        parts = items_held(x)
+        if parts is None:
+            if is_immutable(type(x)):
+                continue
+            parts = (parts_of(x) or {}).values()
         found.add(id(x))
-        waiting += (parts_of(x) or {}).values()
+        if not are_numbers(set(map(type, parts))):
+            waiting += parts
     return found
 
 

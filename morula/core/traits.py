@@ -18,7 +18,7 @@ materialise.register(T)        the gradient that a user gets for an argument of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import singledispatch
 from types import ModuleType
@@ -108,6 +108,38 @@ def zero_of(t: type, zero: Any) -> None:
 def typed_zero(t: type) -> Any:
     """The immutable zero registered for `t`, or None."""
     return _zeros.get(t)
+
+
+def are_numbers(types: set[type]) -> bool:
+    """Has each of these types such a zero?"""
+    return types <= _zeros.keys()
+
+
+Stand = tuple[Any, Callable[..., bool]]
+_stands: dict[type, Stand] = {}
+_of_one: dict[tuple[Callable[..., bool], type], Callable[[Any, Any], bool]] = {}
+
+
+def stands_for_zero(
+    t: type, number: Any, test: Callable[..., bool], of_one: Callable[[Any, Any], bool]
+) -> None:
+    """Cotangents of values of type `t` may be `number` where they are structurally zero.
+
+    Added to another it does not change it. Where it meets an infinite slope, `test` says so, asked of
+    the gradients that come out; for one gradient `x` of this type that is `of_one(x, x)`.
+    """
+    _stands[t] = number, test
+    _of_one[test, t] = of_one
+
+
+def test_of_one(test: Callable[..., bool], t: type) -> Callable[[Any, Any], bool] | None:
+    """What may be asked of x and x, of this type, in the place of `test(x)`."""
+    return _of_one.get((test, t))
+
+
+def stand_for_zero(t: type) -> Stand | None:
+    """That number and the test, if there is one."""
+    return _stands.get(t)
 
 
 IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nobody sets attributes of such a class
@@ -279,6 +311,21 @@ def parts_of(x: Any) -> dict[Any, Any] | None:
     Values are compared by identity, bytes by what they are. None: nothing.
     """
     return None
+
+
+# What a container of exactly this type holds, as something to iterate over.
+_items_of: dict[type, Callable[[Any], Collection[Any]]] = {}
+
+
+def holds_items(items: Callable[[Any], Collection[Any]], *types: type) -> None:
+    """Declare containers, of which `items` gives all that they hold, keys left out."""
+    _items_of.update(dict.fromkeys(types, items))
+
+
+def items_held(x: Any) -> Collection[Any] | None:
+    """What a container holds; None where x is no such container."""
+    items = _items_of.get(type(x))
+    return None if items is None else items(x)
 
 
 # Types of what stands for a value while a library traces a program; it is left as it is.

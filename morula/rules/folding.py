@@ -40,6 +40,7 @@ from morula.core.extend import (
     primitives,
     result_on_samples,
     settled,
+    stands_for_zero,
     to_space,
     transfers,
     type_stable,
@@ -60,6 +61,7 @@ from morula.rules.arrays.elementwise import (
     array_part,
     infinite_less,
     marked_part,
+    share_in,
     share_of,
     taken,
 )
@@ -365,7 +367,7 @@ HANDING_ON = {
     id(f)
     for f in (
         primitives.build_tuple, accumulate, settled, primitives.sum_if_any, primitives.maybe_zero,
-        primitives.alias,
+        primitives.never_zero, primitives.alias,
         operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, np.add, np.subtract,
         entry, vector, entries_at, marked_entries_at,
         np.negative, np.ndarray.conj, np.ndarray.conjugate, np.conjugate, operator.getitem,
@@ -584,6 +586,9 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
+ONLY_FLOATS = frozenset((float,))
+
+
 def has_nan(*xs: Any) -> bool:
     """Is any of these not a number, or has entries or items that are none?
 
@@ -594,6 +599,10 @@ def has_nan(*xs: Any) -> bool:
 
 def is_nan(x: Any) -> bool:
     """The same of one number, array or structure."""
+    if type(x) is float:
+        return x != x
+    if type(x) is list and ONLY_FLOATS.issuperset(map(type, x)):
+        return any(map(operator.ne, x, x))
     if isinstance(x, np.ndarray) and x.dtype.kind in "fc":
         flat = x.ravel()
         return bool(np.isnan(np.vdot(flat, flat)))
@@ -606,6 +615,9 @@ def parts_of(x: Any) -> Any:
     """What a structure of cotangents holds."""
     fields = x._fields if isinstance(x, Tangent) else x
     return fields.values() if isinstance(fields, dict) else fields
+
+
+stands_for_zero(float, 0.0, has_nan, operator.ne)
 
 
 @folds(entries)
@@ -1179,13 +1191,14 @@ type_stable(np.zeros, np.ones, np.full, np.eye, np.zeros_like, np.ones_like)
 type_stable(np.ndarray)  # its attributes: shape, T, dtype, ...
 
 in_place_forms(plus_shared, 4, {0: lambda *args: (add_shared, *args)})
-written_results(fresh_zeros, set_at, add_at, add_shared, operator.iadd, operator.isub)
+in_place_forms(share_of, 2, {0: lambda a, b: (share_in, a, b)})
+written_results(fresh_zeros, set_at, add_at, add_shared, share_in, operator.iadd, operator.isub)
 type_stable(fresh_zeros)
 fresh_results(
     scatter, scattered, add_at, plus_at, add_shared, plus_shared, set_at, shared, fresh_zeros,
     operator.iadd, operator.isub, np.ufunc.reduce, np.where,
     operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.matmul,
-    share_of, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
+    share_of, share_in, operator.pow, np.dot, np.add, np.multiply, np.subtract, np.divide, np.negative,
     np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.outer, np.add.reduce, np.ndarray.dot,
 )  # fmt: skip
 

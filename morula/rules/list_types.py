@@ -148,7 +148,7 @@ class ListContents(Contents):
     def holds(self, x: Any, detail: Any) -> bool:
         """Are all items of this type?"""
         item = detail.item
-        if not set(map(type, x)) <= {item.type}:
+        if not {item.type}.issuperset(map(type, x)):
             return False
         if item.type is list:
             return item.detail is None or all([self.holds(y, item.detail) for y in x])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import parts_of
+from morula.core.extend import holds_items, parts_of
 from morula.rules.arrays.memory import owner_of
 from morula.rules.boxes import followed_defaults
 from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, read_slot, slots_of
@@ -30,6 +30,8 @@ parts_of.register(
     partial, lambda x: {"func": x.func, **dict(enumerate(x.args)), "keywords": x.keywords}
 )
 parts_of.register(CellType, lambda x: {} if x == CellType() else {"value": x.cell_contents})
+holds_items(lambda x: x, list, tuple, deque, set)
+holds_items(dict.values, dict)
 for _type in (str, bytes, numbers.Number, np.generic, type, ModuleType):
     parts_of.register(_type, lambda x: None)
 

@@ -27,6 +27,7 @@ from morula.core.extend import (
     Block,
     Call,
     Const,
+    Known,
     NotSpecialised,
     Pair,
     Reached,
@@ -42,11 +43,13 @@ from morula.core.extend import (
     may_mutate,
     maybe_zero,
     maybe_zero_of_parts,
+    never_zero,
     non_differentiable,
     possibilities,
     prepares,
     primitives,
     spread_varied,
+    stand_for_zero,
     tangent_of,
 )
 from morula.rules.arrays.construction import entries
@@ -114,6 +117,7 @@ class Shadows:
         self.pairs: dict[Any, Any] = {}
         self.memo: Any = None
         self.may_count_keys = True  # carry the keys of dicts no derivative?
+        self.zero = Const(ZERO)  # what an item of a shadow begins with
 
     # -- which lists
 
@@ -125,6 +129,11 @@ class Shadows:
         """Is it a list or an object with a shadow?"""
         items = self.root(x)
         return x in self.followed or (items is not None and id(items) in self.active)
+
+    def is_active_root(self, value: Any) -> bool:
+        """Is it known to be a list with a shadow?"""
+        items = shared_of(value)
+        return items is not None and id(items) in self.active
 
     def gives_cotangent(self, x: Any) -> bool:
         """Has x a cotangent in the adjoint, which a list that it is put into gives?"""
@@ -222,6 +231,7 @@ class Shadows:
         self.check()
         if self.followed:
             self.check_followed()
+        self.begin_with_numbers()
         for block in self.ir.blocks:
             for call in list(block.calls):
                 self.rewrite(block, call)
@@ -273,6 +283,36 @@ class Shadows:
             if not plain and may_hold(self.s.types.get(x)):
                 raise UnknownUseError
 
+    def begin_with_numbers(self) -> None:
+        """Where lists hold plain numbers, and lists, those of shadows begin with one, too.
+
+        So nobody asks whether anything has reached them; an optimist takes it that what nothing has
+        reached does not meet an infinite slope.
+        """
+        adjoint = self.adjoint
+        stand = stand_for_zero(float)
+        lists = [v for v in self.variables() if self.is_active(v)]
+        if (
+            stand is not None
+            and adjoint.optimistic
+            and adjoint.leaves_nothing
+            and adjoint.assumptions.allowed
+            and not self.followed
+            and all(items_of(self.s.value(xs)) is not None for xs in lists)
+            and all(self.holds_numbers(self.root(xs)) for xs in lists)
+            and not any(self.moves_cotangents(call) for call in self.ir.calls())
+        ):
+            adjoint.assumptions.tests[stand[1]] = None
+            self.zero = Const(stand[0])
+
+    def holds_numbers(self, items: Any) -> bool:
+        """Are all items of some lists plain numbers, or lists that have shadows?"""
+        return all(self.is_active_root(value) or value == Known(float) for value in items.held())
+
+    def moves_cotangents(self, call: Any) -> bool:
+        """Does a call, or its pullback, put into a shadow what may be a structural zero?"""
+        return (call.primitive is list.pop or self.is_slice(call)) and self.is_active(call.args[0])
+
     def asks(self, call: Any) -> bool:
         """Does a call ask something of lists, and give nothing that they hold?"""
         value = self.s.types.get(call.out)
@@ -292,9 +332,10 @@ class Shadows:
                     raise UnknownUseError
                 self.fields.setdefault(k.type, set()).add(name.value)
         for cls, names in self.fields.items():
-            if not reads_own_fields(cls, tuple(names)):
+            special = frozenset((*names, "__getattr__", "__getattribute__"))
+            if not reads_own_fields(cls, special):
                 raise UnknownUseError
-            self.s.guards.tests.append((reads_own_fields, (cls, tuple(names))))
+            self.s.guards.tests.append((reads_own_fields, (cls, special)))
         for p in self.followed:
             if p in self.owner and self.owner[p][0] is not self.ir.entry:
                 block, i = self.owner[p]
@@ -380,7 +421,8 @@ class Shadows:
 
     def shadow_of_constants(self, call: Any) -> Any:
         """A new list of values without derivatives has a shadow of zeros."""
-        out = self.insert_after(self.block_of[call.out], call, zeros_beside, call.out)
+        block = self.block_of[call.out]
+        out = self.insert_after(block, call, zeros_beside, call.out, self.zero)
         self.shadows[call.out] = out
         return out
 
@@ -393,7 +435,10 @@ class Shadows:
             if self.memo is None:
                 self.memo = self.ir.var("shadows")
                 block.calls.insert(0, Call(self.memo, Const(dict), ()))
-            block.calls.insert(1, Call(out, Const(shadow_of), (xs, self.memo)))
+            begun: tuple[Any, ...] = (Const(shadow_of), (xs, self.memo))
+            if self.zero.value is not ZERO:
+                begun = (Const(number_shadow_of), (xs, self.memo, self.zero))
+            block.calls.insert(1, Call(out, *begun))
             return out
         out = self.ir.var(f"{xs.name}̂")
         self.shadows[xs] = out
@@ -410,7 +455,7 @@ class Shadows:
         out = self.ir.var()
         self.shadows[call.out] = out
         block = self.block_of[call.out]
-        items = [self.shadow(a) if self.is_active(a) else Const(ZERO) for a in call.args]
+        items = [self.shadow(a) if self.is_active(a) else self.zero for a in call.args]
         made = Call(out, Const(primitives.build_list), items, (), call.position)
         block.calls.insert(block.calls.index(call), made)
         return out
@@ -457,7 +502,7 @@ class Shadows:
             self.shadow(call.out)
         elif call.out in self.varied:
             self.results.add(call.out)
-            rule = take_item if self.adds_plainly(call.out) else take_structure
+            rule = self.taking(call.out)
             self.pair(call, rule, (x, self.shadow(xs), k), ())
 
     def is_dict(self, xs: Any) -> bool:
@@ -481,8 +526,16 @@ class Shadows:
         value = self.s.value(x)
         return value is not None and all(adds_plainly(k.type) for k in possibilities(value))
 
+    def taking(self, x: Any) -> Any:
+        """The rule of taking an item x out of a list."""
+        if self.zero.value is not ZERO:
+            return take_number
+        return take_item if self.adds_plainly(x) else take_structure
+
     def doubt(self, x: Any) -> Any:
-        """What says of the cotangent of an item x, out of a shadow, that it may be zero."""
+        """What says of the cotangent of an item x, out of a shadow, whether it may be zero."""
+        if self.zero.value is not ZERO:
+            return never_zero
         return maybe_zero if self.adds_plainly(x) else maybe_zero_of_parts
 
     def read_from(self, block: Any, call: Any, xs: Any, k: Any) -> None:
@@ -572,7 +625,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     if not plan.is_active(xs):
         return
     x̂s = plan.shadow(xs)
-    x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
+    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero
     carries = plan.gives_cotangent(x)
     if call.primitive is primitives.list_append and not plan.is_taken_from(xs):
         plan.insert_after(block, call, primitives.list_append, x̂s, x̂)
@@ -605,7 +658,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         return
     if not plan.is_place(xs, known(plan.s.value(k))):
         raise UnknownUseError
-    x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
+    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero
     slots = [(4, x)] if plan.gives_cotangent(x) else []
     rule = insert_rule(plan.doubt(x))
     plan.pair(call, rule, (xs, plan.shadow(xs), k, x̂, x), slots, always=True)
@@ -650,8 +703,9 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     index = known(plan.s.value(k))
     if not plan.is_place(xs, index):
         raise UnknownUseError
-    x̂ = plan.shadow(x) if plan.is_active(x) else Const(ZERO)
-    rule = put_rule(call.primitive, plan.doubt(x), plan.is_dict(xs), plan.may_hold_shadows(xs))
+    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero
+    how = plan.is_dict(xs), plan.may_hold_shadows(xs), plan.zero.value
+    rule = put_rule(call.primitive, plan.doubt(x), *how)
     slots = [(3, x)] if plan.gives_cotangent(x) else []
     plan.pair(call, rule, (xs, plan.shadow(xs), k, x, x̂), slots, always=True)
 
@@ -756,10 +810,9 @@ def is_plain_class(cls: type) -> bool:
 NOT_PLAIN = (list, tuple, dict, set, frozenset, str, bytes, type, Number, np.ndarray, np.generic)
 
 
-def reads_own_fields(cls: type, names: tuple[str, ...]) -> bool:
-    """Do these names mean an object's own attributes, for the class has none of its own?"""
-    special = (*names, "__getattr__", "__getattribute__")
-    return not any(name in base.__dict__ for base in cls.__mro__[:-1] for name in special)
+def reads_own_fields(cls: type, special: frozenset[str]) -> bool:
+    """Do its objects have their own attributes of these names, for the class has none?"""
+    return all([special.isdisjoint(base.__dict__) for base in cls.__mro__[:-1]])
 
 
 def shadow_of(x: Any, known: dict[int, Any]) -> Any:
@@ -774,9 +827,24 @@ def shadow_of(x: Any, known: dict[int, Any]) -> Any:
             for y in x:
                 found.append(shadow_of(y, known) if has_shadow(type(y)) else ZERO)
         else:
-            found = known[id(x)] = {}
-            for name, y in (x if type(x) is dict else x.__dict__).items():
-                found[name] = shadow_of(y, known) if has_shadow(type(y)) else ZERO
+            held = x if type(x) is dict else x.__dict__
+            found = known[id(x)] = dict.fromkeys(held, ZERO)
+            if not NUMBERS.issuperset(map(type, held.values())):
+                for name, y in held.items():
+                    if has_shadow(type(y)):
+                        found[name] = shadow_of(y, known)
+    return found
+
+
+def number_shadow_of(x: Any, known: dict[int, Any], zero: float) -> Any:
+    """The same of a list of numbers, or of such lists: it holds numbers."""
+    found = known.get(id(x))
+    if found is None:
+        if x and type(x[0]) is list:
+            found = known[id(x)] = []
+            found += [number_shadow_of(y, known, zero) for y in x]
+        else:
+            found = known[id(x)] = [zero] * len(x)
     return found
 
 
@@ -815,8 +883,8 @@ class Finish(Reached):
             return made
         if type(x) is list:
             if FLOATS.issuperset(map(type, x)) and FLOATS.issuperset(map(type, x̂)):
-                made = self.results[key] = x̂.copy()
-                return made
+                self.results[key] = x̂
+                return x̂
             made = self.results[key] = []
             made += [self.item(y, x̂[i]) for i, y in enumerate(x)]
             return made
@@ -872,6 +940,16 @@ def take_item(x, x̂s, k):
         return ()
 
     return x, take_item_pullback
+
+
+def take_number(x, x̂s, k):
+    """The same where the shadow holds numbers from the beginning."""
+
+    def take_number_pullback(x̄):
+        x̂s[k] = x̂s[k] + x̄
+        return ()
+
+    return x, take_number_pullback
 
 
 def take_structure(x, x̂s, k):
@@ -933,9 +1011,9 @@ def sliced(x̂s, k):
     return ŷs, sliced_pullback
 
 
-def zeros_beside(xs: list[Any]) -> list[Any]:
+def zeros_beside(xs: list[Any], zero: Any) -> list[Any]:
     """A shadow that nothing has reached yet."""
-    return [ZERO] * len(xs)
+    return [zero] * len(xs)
 
 
 def part_of_shadow(x̂s: list[Any], k: slice) -> list[Any]:
@@ -1070,7 +1148,7 @@ def place_of(y: Any, xs: list[Any]) -> int:
 
 
 @functools.cache
-def put_rule(put, doubt, in_dict, has_shadows):
+def put_rule(put, doubt, in_dict, has_shadows, zero):
     """The rule of `xs[k] = x`, done by `put`, of a list or a dict that may hold what has shadows."""
     if has_shadows:
         return put_shadow_rule(put, doubt, in_dict)
@@ -1083,7 +1161,7 @@ def put_rule(put, doubt, in_dict, has_shadows):
 
         def put_pullback(ȳ):
             x̄ = x̂s[k]
-            x̂s[k] = ZERO
+            x̂s[k] = zero
             return NONE, NONE, NONE, doubt(x̄, x)
 
         return None, put_pullback

@@ -8,6 +8,7 @@ import pytest
 
 import morula
 from morula.core import compiled
+from morula.core.cotangents import ZERO
 from morula.rules import shadows
 from morula.testing import check_gradient
 
@@ -433,6 +434,87 @@ def test_lists_have_shadows(f, monkeypatch):
 def test_what_is_not_read_is_structurally_zero(way):
     assert morula.gradient(unused_items, 0.0, 2.0) == (2.0, 0.0)
     assert morula.gradient(unused_items, 0.0, 2.0) == (2.0, 0.0)
+
+
+# -- numbers in the place of structural zeros
+
+
+def first_root(xs):
+    ys = [math.sqrt(x) for x in xs]
+    return ys[0]
+
+
+def first_angle(xs):
+    ys = [math.asin(x) for x in xs]
+    return ys[0]
+
+
+def first_reciprocal(xs):
+    ys = [math.pow(x, -1.0) for x in xs]
+    return ys[0]
+
+
+def later_put(xs):
+    ys = [0.0] * len(xs)
+    for i, x in enumerate(xs):
+        ys[i] = math.sqrt(x)
+    ys[1] = 3.0
+    ys.append(math.sqrt(xs[1]))
+    return ys[0] * ys[1]
+
+
+def carried(x, n):
+    y, total = math.sqrt(x), 1.0
+    for _ in range(n):
+        total = 0.5 * total + y
+    return total
+
+
+@pytest.mark.parametrize(
+    ("f", "point", "expected"),
+    [
+        (first_root, [4.0, 0.0], [0.25, 0.0]),
+        (first_root, [0.0, 4.0], [math.inf, 0.0]),
+        (first_angle, [0.0, 1.0], [1.0, 0.0]),
+        (first_reciprocal, [2.0, 1e-200], [-0.25, 0.0]),  # the slope overflows
+        (later_put, [4.0, 0.0], [0.75, 0.0]),
+    ],
+)
+def test_infinite_slopes_of_items_that_are_not_read(way, f, point, expected):
+    g = morula.grad(f)
+    x, z, h = 0.25, 1 / 9, 1e-6
+    difference = (f([x + h, z]) - f([x - h, z])) / (2 * h)
+    for _ in range(2):
+        assert g(point) == expected
+        assert g([x, z]) == pytest.approx([difference, 0.0])
+
+
+@pytest.mark.parametrize(("n", "slope"), [(0, 0.0), (1, 1.0), (3, 1.75)])
+def test_sums_that_a_loop_carries(way, n, slope):
+    g = morula.grad(carried)
+    assert g(4.0, n) == slope / 4
+    assert g(0.0, n) == (math.inf if n else 0.0)
+    assert g(4.0, n) == slope / 4
+
+
+def test_nobody_asks_whether_anything_has_reached_a_number():
+    g = morula.grad(first_root)
+    g([0.5, 0.2])
+    assert any(c is shadows.number_shadow_of for c in g.__code__.co_consts)
+    assert not any(c is ZERO for c in g.__code__.co_consts)
+
+
+def test_an_error_of_the_program_itself_is_raised_once(way):
+    seen = []
+
+    def f(xs):
+        seen.append(len(xs))
+        ys = [math.log(x) for x in xs]
+        return ys[0]
+
+    with pytest.raises(ValueError, match="math domain error"):
+        morula.grad(f)([1.0, -1.0])
+    assert seen == [2]
 
 
 # -- lists as arguments

@@ -142,6 +142,7 @@ def _(w: FunctionText, node: Node) -> str:
     primitives.alias,
     primitives.maybe_zero,
     primitives.maybe_zero_of_parts,
+    primitives.never_zero,
     primitives.require,
     fits=lambda call: bool(call.args),
 )

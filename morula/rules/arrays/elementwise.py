@@ -405,12 +405,9 @@ def share_of(a, b):
     In the form 1 / (1 + exp(b - a)) the value of logaddexp is not needed; what would overflow stands
     for a share below the smallest normal number.
     """
-    usual = type(a) is np.ndarray and a.dtype is FLOAT64 and a.ndim and type(b) is float and b == 0
-    if usual and np.vdot(a, a) < SAFE:  # the same as below, without more questions
-        d = -a
-        np.exp(d, d)
-        d += 1
-        return np.reciprocal(d, d)
+    if is_safe(a, b):
+        d = np.negative(a)
+        return one_more_below(np.exp(d, d))
     size = norm(a) + norm(b)
     if not math.isfinite(size):
         d = np.where(a == b, 0.0, b - np.where(a == b, 0.0, a))
@@ -423,9 +420,28 @@ def share_of(a, b):
         d = np.minimum(d, most)
     if type(d) is not np.ndarray:
         return 1 / (1 + np.exp(d))
-    d = np.exp(d, d) if d.dtype.kind == "f" else np.exp(d)
-    d += 1
-    return np.reciprocal(d, d)
+    return one_more_below(np.exp(d, d) if d.dtype.kind == "f" else np.exp(d))
+
+
+def share_in(a, b):
+    """The same in the memory of `a`, an array that is ours, where that is easy."""
+    if not is_safe(a, b):
+        return share_of(a, b)
+    np.negative(a, a)
+    return one_more_below(np.exp(a, a))
+
+
+def is_safe(a, b):
+    """Are these an array of doubles and zero, and does no exponential overflow?"""
+    if type(a) is not np.ndarray or a.dtype is not FLOAT64 or type(b) is not float or b:
+        return False
+    return (a.dot(a) if a.ndim == 1 else np.vdot(a, a)) < SAFE and a.ndim > 0
+
+
+def one_more_below(e):
+    """1 / (1 + e) in the memory of e."""
+    e += 1
+    return np.reciprocal(e, e)
 
 
 def norm(x):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from morula import gradient, jvp, pullback
+from morula import grad, gradient, jvp, pullback
 from morula.core.extend import ZeroTangent, find_rrule
 from morula.core.registry import apply_rule
+from morula.rules.arrays.elementwise import share_in
 from morula.testing import check_rrule
 
 ANYWHERE = [
@@ -233,6 +234,28 @@ def test_the_slope_of_logaddexp_with_zero_is_the_logistic_function(rng, shape):
     z = np.asarray(rng.standard_normal(shape))
     slope = gradient(lambda z: np.sum(np.logaddexp(0.0, z)), z)[0]
     np.testing.assert_allclose(slope, 1 / (1 + np.exp(-z)), rtol=1e-15)
+
+
+def cross_entropy(w, X):
+    return np.sum(np.logaddexp(0.0, X @ w))
+
+
+def read_again(w, X):
+    z = X @ w
+    return np.sum(np.logaddexp(0.0, z) * z)
+
+
+@pytest.mark.parametrize(("f", "in_place"), [(cross_entropy, True), (read_again, False)])
+def test_the_slope_of_logaddexp_stands_in_the_memory_of_what_nobody_reads_any_more(f, in_place):
+    g, X = grad(f), np.linspace(-2.0, 3.0, 1800).reshape(600, 3)
+    for scale in (1.0, 1000.0, 1.0):  # exp(1000) overflows
+        w, before = scale * np.array([0.3, -0.2, 0.5]), X.copy()
+        kept = w.copy()
+        slopes = [(f(w + h, X) - f(w - h, X)) / 2e-6 for h in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(g(w, X), slopes, rtol=1e-5)
+        np.testing.assert_array_equal(w, kept)
+        np.testing.assert_array_equal(X, before)
+    assert any(c is share_in for c in g.__code__.co_consts) == in_place
 
 
 def test_the_slope_of_logaddexp_where_the_exponential_overflows():
