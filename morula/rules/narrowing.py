@@ -26,6 +26,7 @@ from morula.core.extend import (
     dominates,
     dominators,
     folds,
+    followed_of,
     join,
     may_hold,
     only_reads,
@@ -115,19 +116,31 @@ def where_present(s: Any) -> Iterator[tuple[Var, Any]]:
     for block in s.ir.blocks:
         if len(block.branches) != 2:
             continue
-        test, holds = made.get(block.branches[0].cond), True
+        x, holds = block.branches[0].cond, True
+        test = made.get(x)
         while test is not None and test.primitive in (operator.not_, operator.truth):
             holds ^= test.primitive is operator.not_
-            test = made.get(test.args[0])
-        if test is None or test.primitive not in (operator.is_, operator.is_not):
+            x = test.args[0]
+            test = made.get(x)
+        if test is not None and test.primitive in (operator.is_, operator.is_not):
+            x, other = test.args
+            if type(x) is not Var or type(other) is not Const or other.value is not None:
+                continue
+            holds ^= test.primitive is operator.is_
+        elif not is_object_or_none(s, x):
             continue
-        x, other = test.args
-        if type(x) is not Var or type(other) is not Const or other.value is not None:
-            continue
-        is_none = holds == (test.primitive is operator.is_)
-        branch = block.branches[1 if is_none else 0]
+        branch = block.branches[0 if holds else 1]
         if branch.block is not None:
             yield x, branch
+
+
+def is_object_or_none(s: Any, x: Any) -> bool:
+    """Is it None, or an object that is true because it is there?"""
+    value = s.value(x) if type(x) is Var else None
+    followed = followed_of(value) if type(value) is OneOf else None
+    return followed is not None and not any(
+        name in base.__dict__ for base in followed.type.__mro__ for name in ("__bool__", "__len__")
+    )
 
 
 def replace_in(block: Block, x: Var, y: Var) -> None:
@@ -148,7 +161,7 @@ def forget_present(s: Any) -> bool:
         if call.primitive is present:
             value = s.value(call.args[0])
             may_be = type(value) is OneOf and NOTHING in value.members
-            if not may_be or any(map(may_hold, value.members)):
+            if not may_be or (any(map(may_hold, value.members)) and followed_of(value) is None):
                 idle[call.out] = call.args[0]
     substitute(s.ir, idle)
     for block in s.ir.blocks:
