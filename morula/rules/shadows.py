@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    NEVER,
     NONE,
     ZERO,
     Block,
@@ -175,7 +176,7 @@ class Shadows:
 
     def follow_objects(self) -> None:
         """Follow the objects among the arguments, and what is read from them."""
-        objects = [x for x in self.adjoint.leaves if self.is_object(x)]
+        objects = [x for x in self.adjoint.leaves if self.is_object(x) or self.holds_objects(x)]
         self.followed.update(objects)
         changed = bool(objects)
         while changed:
@@ -189,6 +190,12 @@ class Shadows:
     def is_object(self, x: Any) -> bool:
         """Is it an object of a class of the user's, or a dict?"""
         k = known(self.s.value(x))
+        return k is not None and (k.type is dict or is_plain_class(k.type))
+
+    def holds_objects(self, x: Any) -> bool:
+        """Is it a list of such?"""
+        items = items_of(self.s.value(x))
+        k = None if items is None or items.value is NEVER else known(items.value)
         return k is not None and (k.type is dict or is_plain_class(k.type))
 
     def is_container(self, x: Any) -> bool:
