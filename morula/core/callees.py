@@ -17,7 +17,7 @@ from morula.core.general import pullback_like, separate
 from morula.core.infer import Guards, is_fixed
 from morula.core.instances import Escapes
 from morula.core.ir import Branch, Const, Operand, Var
-from morula.core.lift import Lifted
+from morula.core.lift import Given, Lifted
 from morula.core.primitives import build_tuple
 from morula.core.registry import Rule
 from morula.core.specialise import NotSpecialised, Specialiser, may_run_twice
@@ -54,7 +54,8 @@ class Callees:
 
     def __init__(self) -> None:
         self.found: dict[Any, Callee] = {}
-        self.lifted: dict[FunctionType, tuple[Lifted, int]] = {}  # what stands for local functions
+        self.lifted: dict[FunctionType, Lifted | Given] = {}  # by what stands for them
+        self.given: dict[Any, FunctionType] = {}  # by the local functions that they are given
 
     def of(self, fn: FunctionType, args: list[Value]) -> Callee:
         """The callee for arguments of which this is known."""
@@ -102,11 +103,8 @@ class Callees:
 
     def specialiser(self, callee: Callee, own_objects: bool) -> Specialiser:
         """What specialises a callee, which may be a local function that is lifted."""
-        found = self.lifted.get(callee.fn)
-        if found is None:
-            return Specialiser(callee.fn, callee.knowns, self, own_objects=own_objects)
-        lifted, count = found
-        ir = lifted.ir(count)
+        lifted = self.lifted.get(callee.fn)
+        ir = None if lifted is None else lifted.ir()
         return Specialiser(callee.fn, callee.knowns, self, own_objects=own_objects, ir=ir)
 
     def add_guards(self, guards: Guards) -> None:

@@ -13,6 +13,7 @@ Tests: tests/core/test_instances.py
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections import namedtuple
 from collections.abc import Hashable, Iterator
@@ -55,6 +56,10 @@ def is_builtin(cls: type) -> bool:
 
 
 HEAP_TYPE = 1 << 9
+
+# What is resolved by the class of its argument: it is not inlined before that is known.
+BY_CLASS = (dataclasses.replace,)
+FIELD_KIND: Any = dataclasses._FIELD  # type: ignore[attr-defined]
 
 
 def in_class(cls: type, name: str) -> Any:
@@ -213,6 +218,10 @@ def is_pending(s: Specialiser, call: Call) -> bool:
         cls = followed_class(s.value(call.fn))
         return cls is not None and type(in_class(cls, "__call__")) is FunctionType
     classes = [followed_class(s.value(a)) for a in call.args]
+    if call.primitive is dataclasses.replace:
+        return (
+            bool(classes) and classes[0] is not None and fields_kept(classes[0], call) is not None
+        )
     if call.keywords or not any(classes):
         return False
     if call.primitive is getattr and classes[0] is not None and is_access(call):
@@ -220,9 +229,42 @@ def is_pending(s: Specialiser, call: Call) -> bool:
     return special_method(s, call) is not None
 
 
+def fields_kept(cls: type, call: Call) -> list[str] | None:
+    """The fields that `dataclasses.replace` takes over from its argument; None: it may refuse."""
+    fields = in_class(cls, "__dataclass_fields__")
+    if len(call.args) - len(call.keywords) != 1 or fields is _MISSING or type(cls) is not type:
+        return None
+    plain = all(f._field_type is FIELD_KIND and f.init for f in fields.values())
+    if not plain or not fields.keys() >= {*call.keywords}:
+        return None
+    return [name for name in fields if name not in call.keywords]
+
+
+def resolve_replace(s: Specialiser, block: Block, call: Call) -> bool:
+    """`dataclasses.replace(x, v=v)` becomes a call of the class of x."""
+    k = known(s.value(call.args[0])) if call.args else None
+    kept = None if k is None or is_builtin(k.type) else fields_kept(k.type, call)
+    if k is None or kept is None:
+        return False
+    name = "__dataclass_fields__"
+    s.guards.attributes[id(k.type), name] = (k.type, name, in_class(k.type, name))
+    presume(s, call, 1)
+    x, *changed = call.args
+    reads = [Call(s.ir.var(f), Const(getattr), (x, Const(f)), (), call.position) for f in kept]
+    at = block.calls.index(call)
+    block.calls[at:at] = reads
+    call.fn, call.args = Const(k.type), (*changed, *[c.out for c in reads])
+    call.keywords = (*call.keywords, *kept)
+    return True
+
+
 def resolve_operators(s: Specialiser) -> bool:
     """Operators of objects, and properties, become calls of the functions of their classes."""
     changed = False
+    for block in s.ir.blocks:
+        for call in list(block.calls):
+            if call.primitive is dataclasses.replace:
+                changed |= resolve_replace(s, block, call)
     for call in s.ir.calls():
         if call.keywords or type(call.fn) is not Const or not call.args:
             continue

@@ -12,7 +12,7 @@ Tests: tests/core/test_lift.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from inspect import CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FunctionType
@@ -43,13 +43,14 @@ class Lifted:
     code: CodeType
     namespace: dict[str, Any]
     group: list[FunctionType]  # what stands for it and those that it calls
+    count: int  # of further parameters
     inside: list[int | FunctionType] = field(default_factory=list)  # of each captured variable: its
     # number among the further parameters, or the lifted function that it holds
 
-    def ir(self, count: int) -> IR:
-        """Its SSA form with so many further parameters."""
+    def ir(self) -> IR:
+        """Its SSA form with the further parameters."""
         ir = lower(self.code, self.namespace).copy()
-        values = [ir.var("captured") for _ in range(count)]
+        values = [ir.var("captured") for _ in range(self.count)]
         own: dict[Var, Operand] = {}
         calls = [holding(ir, stub, values) for stub in self.group]
         for free, where in zip(ir.free, self.inside, strict=True):
@@ -59,6 +60,39 @@ class Lifted:
         ir.params.extend(values)
         substitute(ir, own)
         ir.free = []
+        ir.entry.calls[:0] = calls
+        return ir
+
+
+@dataclass
+class Given:
+    """A function that calls itself and is given local ones, which become part of it.
+
+    What those have captured are further parameters of it, in the place of the functions.
+    """
+
+    fn: FunctionType
+    given: dict[int, Call]  # how they are made, by the number of the parameter
+
+    def ir(self) -> IR:
+        """Its SSA form with those parameters."""
+        ir = lower(self.fn.__code__, self.fn.__globals__).copy()
+        params = list(ir.params)
+        calls, own, further = list[Call](), dict[Var, Operand](), list[Var]()
+        for i, f in self.given.items():
+            values = [ir.var("captured") for _ in f.args[5:]]
+            cells = [ir.var("captured") for _ in values]
+            calls += [
+                Call(cell, Const(make_cell), (value,))
+                for cell, value in zip(cells, values, strict=True)
+            ]
+            made = Call(ir.var(f.out.name), f.fn, (*f.args[:5], *cells), (), f.position)
+            calls.append(made)
+            own[params[i]] = made.out
+            further += values
+        substitute(ir, own)
+        ir.entry.params[:] = [p for i, p in enumerate(params) if i not in self.given]
+        ir.entry.params.extend(further)
         ir.entry.calls[:0] = calls
         return ir
 
@@ -90,12 +124,13 @@ def lift_functions(s: Specialiser) -> bool:
         assert captured is not None
         stubs = {f.out: stub_of(f, len(captured)) for f in group}
         for f in group:
-            lifted = Lifted(f.args[1].value, f.args[0].value, list(stubs.values()))
+            code, namespace = f.args[1].value, f.args[0].value
+            lifted = Lifted(code, namespace, list(stubs.values()), len(captured))
             for cell in f.args[5:]:
                 inner = local.held.get(cell)
                 own = None if inner is None else stubs.get(inner.out)
                 lifted.inside.append(captured.index(cell) if own is None else own)
-            s.callees.lifted[stubs[f.out]] = lifted, len(captured)
+            s.callees.lifted[stubs[f.out]] = lifted
         first = local.first(group)
         assert first is not None
         block = local.home[id(first)]
@@ -114,21 +149,60 @@ def lift_functions(s: Specialiser) -> bool:
     return bool(groups)
 
 
+def give_functions(s: Specialiser, call: Call, operands: list[Operand]) -> bool:
+    """Let a function that calls itself be called without the local ones that it is given."""
+    fn = call.primitive
+    given = {i: s.made[x] for i, x in enumerate(operands) if x in s.made and is_handed(s.made[x])}
+    if not given or fn.__closure__ or fn.__code__.co_flags & NOT_PLAIN:
+        return False
+    key = fn, *[(i, *[id(x.value) for x in f.args[:5]]) for i, f in given.items()]
+    stub = s.callees.given.get(key)
+    if stub is None:
+        count = sum(len(f.args) - 5 for f in given.values())
+        stub = s.callees.given[key] = stub_for(fn.__code__, fn.__globals__, given, count)
+        s.callees.lifted[stub] = Given(fn, given)
+    block = next(b for b in s.ir.blocks if call in b.calls)
+    cells = [cell for f in given.values() for cell in f.args[5:]]
+    reads = [
+        Call(s.ir.var(), Const(get_cell), (cell, Const("captured")), (), call.position)
+        for cell in cells
+    ]
+    at = block.calls.index(call)
+    block.calls[at:at] = reads
+    kept = [x for i, x in enumerate(operands) if i not in given]
+    call.fn, call.args, call.keywords = Const(stub), (*kept, *[c.out for c in reads]), ()
+    s.called.add(call.out)
+    return True
+
+
+def is_handed(f: Call) -> bool:
+    """Is it a local function that rebinds nothing, whose defaults are known?"""
+    return all(type(x) is Const for x in f.args[:5]) and not rebinds(f.args[1].value)
+
+
 def stub_of(f: Call, count: int) -> FunctionType:
-    """A function that stands for a lifted one, for its signature: it is never run."""
-    code, defaults = f.args[1].value, f.args[2].value
+    """A function that stands for a lifted one."""
+    stub = stub_for(f.args[1].value, f.args[0].value, (), count)
+    stub.__defaults__ = f.args[2].value
+    return stub
+
+
+def stub_for(
+    code: CodeType, namespace: dict[str, Any], without: Container[int], count: int
+) -> FunctionType:
+    """A function that stands for another one, for its signature: it is never run."""
     n = code.co_argcount
-    names = tuple([f"captured {i}" for i in range(count)])
+    names = [name for i, name in enumerate(code.co_varnames[:n]) if i not in without]
+    names += [f"captured {i}" for i in range(count)]
     signature = code.replace(
-        co_varnames=(*code.co_varnames[:n], *names, *code.co_varnames[n:]),
-        co_nlocals=code.co_nlocals + count,
-        co_argcount=n + count,
+        co_varnames=(*names, *code.co_varnames[n:]),
+        co_nlocals=len(names) + len(code.co_varnames) - n,
+        co_argcount=len(names),
+        co_posonlyargcount=0,
         co_freevars=(),
         co_cellvars=(),
     )
-    stub = FunctionType(signature, f.args[0].value, code.co_name)
-    stub.__defaults__ = defaults
-    return stub
+    return FunctionType(signature, namespace, code.co_name)
 
 
 class LocalFunctions:

@@ -22,6 +22,7 @@ from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import inline
 from morula.core.instances import (
+    BY_CLASS,
     Escapes,
     is_pending,
     named,
@@ -41,7 +42,7 @@ from morula.core.ir import (
     reachable,
     substitute,
 )
-from morula.core.lift import captured_by, captures, lift_functions
+from morula.core.lift import captured_by, captures, give_functions, lift_functions
 from morula.core.primitives import (
     actual_attribute,
     actual_item,
@@ -630,6 +631,8 @@ class Specialiser(Inference):
                 return None
             if is_of_other_mode(namespace) and not is_inlined(fn.value):
                 return None
+            if fn.value in BY_CLASS:
+                return None
             if fn.value in self.callees.lifted:
                 self.call_lifted(call, fn.value)
                 return None
@@ -702,6 +705,8 @@ class Specialiser(Inference):
 
     def call_directly(self, call: Call, bound: Bound) -> None:
         """A function that calls itself is specialised by itself; the call gives all arguments."""
+        if call.out in self.called or give_functions(self, call, bound.operands):
+            return
         call.args, call.keywords = tuple(bound.operands), ()
         self.called.add(call.out)
 

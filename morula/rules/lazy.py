@@ -300,6 +300,9 @@ class Lazy:
 
     def rewrite(self, block: Any, call: Call) -> bool:
         """Put a generator in the place of a lazy iterator, or a list in that of one read at once."""
+        if call.primitive is list and self.is_own_zip(call):
+            call.fn = Const(listed)
+            return True
         if reads_at_once(call) and self.is_own_generator(call.args[0]):
             if call.primitive is list:
                 call.fn = Const(listed)
@@ -317,6 +320,12 @@ class Lazy:
     def is_own_generator(self, x: Any) -> bool:
         """Is it a generator that nothing else reads?"""
         return is_generator(self.made.get(x)) and self.uses[x] == 1
+
+    def is_own_zip(self, call: Call) -> bool:
+        """Is it `list(zip(xs, ys))`, of an iterator that gives tuples and that nothing else reads?"""
+        source = self.made.get(call.args[0]) if len(call.args) == 1 else None
+        own = source is not None and self.uses[source.out] == 1
+        return own and source is not None and source.primitive in (zip, enumerate)
 
     def is_run_over(self, call: Call) -> bool:
         """Is a call's result read by one loop, or by what is read by one, or at once?"""

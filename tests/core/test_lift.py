@@ -119,7 +119,76 @@ def handed_on(x, y):
     return twice(f, 2)
 
 
+def halves(f, a, b, depth):
+    m = 0.5 * (a + b)
+    if depth == 0:
+        return (b - a) * f(m)
+    return halves(f, a, m, depth - 1) + halves(f, m, b, depth - 1)
+
+
+def given(x, y):
+    return halves(lambda t: math.exp(-x * t) * y, 0.0, 2.0, 3)
+
+
+def given_twice(x, y):
+    """The same code with other values, with other defaults, and another function."""
+    found = 0.0
+    for k in (1.0, 2.0):
+        found += halves(lambda t, k=k: x * t * k, 0.0, y, 2)
+
+    def shape(k):
+        def f(t):
+            return math.sin(k * t)
+
+        return f
+
+    return found + halves(shape(x), 0.0, 1.0, 1) + halves(shape(y), 0.0, 1.0, 2)
+
+
+def root(f, a, b, steps=0):
+    m = 0.5 * (a + b)
+    if steps == 20:
+        return m - f(m) / (2.0 * m)
+    return root(f, a, m, steps + 1) if f(a) * f(m) <= 0 else root(f, m, b, steps=steps + 1)
+
+
+def of_a_root(x, y):
+    return root(lambda t: t * t - x, 0.0, 3.0) * y
+
+
+def given_by_turns(x, y):
+    def f(t):
+        return x * t
+
+    def g(t):
+        return y + t
+
+    def alternate(f, g, n):
+        return f(1.0) if n == 0 else g(alternate(g, f, n - 1))
+
+    return alternate(f, g, 3)
+
+
+def given_what_counts(x, y):
+    n = 0.0
+
+    def f(t):
+        nonlocal n
+        n += t * y
+        return x * t
+
+    return halves(f, 0.0, 1.0, 2) + n
+
+
+def given_ever_new_ones(x, y):
+    def nested(f, n):
+        return f(x) if n == 0 else nested(lambda t: f(t) * y, n - 1)
+
+    return nested(lambda t: t * t, 3)
+
+
 LIFTED = [
+    given, of_a_root,
     power, fibonacci, by_turns, with_a_helper, by_a_sum, by_a_list, twice_made, of_arrays, returned,
     handed_on,
 ]  # fmt: skip
@@ -203,7 +272,20 @@ def fresh():
     compiled._families.clear()
 
 
-OTHERS = [in_a_loop, rebound, counting, mapped, by_name, of_any_number, remembering, noting]
+OTHERS = [
+    given_what_counts,
+    given_ever_new_ones,
+    given_twice,
+    given_by_turns,
+    in_a_loop,
+    rebound,
+    counting,
+    mapped,
+    by_name,
+    of_any_number,
+    remembering,
+    noting,
+]
 
 
 @pytest.mark.parametrize("f", [*LIFTED, *OTHERS])

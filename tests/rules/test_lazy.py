@@ -236,6 +236,14 @@ def of_none(x, y):
     return x * y + sum(itertools.accumulate([], lambda a, b: a * b))
 
 
+def a_list_of_pairs(x, y):
+    points = list(zip([x, y, x * y], [y, 1.0, 2.0]))
+    total = 0.0
+    for (a, b), (c, d) in zip(points, points[1:] + points[:1]):
+        total += a * d - b * c
+    return total + sum(v * i for i, v in list(enumerate([x, y])))
+
+
 def neighbours(x, y):
     """What has no neighbour yet is told by a mark."""
     xs = [x, y, x * y]
@@ -254,6 +262,7 @@ def neighbours(x, y):
         in_both_orders,
         of_none,
         neighbours,
+        a_list_of_pairs,
     ],
 )
 def test_more_of_itertools(f):

@@ -1,7 +1,7 @@
 """Objects that a program makes and puts into lists, dicts and other objects."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -291,7 +291,40 @@ def a_list_of_another(a, b):
     return sum(a * p.x + b * p.y for p in points)
 
 
+@dataclass
+class Checked:
+    x: float
+    n: int = 0
+
+    def __post_init__(self):
+        self.x = self.x * 2.0
+
+
+def renewed(a, b):
+    states = [State(a, b)]
+    for _ in range(4):
+        s = states[-1]
+        states.append(replace(s, x=s.x + 0.1 * s.v))
+    return sum(s.x * s.v for s in states)
+
+
+def renewed_alone(a, b):
+    s = State(a, b)
+    for _ in range(4):
+        s = replace(s, v=s.v - 0.1 * s.x)
+        s = replace(s, x=s.x + 0.1 * s.v)
+    return s.x
+
+
+def renewed_and_checked(a, b):
+    c = Checked(a)
+    for _ in range(2):
+        c = replace(c, n=c.n + 1)
+    return c.x * c.n * b
+
+
 KEPT = [
+    renewed, renewed_alone, renewed_and_checked,
     comprehension, appended, pairs, replaced_in_a_loop, summed, trajectory, linked, linked_by_truth,
     called, of_lists, inherited, slotted, under_two_names, in_a_dict, in_an_object, of_arrays,
     swapped, chosen, of_the_class, a_list_of_another,
@@ -396,6 +429,14 @@ def mixed(a, b):
     return sum(shape.area() for shape in found)
 
 
+def refused(a, b):
+    try:
+        replace(State(a, b), z=1.0)
+    except TypeError:
+        return a * b
+    return a
+
+
 class Given:
     def __init__(self, items):
         self.items = items
@@ -428,7 +469,7 @@ def noisy(a, b):
     return found[0].x
 
 
-@pytest.mark.parametrize("f", [counted, removed, compared, mixed, noisy])
+@pytest.mark.parametrize("f", [counted, removed, compared, mixed, noisy, refused])
 def test_what_is_not_followed_is_right_all_the_same(f):
     check_gradient(f, 0.7, 1.3)
     for _ in range(3):
