@@ -169,6 +169,6 @@ def is_immutable(t: type) -> bool:
         or t is Plain
         or not has_tangent(t)
         or t in coarse_detail
-        or t in (tuple, slice, range, type, FunctionType, BuiltinFunctionType, ModuleType)
+        or t in (object, tuple, slice, range, type, FunctionType, BuiltinFunctionType, ModuleType)
         or (issubclass(t, tuple) and not t.__dictoffset__)
     )

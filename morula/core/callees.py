@@ -17,6 +17,7 @@ from morula.core.general import pullback_like, separate
 from morula.core.infer import Guards, is_fixed
 from morula.core.instances import Escapes
 from morula.core.ir import Branch, Const, Operand, Var
+from morula.core.lift import Given, Lifted
 from morula.core.primitives import build_tuple
 from morula.core.registry import Rule
 from morula.core.specialise import NotSpecialised, Specialiser, may_run_twice
@@ -53,6 +54,8 @@ class Callees:
 
     def __init__(self) -> None:
         self.found: dict[Any, Callee] = {}
+        self.lifted: dict[FunctionType, Lifted | Given] = {}  # by what stands for them
+        self.given: dict[Any, FunctionType] = {}  # by the local functions that they are given
 
     def of(self, fn: FunctionType, args: list[Value]) -> Callee:
         """The callee for arguments of which this is known."""
@@ -90,13 +93,19 @@ class Callees:
 
     def specialised(self, callee: Callee) -> Specialiser:
         """The function for these types, with the objects that it makes as its own, if they are."""
-        s = Specialiser(callee.fn, callee.knowns, self)
         try:
+            s = self.specialiser(callee, True)
             s.run()
         except Escapes:
-            s = Specialiser(callee.fn, callee.knowns, self, own_objects=False)
+            s = self.specialiser(callee, False)
             s.run()
         return s
+
+    def specialiser(self, callee: Callee, own_objects: bool) -> Specialiser:
+        """What specialises a callee, which may be a local function that is lifted."""
+        lifted = self.lifted.get(callee.fn)
+        ir = None if lifted is None else lifted.ir()
+        return Specialiser(callee.fn, callee.knowns, self, own_objects=own_objects, ir=ir)
 
     def add_guards(self, guards: Guards) -> None:
         """What the callees ask about the world, the program asks at its entry."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from morula.core import debug, errors, registry
 from morula.core.orders import OfGradient, Source
-from morula.core.program import Gradient, Left, stub, with_keywords
+from morula.core.program import ALL, Gradient, Left, Tried, stub, with_keywords
 from morula.core.protected import entered, exit_managers
 from morula.core.settings import with_own_settings
 from morula.core.specialise import NotSpecialised, TooMuchEffort
@@ -159,17 +159,17 @@ class Family:
         key: tuple[Any, ...],
         tries: int,
         args: tuple[Any, ...],
-        by_bodies: bool = True,
+        tried: Tried = ALL,
     ) -> Program:
         program = Program(tries)
         if not specialising or tries > Program.most_tries:
             return program
-        gradient = self.gradient(f, key, tries, args, by_bodies)
+        gradient = self.gradient(f, key, tries, args, tried)
         try:
             program.code = gradient.compile(slow_path, program, general_path, protected_path)
         except (NotSpecialised, errors.UnsupportedError) as reason:
-            if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
-                return self.compile(f, key, tries, args, False)
+            if (less := gradient.with_less(reason)) is not None:
+                return self.compile(f, key, tries, args, less)
             program.reason = str(reason)
             program.is_too_dear = type(reason) is TooMuchEffort
             return program
@@ -184,7 +184,7 @@ class Family:
         key: Sequence[Any],
         tries: int,
         args: Sequence[Any],
-        by_bodies: bool,
+        tried: Tried,
     ) -> Gradient:
         """What is compiled for arguments of these types, before it is."""
         return Gradient(
@@ -201,11 +201,11 @@ class Family:
             assuming=tries < Program.most_assuming,
             source=self.source,
             no_exceptions=True,
-            by_bodies=by_bodies,
+            tried=tried,
         )
 
     def built(
-        self, f: FunctionType, args: Sequence[Any], careful: bool = False, by_bodies: bool = True
+        self, f: FunctionType, args: Sequence[Any], careful: bool = False, tried: Tried = ALL
     ) -> Gradient:
         """What is compiled for these arguments first, in SSA form.
 
@@ -214,14 +214,14 @@ class Family:
         Raises:
             NotSpecialised, UnsupportedError: there is no such program.
         """
-        gradient = self.gradient(f, [argument_value(a) for a in args], 0, args, by_bodies)
+        gradient = self.gradient(f, [argument_value(a) for a in args], 0, args, tried)
         if careful:
             gradient.optimistic = gradient.assumptions.allowed = False
         try:
             gradient.build()
         except (NotSpecialised, errors.UnsupportedError) as reason:
-            if gradient.has_bodies and by_bodies and type(reason) is not TooMuchEffort:
-                return self.built(f, args, careful, False)
+            if (less := gradient.with_less(reason)) is not None:
+                return self.built(f, args, careful, less)
             raise
         return gradient
 

@@ -99,6 +99,7 @@ from morula.core.infer import (
     stands_in,
     transfers,
 )
+from morula.core.instances import in_class, new_instance
 from morula.core.ir import Block, Branch, Call, Const, Var, count_uses, substitute
 from morula.core.orders import only_once
 from morula.core.outline import runs_loops
@@ -214,6 +215,7 @@ from morula.core.values import (
     alternatives,
     coarsened,
     equal,
+    followed_of,
     is_plainly_named,
     is_zero_value,
     join,
@@ -314,6 +316,7 @@ __all__ = [
     "find_rrule",
     "fixed_types",
     "folds",
+    "followed_of",
     "follows_changes",
     "fresh_results",
     "from_memory",
@@ -333,6 +336,7 @@ __all__ = [
     "have_constants",
     "holds_items",
     "holds_memory",
+    "in_class",
     "in_place_forms",
     "in_several_runs",
     "in_space_of",
@@ -374,6 +378,7 @@ __all__ = [
     "multiply",
     "never_zero",
     "new_containers",
+    "new_instance",
     "no_rule",
     "no_tangent",
     "non_differentiable",

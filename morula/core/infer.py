@@ -74,11 +74,13 @@ from morula.core.values import (
     MOST_MEMBERS,
     NEVER,
     IteratorOver,
+    OneOf,
     Plain,
     Value,
     alternatives,
     coarsened,
     equal,
+    followed_of,
     is_fine,
     is_plainly_named,
     is_zero_value,
@@ -289,7 +291,8 @@ class Inference:
             return Known(Plain)
         if call.out in self.bound and self.is_method(call):
             return value  # the object is known where the method is called
-        if value is None or type(fn) is not Const or not leaves_types(fn.value):
+        leaves = call.out in self.own_changes or (type(fn) is Const and leaves_types(fn.value))
+        if value is None or not leaves:
             for a in args:
                 lose(a)
             if not is_pure(fn):
@@ -558,11 +561,17 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     owner, name = args[0], args[1]
     if type(name) is not Const or len(args) != 2:
         return None
+    if type(owner) is OneOf and not hasattr(None, name.value):  # if it is None, an exception comes
+        owner = followed_of(owner) or owner
     if type(owner) is Known:
         decided = constant_attribute.get(owner.type)
         found = None if decided is None else decided(owner.detail, name.value)
         if found is not None:
             return Const(found)
+        if owner.type in contents and owner.detail is not None:
+            held = contents[owner.type].attribute(s, call, owner.detail, name.value)
+            if held is not None:
+                return held
         entry = registry.get(owner.type)
         stable = entry is not None and entry.stable
         return result_on_samples(getattr, args) if stable else None

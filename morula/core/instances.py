@@ -13,6 +13,7 @@ Tests: tests/core/test_instances.py
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections import namedtuple
 from collections.abc import Hashable, Iterator
@@ -27,7 +28,7 @@ from morula.core.ir import IR, Block, Call, Const, Operand, Var, substitute
 from morula.core.primitives import UNDEFINED, actual_type
 from morula.core.registry import registry
 from morula.core.ssa import Variables, prune_params
-from morula.core.traits import Known, only_reads, stays_general, typed_zero
+from morula.core.traits import Known, contents, only_reads, stays_general, typed_zero
 from morula.core.values import Value, is_named_tuple, known
 
 if TYPE_CHECKING:
@@ -46,12 +47,6 @@ def new_instance(cls: type) -> Any:
 only_reads(new_instance)
 
 
-@transfers(new_instance)
-def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    cls = args[0]
-    return Known(cls.value) if type(cls) is Const else None
-
-
 _MISSING = object()
 
 
@@ -61,6 +56,10 @@ def is_builtin(cls: type) -> bool:
 
 
 HEAP_TYPE = 1 << 9
+
+# What is resolved by the class of its argument: it is not inlined before that is known.
+BY_CLASS = (dataclasses.replace,)
+FIELD_KIND: Any = dataclasses._FIELD  # type: ignore[attr-defined]
 
 
 def in_class(cls: type, name: str) -> Any:
@@ -164,9 +163,108 @@ def found_method(
     return function, tuple(args)
 
 
+def presumed(x: Any, cls: type) -> Any:
+    """x, which was taken to be of this class before all was known that x may be."""
+    return x
+
+
+only_reads(presumed)
+
+
+@transfers(presumed)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return args[0]
+
+
+def presume(s: Specialiser, call: Call, n: int) -> None:
+    """Let the first operands of a call be proven to be of the types that they seem to have."""
+    if not s.presumes:
+        return
+    block = next(b for b in s.ir.blocks if call in b.calls)
+    args = list(call.args)
+    for i, x in enumerate(args[:n]):
+        k = None if type(x) is Const else known(s.value(x))
+        if k is not None:
+            mark = Call(s.ir.var(), Const(presumed), (x, Const(k.type)), (), call.position)
+            block.calls.insert(block.calls.index(call), mark)
+            args[i] = mark.out
+    call.args = tuple(args)
+
+
+def drop_proven(s: Specialiser) -> bool:
+    """Leave out what was presumed and is known by now; was there anything?"""
+    proven: dict[Var, Operand] = {}
+    for call in s.ir.calls():
+        if call.primitive is presumed:
+            k = known(s.value(call.args[0]))
+            if k is not None and k.type is call.args[1].value:
+                proven[call.out] = call.args[0]
+    for block in s.ir.blocks if proven else ():
+        block.calls = [c for c in block.calls if c.out not in proven]
+    substitute(s.ir, proven)
+    return bool(proven)
+
+
+def followed_class(value: Value) -> type | None:
+    """The class of an object that stays one and is followed."""
+    if type(value) is not Known or value.detail is None or value.type not in contents:
+        return None
+    return value.type if is_plain(value.type) else None
+
+
+def is_pending(s: Specialiser, call: Call) -> bool:
+    """Will a call, or the reading of a method, be resolved by the classes of objects?"""
+    if type(call.fn) is Var:
+        cls = followed_class(s.value(call.fn))
+        return cls is not None and type(in_class(cls, "__call__")) is FunctionType
+    classes = [followed_class(s.value(a)) for a in call.args]
+    if call.primitive is dataclasses.replace:
+        return (
+            bool(classes) and classes[0] is not None and fields_kept(classes[0], call) is not None
+        )
+    if call.keywords or not any(classes):
+        return False
+    if call.primitive is getattr and classes[0] is not None and is_access(call):
+        return type(in_class(classes[0], call.args[1].value)) in (FunctionType, property)
+    return special_method(s, call) is not None
+
+
+def fields_kept(cls: type, call: Call) -> list[str] | None:
+    """The fields that `dataclasses.replace` takes over from its argument; None: it may refuse."""
+    fields = in_class(cls, "__dataclass_fields__")
+    if len(call.args) - len(call.keywords) != 1 or fields is _MISSING or type(cls) is not type:
+        return None
+    plain = all(f._field_type is FIELD_KIND and f.init for f in fields.values())
+    if not plain or not fields.keys() >= {*call.keywords}:
+        return None
+    return [name for name in fields if name not in call.keywords]
+
+
+def resolve_replace(s: Specialiser, block: Block, call: Call) -> bool:
+    """`dataclasses.replace(x, v=v)` becomes a call of the class of x."""
+    k = known(s.value(call.args[0])) if call.args else None
+    kept = None if k is None or is_builtin(k.type) else fields_kept(k.type, call)
+    if k is None or kept is None:
+        return False
+    name = "__dataclass_fields__"
+    s.guards.attributes[id(k.type), name] = (k.type, name, in_class(k.type, name))
+    presume(s, call, 1)
+    x, *changed = call.args
+    reads = [Call(s.ir.var(f), Const(getattr), (x, Const(f)), (), call.position) for f in kept]
+    at = block.calls.index(call)
+    block.calls[at:at] = reads
+    call.fn, call.args = Const(k.type), (*changed, *[c.out for c in reads])
+    call.keywords = (*call.keywords, *kept)
+    return True
+
+
 def resolve_operators(s: Specialiser) -> bool:
     """Operators of objects, and properties, become calls of the functions of their classes."""
     changed = False
+    for block in s.ir.blocks:
+        for call in list(block.calls):
+            if call.primitive is dataclasses.replace:
+                changed |= resolve_replace(s, block, call)
     for call in s.ir.calls():
         if call.keywords or type(call.fn) is not Const or not call.args:
             continue
@@ -188,18 +286,30 @@ def resolve_operators(s: Specialiser) -> bool:
                     continue
                 s.guards.attributes[id(k.type), name] = (k.type, name, found)
                 call.fn, call.args = Const(found.fget), (call.args[0],)
+                presume(s, call, 1)
                 changed = True
             continue
         method = special_method(s, call)
         if method is not None:
             call.fn, call.args = Const(method[0]), method[1]
+            presume(s, call, len(call.args))
             changed = True
     return changed
 
 
 def resolve_instances(s: Specialiser) -> bool:
     """A step on the way from objects of the program's own to variables; was there one?"""
-    return resolve_operators(s) or Instances(s).step()
+    if not s.keeps_objects:
+        return resolve_operators(s) or Instances(s).step()
+    if drop_proven(s) or resolve_operators(s) or Instances(s).step():
+        return True
+    s.presumes = True
+    try:
+        s.infer()
+        return resolve_operators(s) or Instances(s).resolve_attributes()
+    finally:
+        s.presumes = False
+        s.infer()
 
 
 class Instances:
@@ -218,7 +328,7 @@ class Instances:
             self.incoming.setdefault(p, []).append(a)
         self.add_joins()
         self.hoped = {p: c for p, c in s.hoped.values() if p in self.incoming}
-        self.all = self.hoped | self.cls
+        self.all = self.kept() | self.hoped | self.cls
 
     def add_joins(self) -> None:
         """Parameters of blocks that only such objects of one class are passed to."""
@@ -251,6 +361,11 @@ class Instances:
                 again = True
         self.cls = cls  # type: ignore[assignment]
 
+    def kept(self) -> dict[Var, type]:
+        """The objects that stay objects, where they are found again."""
+        found = {v: followed_class(x) for v, x in self.s.types.items()}
+        return {v: cls for v, cls in found.items() if cls is not None}
+
     def step(self) -> bool:
         """The first of these that can be done."""
         return (
@@ -278,7 +393,8 @@ class Instances:
                 initialise = in_class(cls, "__init__")
                 if type(initialise) is not FunctionType or not returns_none(initialise):
                     continue
-                if self.is_seen(call.out):
+                if self.is_seen(call.out) and not self.s.keeps_objects:
+                    self.s.leaves_objects = True
                     continue
                 guard_class(self.s, cls)
                 new = Call(call.out, Const(new_instance), (Const(cls),), (), call.position)
@@ -441,6 +557,8 @@ class Instances:
                         self.bind(caller, cls, name, found)
                     self.drop(block, call)
                     changed = True
+                if self.s.presumes:
+                    continue
                 if type(found) is staticmethod and type(found.__func__) is FunctionType:
                     self.s.guards.attributes[id(cls), name] = (cls, name, found.__func__)
                     substitute(self.ir, {call.out: Const(found.__func__)})
@@ -496,13 +614,14 @@ class Instances:
         """Make a call of an object, or of its method, one of a function of its class."""
         self.s.guards.attributes[id(cls), name] = (cls, name, function)
         call.fn, call.args = Const(function), (call.fn, *call.args)
+        presume(self.s, call, 1)
 
     def resolve_hopes(self) -> bool:
         """In a loop `p = p.moved()`: what p is depends on what its method gives.
 
         It is taken for what comes in from before, which is asked where it is used.
         """
-        if not self.s.examples.given:
+        if not self.s.examples.given or self.s.keeps_objects:
             return False
         for p, values in self.incoming.items():
             classes = {self.cls[a] for a in values if a in self.cls}

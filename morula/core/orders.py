@@ -140,6 +140,7 @@ class InnerGradient(Gradient):
     """A gradient that is differentiated in its turn."""
 
     again = True
+    may_keep_objects = False
 
     def resolve(self) -> None:
         """Let the residuals reach the adjoint."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from morula.core.specialise import (
     NotAsExpected,
     NotSpecialised,
     Specialiser,
+    TooMuchEffort,
     assume_less,
     check_type,
     go_general,
@@ -62,10 +64,22 @@ if TYPE_CHECKING:
     from morula.core.orders import Source
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What is still to be tried of what may turn out to be impossible when all else is done."""
+
+    bodies: bool = True  # functions in the place of others, to be compiled as well
+    keeping: bool = True  # objects that are put into others, with shadows
+
+
+ALL = Tried()
+
+
 class Gradient(Adjoint):
     """The gradient of `fn` by some of its parameters, for arguments of known types."""
 
     by_forward_rules = False  # is a forward rule what a function means that has no other?
+    may_keep_objects = True  # has it shadows for objects that the program puts into others?
 
     def __init__(
         self,
@@ -81,11 +95,11 @@ class Gradient(Adjoint):
         assuming: bool = False,
         source: Source | None = None,
         no_exceptions: bool = False,
-        by_bodies: bool = True,
+        tried: Tried = ALL,
     ) -> None:
         self.no_exceptions = no_exceptions
-        self.by_bodies = by_bodies
-        self.has_bodies = False
+        self.tried = tried
+        self.has_bodies = self.has_kept = False
         self.effort = 0  # of all attempts
         self.fn = fn
         self.source = source
@@ -130,24 +144,35 @@ class Gradient(Adjoint):
     def specialised(self) -> Specialiser:
         """The primal for these types; with what is assumed from the examples, if that is safe."""
         examples, own_objects, no_exceptions = self.examples, True, self.no_exceptions
-        may_expect = True
+        may_expect, keeps_objects = True, False
+        may_keep = self.may_keep_objects and self.tried.keeping
         while True:
             try:
-                s = self.specialised_by(examples, own_objects, no_exceptions, may_expect)
+                s = self.specialised_by(
+                    examples, own_objects, no_exceptions, may_expect, keeps_objects
+                )
             except AssumptionsUnsafe:
                 examples = ()
             except ExceptionsMatter:
                 no_exceptions = False
             except Escapes:
-                own_objects = False
+                own_objects &= keeps_objects or may_keep
+                keeps_objects, may_keep = may_keep, False
             except NotAsExpected:
                 may_expect = False
             else:
-                s.callees.add_guards(s.guards)
-                return s
+                if not (s.leaves_objects and may_keep):
+                    s.callees.add_guards(s.guards)
+                    return s
+                keeps_objects, may_keep = True, False
 
     def specialised_by(
-        self, examples: Sequence[Any], own_objects: bool, no_exceptions: bool, may_expect: bool
+        self,
+        examples: Sequence[Any],
+        own_objects: bool,
+        no_exceptions: bool,
+        may_expect: bool,
+        keeps_objects: bool,
     ) -> Specialiser:
         """The same, with what these examples show and with what is taken for granted."""
         ir = guards = None
@@ -163,15 +188,24 @@ class Gradient(Adjoint):
             no_exceptions,
             ir,
         )
+        s.keeps_objects = self.has_kept = keeps_objects
         if guards is not None:
             s.guards.take_over(guards)
-        s.by_bodies, s.effort, s.may_expect = self.by_bodies, self.effort, may_expect
+        s.by_bodies, s.effort, s.may_expect = self.tried.bodies, self.effort, may_expect
         s.by_forward_rules = self.by_forward_rules
         try:
             s.run()
         finally:
             self.has_bodies, self.effort = s.has_bodies, s.effort
         return s
+
+    def with_less(self, reason: Exception) -> Tried | None:
+        """What is tried next where this was not possible, if there is anything."""
+        if type(reason) is TooMuchEffort:
+            return None
+        if self.has_kept and self.tried.keeping:
+            return replace(self.tried, keeping=False)
+        return replace(self.tried, bodies=False) if self.has_bodies and self.tried.bodies else None
 
     def build(self) -> IR:
         """The primal and its adjoint in one, with the gradients as the result."""

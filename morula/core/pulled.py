@@ -22,7 +22,7 @@ from morula.core.emit import emit, merge_blocks
 from morula.core.general import pullback_like, separate
 from morula.core.ir import IR, Branch, Const, Operand
 from morula.core.primitives import alias, build_tuple
-from morula.core.program import Gradient
+from morula.core.program import Gradient, Tried
 from morula.core.reuse import reuse_memory
 from morula.core.reverse import reachable_from
 from morula.core.sharing import ask_whether_shared
@@ -129,9 +129,7 @@ class Pullbacks(Family):
 
     was_asked_for = False
 
-    def gradient(
-        self, f: FunctionType, key: Any, tries: int, args: Any, by_bodies: bool
-    ) -> Gradient:
+    def gradient(self, f: FunctionType, key: Any, tries: int, args: Any, tried: Tried) -> Gradient:
         """The two programs for arguments of these types."""
         return Halves(
             self.target(f),
@@ -141,7 +139,7 @@ class Pullbacks(Family):
             single=False,
             examples=args if tries < 2 else (),
             no_exceptions=True,
-            by_bodies=by_bodies,
+            tried=tried,
         )
 
 

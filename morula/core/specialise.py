@@ -6,7 +6,7 @@ import dis
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,15 @@ from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import inline
-from morula.core.instances import Escapes, named, new_instance, resolve_instances
+from morula.core.instances import (
+    BY_CLASS,
+    Escapes,
+    is_pending,
+    named,
+    new_instance,
+    presumed,
+    resolve_instances,
+)
 from morula.core.ir import (
     IR,
     Block,
@@ -34,6 +42,7 @@ from morula.core.ir import (
     reachable,
     substitute,
 )
+from morula.core.lift import captured_by, captures, give_functions, lift_functions
 from morula.core.primitives import (
     actual_attribute,
     actual_item,
@@ -82,6 +91,7 @@ from morula.core.traits import (
 from morula.core.tuples import pass_items
 from morula.core.unroll import unroll_loops
 from morula.core.values import (
+    NEVER,
     OneOf,
     Plain,
     Value,
@@ -148,6 +158,11 @@ class Specialiser(Inference):
         self.left_general: set[Var] = set()  # derivatives that it takes by the general path
         self.may_expect = True  # may the types of derivatives be guessed before they are built?
         self.own_objects = own_objects  # are objects that it makes taken for its own?
+        self.leaves_objects = False  # does it know more of others that it makes than it uses?
+        self.presumes = (
+            False  # is what depends on the classes of objects not yet taken into account?
+        )
+        self.keeps_objects = False  # and those that it puts into others for objects that it knows?
         self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
         self.has_bodies = False  # does one?
         self.by_forward_rules = False  # do functions stay calls that have no other rule?
@@ -170,6 +185,7 @@ class Specialiser(Inference):
             changed |= self.resolve_methods()
             changed |= simplify_once(self.ir, no_namespace)
             changed |= spread_arguments(self.ir) | collect_generators(self.ir)
+            changed |= lift_functions(self)
             changed |= iterate_once(self) or weave_generators(self.ir)
             self.limit_size()
             checked("specialisation", self.ir)
@@ -185,19 +201,21 @@ class Specialiser(Inference):
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
+        for block in self.ir.blocks:
+            block.calls = [c for c in block.calls if c.primitive is not captures]
         self.infer()
         if any(c.out in self.expected for c in self.ir.calls()):
             raise NotAsExpected
         if self.in_several_runs and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise NotSpecialised("a function with effects runs several times")
-        if self.own_objects and any(
-            c.primitive is new_instance or c.out in self.hoped for c in self.ir.calls()
-        ):
+        if self.own_objects and any(map(self.is_left_over, self.ir.calls())):
             raise Escapes
         if self.protected and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise ExceptionsMatter
         if self.captured and self.may_be_rebound():
             raise NotSpecialised("a captured variable may be rebound by what it calls")
+        if any(map(self.is_lifted_in_vain, self.ir.calls())):
+            raise NotSpecialised("a local function that calls itself is more than called")
         if any(self.own_cells.intersection(c.operands()) for c in self.ir.calls()):
             raise NotSpecialised("a captured variable is shared with a function that stays")
         if self.bail is not None and not all(
@@ -205,6 +223,25 @@ class Specialiser(Inference):
         ):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
+
+    def is_left_over(self, call: Call) -> bool:
+        """Is it the making of an object that is not followed, or a question about one?"""
+        if call.primitive is not new_instance:
+            return call.out in self.hoped or call.primitive is presumed
+        value = self.value(call.out)
+        followed = type(value) is Known and value.type in contents
+        return not (followed and contents[value.type].is_followed(value.detail))  # type: ignore[union-attr]
+
+    def result(self, call: Call) -> Value:
+        """What is known of the result of a call."""
+        return NEVER if self.presumes and is_pending(self, call) else super().result(call)
+
+    def is_lifted_in_vain(self, call: Call) -> bool:
+        """Is what stands for a local function called without being specialised, or not called?"""
+        lifted = self.callees.lifted
+        if is_in(call.primitive, lifted) and self.callee_of(call) is None:
+            return True
+        return any(type(a) is Const and is_in(a.value, lifted) for a in call.args)
 
     def before(self, end: Block) -> list[Call]:
         """The calls that may have run where control comes to a block."""
@@ -594,6 +631,11 @@ class Specialiser(Inference):
                 return None
             if is_of_other_mode(namespace) and not is_inlined(fn.value):
                 return None
+            if fn.value in BY_CLASS:
+                return None
+            if fn.value in self.callees.lifted:
+                self.call_lifted(call, fn.value)
+                return None
             if fn.value.__closure__ and not self.captures_functions(fn.value):
                 return None
             free = [Const(cell) for cell in fn.value.__closure__ or ()]
@@ -663,8 +705,22 @@ class Specialiser(Inference):
 
     def call_directly(self, call: Call, bound: Bound) -> None:
         """A function that calls itself is specialised by itself; the call gives all arguments."""
+        if call.out in self.called or give_functions(self, call, bound.operands):
+            return
         call.args, call.keywords = tuple(bound.operands), ()
         self.called.add(call.out)
+
+    def call_lifted(self, call: Call, stub: FunctionType) -> None:
+        """A local function that is lifted gets what it has captured as further arguments."""
+        captured = None if call.out in self.called else captured_by(self.ir, stub)
+        if captured is None:
+            return
+        code, defaults = stub.__code__, stub.__defaults__
+        own = code.replace(co_argcount=code.co_argcount - len(captured))
+        bound = bind(self.ir, call, own, defaults, {})
+        if bound is not None:
+            call.fn, call.args, call.keywords = Const(stub), (*bound.operands, *captured), ()
+            self.called.add(call.out)
 
     def callee_of(self, call: Call) -> Callee | None:
         """The specialised function that is called, if it is one."""
@@ -677,6 +733,11 @@ class Specialiser(Inference):
         """What the specialised function returns."""
         callee = self.callee_of(call)
         return None if callee is None else callee.result
+
+
+def is_in(x: Any, functions: Container[FunctionType]) -> bool:
+    """Is it one of these functions?"""
+    return type(x) is FunctionType and x in functions
 
 
 class NamedLeaves(list[Any]):

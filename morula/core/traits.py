@@ -627,6 +627,8 @@ class Contents:
     names, and grows while types are inferred; `inference` is the one that is running.
     """
 
+    may_be_missing = False  # is a value followed that is a container or None?
+
     def seen(self, x: Any) -> Any:
         """What a container holds that is an argument; None: nothing in common."""
         raise NotImplementedError
@@ -651,6 +653,10 @@ class Contents:
         """Something was called that may change any container that others hold."""
         raise NotImplementedError
 
+    def is_followed(self, detail: Any) -> bool:
+        """Is it known what a container holds?"""
+        return detail is not None
+
     def item(self, detail: Any) -> Any:
         """What is known of each item."""
         raise NotImplementedError
@@ -662,6 +668,10 @@ class Contents:
     def at(self, detail: Any, key: Any) -> Any:
         """What is known of the item under a key of which `key` is known."""
         raise NotImplementedError
+
+    def attribute(self, inference: Any, call: Any, detail: Any, name: str) -> Any:
+        """What is known of an attribute that `call` reads of what is followed; then it stays so."""
+        return None
 
     def put(self, inference: Any, call: Any, container: Any, key: Any, value: Any) -> Any:
         """`call` puts an item into a container of which this is known; the same of its result."""

@@ -6,8 +6,9 @@ types (`OneOf`), or not at all (None).
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any
 
 from morula.core.cotangents import ZERO, AbstractZero
@@ -74,6 +75,8 @@ def join(a: Value, b: Value) -> Value:
             return Known(tuple)
         return Known(tuple, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
     members = possibilities(a) | possibilities(b)
+    if (found := followed_or_none(members)) is not None:
+        return found
     if len(members) > 1 and len({m.type for m in members}) == 1:
         members = frozenset(map(coarse, members))
     if len(members) == 1:
@@ -85,8 +88,29 @@ def join(a: Value, b: Value) -> Value:
     return OneOf(members)
 
 
+def followed_or_none(members: frozenset[Known]) -> Value:
+    """What is known of a value that is None, or a container that is followed nevertheless."""
+    there = [m for m in members if m.type is not NoneType]
+    if not there or len({m.type for m in there}) > 1 or any(m.detail is None for m in there):
+        return None
+    kind = contents.get(there[0].type)
+    if kind is None or not kind.may_be_missing:
+        return None
+    detail = functools.reduce(kind.join, [m.detail for m in there])
+    return OneOf(frozenset((Known(NoneType), Known(there[0].type, detail))))
+
+
+def followed_of(value: OneOf) -> Known | None:
+    """The container that is followed, of a value that is one or None."""
+    return next((m for m in value.members if m.type in contents and m.detail is not None), None)
+
+
 def lose(value: Value) -> None:
     """A value is known under a name of which nothing is known."""
+    if type(value) is OneOf:
+        for member in value.members:
+            lose(member)
+        return
     if type(value) is not Known or value.detail is None:
         return
     if value.type in contents:

@@ -28,7 +28,7 @@ from morula.core.emit import merge_blocks
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable
 from morula.core.orders import OfGradient
 from morula.core.primitives import build_tuple
-from morula.core.program import Gradient
+from morula.core.program import Gradient, Tried
 from morula.core.registry import Rule, registry
 from morula.core.reverse import Reversal
 from morula.core.sharing import ask_whether_shared
@@ -93,6 +93,7 @@ class Pushed(Gradient):
     """
 
     by_forward_rules = True
+    may_keep_objects = False
     may_round_otherwise = False  # the value is computed in the same blocks as its tangents
 
     def __init__(
@@ -744,7 +745,7 @@ class Pushes(Family):
         )
 
     def gradient(
-        self, f: FunctionType, key: Sequence[Any], tries: int, args: Sequence[Any], by_bodies: bool
+        self, f: FunctionType, key: Sequence[Any], tries: int, args: Sequence[Any], tried: Tried
     ) -> Gradient:
         """The program for arguments and tangents of these types."""
         return Pushed(
@@ -754,7 +755,7 @@ class Pushes(Family):
             examples=args if tries < 2 else (),
             source=self.source,
             no_exceptions=True,
-            by_bodies=by_bodies,
+            tried=tried,
         )
 
 

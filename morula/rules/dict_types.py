@@ -66,6 +66,8 @@ class Entries(Shared):
             return
         old = this.values.get(place, NEVER)
         new = join(old, value)
+        if this.values is None:  # it is among what is no longer followed
+            return
         if place not in this.values or not equal(new, old):
             this.values[place] = new
             this.inference.grown = True

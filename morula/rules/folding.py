@@ -559,9 +559,9 @@ def types_of_parts(ȳ: Any, items: Any) -> Any:
 def parts_at(whole: Any, items: Any, depth: int) -> Any:
     dtype, ndim = whole[:2]
     kind = getattr(items, "type", None)
-    if depth and (type(items) is Const or kind in (int, bool)):
+    if depth and (type(items) is Const or kind is bool):
         return Const(ZERO)
-    if kind in REAL[dtype]:
+    if kind is int or kind in REAL[dtype]:
         return Known(REAL[dtype][0]) if ndim == depth else None
     if kind is np.ndarray and items.detail is not None:
         return items if depth and items.detail[:2] == (dtype, ndim - depth) else None

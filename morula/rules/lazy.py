@@ -165,6 +165,18 @@ def accumulated(xs: Any) -> Iterator[Any]:
         yield total
 
 
+def accumulated_by(xs: Any, f: Any) -> Iterator[Any]:
+    """`itertools.accumulate(xs, f)` of a sequence, which may be a list that changes meanwhile."""
+    if len(xs) == 0:
+        return
+    total, i = xs[0], 1
+    yield total
+    while i < len(xs):
+        total = f(total, xs[i])
+        i = i + 1
+        yield total
+
+
 def paired(xs: Any) -> Iterator[Any]:
     """`itertools.pairwise(xs)` of a sequence."""
     xs = list(xs)
@@ -178,6 +190,32 @@ def multiplied(xs: Any, ys: Any) -> Iterator[Any]:
     for x in xs:
         for y in ys:
             yield x, y
+
+
+def multiplied_three(xs: Any, ys: Any, zs: Any) -> Iterator[Any]:
+    """`itertools.product(xs, ys, zs)` of sequences."""
+    xs, ys, zs = list(xs), list(ys), list(zs)
+    for x in xs:
+        for y in ys:
+            for z in zs:
+                yield x, y, z
+
+
+def squared(xs: Any, repeat: Any) -> Iterator[Any]:
+    """`itertools.product(xs, repeat=2)` of a sequence."""
+    xs = list(xs)
+    for x in xs:
+        for y in xs:
+            yield x, y
+
+
+def permuted(xs: Any, _two: Any) -> Iterator[Any]:
+    """`itertools.permutations(xs, 2)` of a sequence."""
+    xs = list(xs)
+    for i in range(len(xs)):
+        for j in range(len(xs)):
+            if i != j:
+                yield xs[i], xs[j]
 
 
 def combined(xs: Any, _two: Any) -> Iterator[Any]:
@@ -209,11 +247,15 @@ LAZY: dict[tuple[Any, int], Callable[..., Any]] = {
     (itertools.count, 1): counted,
     (itertools.count, 2): counted,
     (itertools.accumulate, 1): accumulated,
+    (itertools.accumulate, 2): accumulated_by,
     (itertools.pairwise, 1): paired,
     (itertools.product, 2): multiplied,
+    (itertools.product, 3): multiplied_three,
+    (itertools.permutations, 2): permuted,
     (itertools.combinations, 2): combined,
 }
-OF_SEQUENCES = (accumulated, paired, multiplied, combined)
+OF_SEQUENCES = (accumulated, paired, multiplied, multiplied_three, squared, combined, permuted)
+OF_TWO = (combined, permuted, squared)
 KEYWORDS = {enumerate: {"start"}, itertools.count: {"start", "step"}}
 MAKERS = {id(fn) for fn, _ in LAZY}
 
@@ -242,6 +284,11 @@ def may_go_on(code: Any) -> bool:
     return code is None or not {"next", "StopIteration"}.intersection(code.co_names)
 
 
+def is_two(x: Any) -> bool:
+    """Is it known to be the number two?"""
+    return type(x) is Const and type(x.value) is int and x.value == 2
+
+
 class Lazy:
     """The lazy iterators of a program."""
 
@@ -253,6 +300,9 @@ class Lazy:
 
     def rewrite(self, block: Any, call: Call) -> bool:
         """Put a generator in the place of a lazy iterator, or a list in that of one read at once."""
+        if call.primitive is list and self.is_own_zip(call):
+            call.fn = Const(listed)
+            return True
         if reads_at_once(call) and self.is_own_generator(call.args[0]):
             if call.primitive is list:
                 call.fn = Const(listed)
@@ -271,6 +321,12 @@ class Lazy:
         """Is it a generator that nothing else reads?"""
         return is_generator(self.made.get(x)) and self.uses[x] == 1
 
+    def is_own_zip(self, call: Call) -> bool:
+        """Is it `list(zip(xs, ys))`, of an iterator that gives tuples and that nothing else reads?"""
+        source = self.made.get(call.args[0]) if len(call.args) == 1 else None
+        own = source is not None and self.uses[source.out] == 1
+        return own and source is not None and source.primitive in (zip, enumerate)
+
     def is_run_over(self, call: Call) -> bool:
         """Is a call's result read by one loop, or by what is read by one, or at once?"""
         reader = self.readers.get(call.out)
@@ -288,7 +344,9 @@ class Lazy:
         """The generator function that does the same, if the types do not tell all."""
         fn = call.primitive
         found = LAZY.get((fn, len(call.args))) if id(fn) in MAKERS else None
-        if found is None or not KEYWORDS.get(fn, set()).issuperset(call.keywords):
+        if fn is itertools.product and call.keywords == ("repeat",) and len(call.args) == 2:
+            found = squared
+        elif found is None or not KEYWORDS.get(fn, set()).issuperset(call.keywords):
             return None
         if fn is enumerate and not is_generator(self.made.get(call.args[0])):
             return None
@@ -299,9 +357,14 @@ class Lazy:
         if fn is itertools.islice:
             stop = known(self.s.value(call.args[1]))
             return found if stop is not None and stop.type is int else None
+        if found is accumulated_by:
+            xs, f = call.args
+            return found if self.is_sequence(xs, True) and self.is_function(f) else None
         if found in OF_SEQUENCES:
-            lists = found in (multiplied, combined)
-            return found if all(self.is_sequence(x, lists) for x in call.args) else None
+            lists = found not in (accumulated, paired)
+            given = call.args[: 1 if found in OF_TWO else None]
+            fits = found not in OF_TWO or is_two(call.args[1])
+            return found if fits and all(self.is_sequence(x, lists) for x in given) else None
         return found
 
     def twin_of_zip(self, xs: Any, ys: Any) -> Callable[..., Any] | None:
@@ -326,8 +389,6 @@ class Lazy:
         return type(code) is Const and may_go_on(code.value)
 
     def is_sequence(self, x: Any, lists: bool) -> bool:
-        """Is it a sequence that stays as it is, a list, or how many are to be combined?"""
-        if type(x) is Const:
-            return bool(x.value == 2)
+        """Is it a sequence that stays as it is, or a list?"""
         k = known(self.s.value(x))
         return k is not None and (k.type in (range, tuple) or (lists and k.type is list))

@@ -26,6 +26,7 @@ from morula.core.extend import (
     dominates,
     dominators,
     folds,
+    followed_of,
     join,
     may_hold,
     only_reads,
@@ -37,6 +38,12 @@ from morula.core.extend import (
 )
 
 NOTHING = Known(type(None))
+MARKS = NOTHING, Known(object)
+
+
+def is_mark(x: Any) -> bool:
+    """Does it stand for nothing: None, or an `object()`?"""
+    return x is None or type(x) is object
 
 
 def present(x: Any) -> Any:
@@ -59,11 +66,11 @@ def _(x: object):
 def _(s: Any, call: Call, args: list[Any]) -> Any:
     """What x may be but for None."""
     value = args[0]
-    if value == NOTHING or (type(value) is Const and value.value is None):
+    if value in MARKS or (type(value) is Const and is_mark(value.value)):
         return NEVER
     if type(value) is not OneOf:
         return value
-    return functools.reduce(join, value.members - {NOTHING}, NEVER)
+    return functools.reduce(join, value.members.difference(MARKS), NEVER)
 
 
 @folds(present)
@@ -106,28 +113,57 @@ def home_of(s: Any, x: Var, branch: Any, entries: Any) -> Any:
 def may_be_none(s: Any, x: Var) -> bool:
     """May x be None, or a number or an array, by what is known of it?"""
     value = s.value(x)
-    return value is None or (type(value) is OneOf and NOTHING in value.members)
+    return value is None or (type(value) is OneOf and not value.members.isdisjoint(MARKS))
 
 
 def where_present(s: Any) -> Iterator[tuple[Var, Any]]:
     """Variables, and the branches by which control goes only if they are not None."""
     made = {c.out: c for c in s.ir.calls()}
+    marks = marks_in(s)
     for block in s.ir.blocks:
         if len(block.branches) != 2:
             continue
-        test, holds = made.get(block.branches[0].cond), True
+        x, holds = block.branches[0].cond, True
+        test = made.get(x)
         while test is not None and test.primitive in (operator.not_, operator.truth):
             holds ^= test.primitive is operator.not_
-            test = made.get(test.args[0])
-        if test is None or test.primitive not in (operator.is_, operator.is_not):
+            x = test.args[0]
+            test = made.get(x)
+        if test is not None and test.primitive in (operator.is_, operator.is_not):
+            x, other = test.args
+            if type(x) is not Var or type(other) is not Const:
+                continue
+            if not any(other.value is mark for mark in marks):
+                continue
+            holds ^= test.primitive is operator.is_
+        elif not is_object_or_none(s, x):
             continue
-        x, other = test.args
-        if type(x) is not Var or type(other) is not Const or other.value is not None:
-            continue
-        is_none = holds == (test.primitive is operator.is_)
-        branch = block.branches[1 if is_none else 0]
+        branch = block.branches[0 if holds else 1]
         if branch.block is not None:
             yield x, branch
+
+
+def marks_in(s: Any) -> list[Any]:
+    """What may stand for nothing: None, and an `object()` if there is one only in the program."""
+    found = {id(x.value): x.value for x in constants(s.ir) if type(x.value) is object}
+    return [None, *(found.values() if len(found) == 1 else ())]
+
+
+def constants(ir: Any) -> Iterator[Const]:
+    """The constants in a program."""
+    for block in ir.blocks:
+        operands = [x for call in block.calls for x in call.operands()]
+        operands += [x for branch in block.branches for x in branch.args]
+        yield from (x for x in operands if type(x) is Const)
+
+
+def is_object_or_none(s: Any, x: Any) -> bool:
+    """Is it None, or an object that is true because it is there?"""
+    value = s.value(x) if type(x) is Var else None
+    followed = followed_of(value) if type(value) is OneOf else None
+    return followed is not None and not any(
+        name in base.__dict__ for base in followed.type.__mro__ for name in ("__bool__", "__len__")
+    )
 
 
 def replace_in(block: Block, x: Var, y: Var) -> None:
@@ -147,8 +183,9 @@ def forget_present(s: Any) -> bool:
     for call in s.ir.calls():
         if call.primitive is present:
             value = s.value(call.args[0])
-            may_be = type(value) is OneOf and NOTHING in value.members
-            if not may_be or any(map(may_hold, value.members)):
+            may_be = type(value) is OneOf and not value.members.isdisjoint(MARKS)
+            rest = value.members.difference(MARKS) if may_be else ()
+            if not may_be or (any(map(may_hold, rest)) and followed_of(value) is None):
                 idle[call.out] = call.args[0]
     substitute(s.ir, idle)
     for block in s.ir.blocks:

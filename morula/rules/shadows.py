@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    NEVER,
     NONE,
     ZERO,
     Block,
@@ -44,6 +45,7 @@ from morula.core.extend import (
     maybe_zero,
     maybe_zero_of_parts,
     never_zero,
+    new_instance,
     non_differentiable,
     possibilities,
     prepares,
@@ -57,6 +59,8 @@ from morula.rules.dict_types import entries_of
 from morula.rules.list_forms import ASKING
 from morula.rules.list_types import Shared, items_of
 from morula.rules.lists import list_item
+from morula.rules.narrowing import NOTHING, present
+from morula.rules.object_types import fields_of
 from morula.rules.objects import is_part_of_python, slots_of
 
 # What may be asked of a list that has a shadow without a word to the shadow.
@@ -92,6 +96,10 @@ def give_shadows(adjoint: Any) -> set[Any] | None:
             return plan.apply()
     except UnknownUseError:
         plan.may_count_keys = False
+        if any(c.primitive is new_instance for c in plan.s.ir.calls()):
+            raise NotSpecialised(
+                "objects are put into others, and more is done with them"
+            ) from None
     if plan.s.key_loops and not plan.may_count_keys:
         raise NotSpecialised("a loop over a dict")
     return None
@@ -177,7 +185,7 @@ class Shadows:
 
     def follow_objects(self) -> None:
         """Follow the objects among the arguments, and what is read from them."""
-        objects = [x for x in self.adjoint.leaves if self.is_object(x)]
+        objects = [x for x in self.adjoint.leaves if self.is_object(x) or self.holds_objects(x)]
         self.followed.update(objects)
         changed = bool(objects)
         while changed:
@@ -191,6 +199,12 @@ class Shadows:
     def is_object(self, x: Any) -> bool:
         """Is it an object of a class of the user's, or a dict?"""
         k = known(self.s.value(x))
+        return k is not None and (k.type is dict or is_plain_class(k.type))
+
+    def holds_objects(self, x: Any) -> bool:
+        """Is it a list of such?"""
+        items = items_of(self.s.value(x))
+        k = None if items is None or items.value is NEVER else known(items.value)
         return k is not None and (k.type is dict or is_plain_class(k.type))
 
     def is_container(self, x: Any) -> bool:
@@ -356,6 +370,8 @@ class Shadows:
 
     def shadow(self, xs: Any) -> Any:
         """The shadow of a list."""
+        if known(self.s.value(xs)) == NOTHING:
+            return Const(ZERO)
         found = self.shadows.get(xs)
         if found is None:
             found = self.make_shadow(xs)
@@ -378,6 +394,11 @@ class Shadows:
             return self.shadow_of_item(call, call.args[1], call.args[2])
         if call.primitive is getattr:
             return self.shadow_of_item(call, call.args[0], call.args[1])
+        if call.primitive is new_instance:
+            return self.shadow_of_object(call)
+        if call.primitive is present:
+            self.shadows[xs] = self.shadow(call.args[0])
+            return self.shadows[xs]
         if call.primitive is list.pop:
             return self.shadow_of_popped(call)
         if call.primitive is operator.getitem:
@@ -466,6 +487,18 @@ class Shadows:
         self.shadows[call.out] = out
         items = [*call.args]
         items[1::2] = [self.shadow(a) if self.is_active(a) else Const(ZERO) for a in items[1::2]]
+        block = self.block_of[call.out]
+        made = Call(out, Const(primitives.build_map), items, (), call.position)
+        block.calls.insert(block.calls.index(call), made)
+        return out
+
+    def shadow_of_object(self, call: Any) -> Any:
+        """An object has a shadow with its attributes; what has not been written is in its class."""
+        out = self.ir.var()
+        self.shadows[call.out] = out
+        fields = fields_of(self.s.value(call.out))
+        names = () if fields is None or fields.values is None else fields.values
+        items = [x for name in names for x in (Const(name), Const(ZERO))]
         block = self.block_of[call.out]
         made = Call(out, Const(primitives.build_map), items, (), call.position)
         block.calls.insert(block.calls.index(call), made)
@@ -563,6 +596,8 @@ def stored(call: Any) -> list[tuple[Any, Any]]:
         return [(call.args[0], call.args[2])]
     if call.primitive is primitives.build_map:
         return [(call.out, a) for a in call.args[1::2]]
+    if call.primitive in WRITING and len(call.args) == 3:
+        return [(call.args[0], call.args[2])]
     return []
 
 
@@ -575,7 +610,7 @@ def keys_in(call: Any) -> tuple[Any, ...]:
 
 def shared_of(value: Any) -> Shared | None:
     """What is known of the items of a list or a dict."""
-    return items_of(value) or entries_of(value)
+    return items_of(value) or entries_of(value) or fields_of(value)
 
 
 def is_key(k: Any) -> bool:
@@ -589,6 +624,8 @@ def is_real(k: Any) -> bool:
     """Is such a key a real number, or holds one?"""
     return k.type in REALS or (k.type is tuple and any(is_real(known(part)) for part in k.detail))
 
+
+WRITING = (setattr, object.__setattr__)  # an attribute
 
 REALS = (float, np.float64)
 KEYS = (str, int, bool, type(None), *REALS)
@@ -729,8 +766,24 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 
 @rewrites_calls(getattr)
 def _(plan: Shadows, block: Any, call: Any) -> None:
-    if call.args[0] in plan.followed:
+    if plan.is_active(call.args[0]):
         plan.read_from(block, call, call.args[0], call.args[1])
+
+
+@rewrites_calls(new_instance, present)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    """What it has is read and written item by item."""
+
+
+@rewrites_calls(*WRITING)
+def _(plan: Shadows, block: Any, call: Any) -> None:
+    x, name, value = call.args
+    if not plan.is_active(x):
+        return
+    ẑ = plan.shadow(value) if plan.is_active(value) else Const(ZERO)
+    rule = put_rule(call.primitive, plan.doubt(value), True, plan.may_hold_shadows(x))
+    slots = [(3, value)] if plan.gives_cotangent(value) else []
+    plan.pair(call, rule, (x, plan.shadow(x), name, value, ẑ), slots, always=True)
 
 
 @rewrites_calls(sum, math.fsum)

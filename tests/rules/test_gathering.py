@@ -1,5 +1,7 @@
 """Arrays that are read entry by entry: their cotangents are put together from the entries."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -252,3 +254,19 @@ def slopes_of_what_is_not_taken(x):
 )
 def test_sums_of_structural_zeros_are_put_where_numbers_are_expected(f, x, expected, path):
     assert morula.gradient(f, np.array(x))[0].tolist() == expected
+
+
+@pytest.mark.parametrize("path", ["compiled", "general"])
+def test_whole_numbers_beside_others_are_points_of_the_real_line(path):
+    def f(a, b):
+        return (np.array([a, 1.0]) * np.array([b, 3.0])).sum()
+
+    def g(a, b):
+        return (np.array([[a, 1.0], [2.0, b]]) * np.array([1.0, 3.0])).sum()
+
+    with by_the_general_path() if path == "general" else nullcontext():
+        for _ in range(2):
+            assert morula.gradient(f, 2, 5.0) == (5.0, 2.0)
+            assert morula.gradient(f, 2, 5) == (5.0, 2.0)
+            assert morula.gradient(g, 2, 5) == (1.0, 3.0)
+            assert [type(x) for x in morula.gradient(g, 2, 5)] == [float, float]

@@ -202,3 +202,73 @@ def test_an_iterator_that_is_kept():
         return t
 
     check_gradient(f, 0.7)
+
+
+def running(x, y):
+    return list(itertools.accumulate([x, y, x * y], lambda a, b: a * b + 1))[-1]
+
+
+def running_over_a_list_that_grows(x, y):
+    xs, total = [x, y], 0.0
+    for s in itertools.accumulate(xs, lambda a, b: a * y + b):
+        total += s * s
+        if len(xs) < 5:
+            xs.append(s)
+    return total
+
+
+def of_three(x, y):
+    return sum(a * b * c for a, b, c in itertools.product([x, y], [y, 2.0], [1.0, x]))
+
+
+def of_itself(x, y):
+    total = 0.0
+    for a, b in itertools.product([x, y, 2.0], repeat=2):
+        total += a * b * b
+    return total
+
+
+def in_both_orders(x, y):
+    return sum(a * a * b for a, b in itertools.permutations([x, y, 0.5], 2))
+
+
+def of_none(x, y):
+    return x * y + sum(itertools.accumulate([], lambda a, b: a * b))
+
+
+def a_list_of_pairs(x, y):
+    points = list(zip([x, y, x * y], [y, 1.0, 2.0]))
+    total = 0.0
+    for (a, b), (c, d) in zip(points, points[1:] + points[:1]):
+        total += a * d - b * c
+    return total + sum(v * i for i, v in list(enumerate([x, y])))
+
+
+def neighbours(x, y):
+    """What has no neighbour yet is told by a mark."""
+    xs = [x, y, x * y]
+    return sum((b - a) ** 2 for a, b in itertools.pairwise(xs)) + sum(
+        v * v for v in itertools.accumulate(xs)
+    )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        running,
+        running_over_a_list_that_grows,
+        of_three,
+        of_itself,
+        in_both_orders,
+        of_none,
+        neighbours,
+        a_list_of_pairs,
+    ],
+)
+def test_more_of_itertools(f):
+    check_gradient(f, 0.7, 1.3)
+    for _ in range(2):
+        assert morula.withgradient(f, 0.7, 1.3)[0] == f(0.7, 1.3)
+    code = morula.code_adjoint(f, 0.7, 1.3)
+    assert code.kind.startswith("specialised")
+    assert not code.left
