@@ -652,3 +652,78 @@ def test_programs_run_as_they_are_and_their_pullbacks_again(f):
         (y3, back), *others = observed(lambda x: pullback(f, x), x)
     assert (y3, others) == (y, [noted, left])
     np.testing.assert_allclose(back(1.0)[0], x̄, rtol=1e-12)
+
+
+# -- section 5: a rule takes precedence, whatever was said of the callable before --------------------
+
+STRAIGHT_THROUGH = """
+import math, operator, numpy as np
+from morula import *
+
+def {name}(x):
+    return {call}
+
+def slopes(x):
+    one = np.ones_like(x) if isinstance(x, np.ndarray) else 1.0
+    return [
+        gradient({name}, x)[0], grad({name})(x), value_and_grad({name})(x)[1],
+        pullback({name}, x)[1](1.0)[0], jvp({name}, (x,), (one,))[1],
+    ]
+
+x = {x}
+before = slopes(x)
+
+@rrule({fn})
+def _(x: {kind}):
+    return {fn}(x), lambda ȳ: (7.0 * (x * 0.0 + ȳ),)
+
+for found in slopes(x) + slopes(x):
+    assert np.all(found == 7.0), found
+assert np.array_equal(gradient(lambda x: np.sum(grad({name})(x)), x)[0], np.zeros_like(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fn", "kind", "x"),
+    [
+        ("np.round", "np.ndarray", "np.array([2.3])"),
+        ("np.sign", "np.ndarray", "np.array([2.3])"),
+        ("np.floor", "np.float64", "np.float64(2.3)"),
+        ("np.spacing", "np.float64", "np.float64(2.3)"),
+        ("math.floor", "float", "2.3"),
+        ("round", "float", "2.3"),
+        ("int", "float", "2.3"),
+        ("sum", "np.ndarray", "np.array([2.3])"),
+        ("max", "np.ndarray", "np.array([2.3])"),
+    ],
+)
+def test_a_rule_takes_precedence_over_what_was_said_of_its_callable(fn, kind, x):
+    call = f"np.sum({fn}(x) * 1.0)"
+    run = STRAIGHT_THROUGH.format(name="f", call=call, fn=fn, kind=kind, x=x)
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_rule_from_outside_changes_no_derivative_that_morula_knows():
+    run = """
+import numpy as np
+from morula import *
+
+@rrule(np.floor)
+def _(x: np.ndarray):
+    return np.floor(x), lambda ȳ: (7.0 * ȳ,)
+
+def f(x):
+    return np.sum(2.0 * np.mod(7.0, x))
+
+x = np.array([2.0, 3.5])  # the slope of 7 % x is -floor(7 / x), which is constant
+for _ in range(3):
+    assert np.array_equal(grad(f)(x), [-6.0, -4.0])
+    assert np.array_equal(hessian(f, x), np.zeros((2, 2)))
+    assert np.array_equal(gradient(lambda x: grad(f)(x).sum(), x)[0], np.zeros(2))
+    assert np.array_equal(
+        gradient(lambda x: pullback(f, x)[1](1.0)[0].sum(), x)[0], np.zeros(2)
+    )
+"""
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
