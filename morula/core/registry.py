@@ -200,6 +200,9 @@ class Entry:
 
     def add(self, table: str, function: Callable[..., Any], by_identity: bool = False) -> None:
         """Register a rule in `reverse` or `forward`."""
+        if not callable(function):
+            name = errors.qualified_name(self.primal)
+            raise errors.RuleError(f"the rule of {name} is to be a function, got {function!r}")
         if by_identity:
             self._by_identity.add(id(function))
         rules = getattr(self, table)
@@ -306,7 +309,7 @@ on_claim: list[Callable[[], None]] = []  # called when a callable gets its first
 
 def is_own(rule: Callable[..., Any]) -> bool:
     """Is the function of a rule one of Morula's?"""
-    return (rule.__module__ or "").split(".")[0] == "morula"
+    return (getattr(rule, "__module__", None) or "").split(".")[0] == "morula"
 
 
 class Registry:
