@@ -758,7 +758,7 @@ def test_rules_that_a_differentiated_function_registers_are_followed(register, r
 
 
 def test_a_rule_is_a_function():
-    with pytest.raises(TypeError, match="the rule of math.sin is to be a function, got 3"):
+    with pytest.raises(TypeError, match=r"the rule of math\.sin is to be a function, got 3"):
         rrule(math.sin)(3)
 
 
