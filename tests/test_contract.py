@@ -1,5 +1,6 @@
 """What the other files do not say of names, results, errors and pickles, one test for each promise."""
 
+import collections
 import copy
 import functools
 import inspect
@@ -14,8 +15,10 @@ import pytest
 
 from morula import (
     J,
+    Tangent,
     Thunk,
     checkpoint,
+    frule,
     grad,
     gradient,
     hessian,
@@ -24,8 +27,11 @@ from morula import (
     ignore_derivatives,
     jacobian,
     jvp,
+    non_differentiable,
+    project_to,
     pullback,
     rrule,
+    scalar_rule,
     taylor,
     value_and_grad,
     withgradient,
@@ -652,3 +658,189 @@ def test_programs_run_as_they_are_and_their_pullbacks_again(f):
         (y3, back), *others = observed(lambda x: pullback(f, x), x)
     assert (y3, others) == (y, [noted, left])
     np.testing.assert_allclose(back(1.0)[0], x̄, rtol=1e-12)
+
+
+# -- section 5: a rule takes precedence, whatever was said of the callable before --------------------
+
+STRAIGHT_THROUGH = """
+import math, operator, numpy as np
+from morula import *
+
+def {name}(x):
+    return {call}
+
+def slopes(x):
+    one = np.ones_like(x) if isinstance(x, np.ndarray) else 1.0
+    return [
+        gradient({name}, x)[0], grad({name})(x), value_and_grad({name})(x)[1],
+        pullback({name}, x)[1](1.0)[0], jvp({name}, (x,), (one,))[1],
+    ]
+
+x = {x}
+before = slopes(x)
+
+@rrule({fn})
+def _(x: {kind}):
+    return {fn}(x), lambda ȳ: (7.0 * (x * 0.0 + ȳ),)
+
+for found in slopes(x) + slopes(x):
+    assert np.all(found == 7.0), found
+assert np.array_equal(gradient(lambda x: np.sum(grad({name})(x)), x)[0], np.zeros_like(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fn", "kind", "x"),
+    [
+        ("np.round", "np.ndarray", "np.array([2.3])"),
+        ("np.sign", "np.ndarray", "np.array([2.3])"),
+        ("np.floor", "np.float64", "np.float64(2.3)"),
+        ("np.spacing", "np.float64", "np.float64(2.3)"),
+        ("math.floor", "float", "2.3"),
+        ("round", "float", "2.3"),
+        ("int", "float", "2.3"),
+        ("sum", "np.ndarray", "np.array([2.3])"),
+        ("max", "np.ndarray", "np.array([2.3])"),
+    ],
+)
+def test_a_rule_takes_precedence_over_what_was_said_of_its_callable(fn, kind, x):
+    call = f"np.sum({fn}(x) * 1.0)"
+    run = STRAIGHT_THROUGH.format(name="f", call=call, fn=fn, kind=kind, x=x)
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_rule_from_outside_changes_no_derivative_that_morula_knows():
+    run = """
+import numpy as np
+from morula import *
+
+@rrule(np.floor)
+def _(x: np.ndarray):
+    return np.floor(x), lambda ȳ: (7.0 * ȳ,)
+
+def f(x):
+    return np.sum(2.0 * np.mod(7.0, x))
+
+x = np.array([2.0, 3.5])  # the slope of 7 % x is -floor(7 / x), which is constant
+for _ in range(3):
+    assert np.array_equal(grad(f)(x), [-6.0, -4.0])
+    assert np.array_equal(hessian(f, x), np.zeros((2, 2)))
+    assert np.array_equal(gradient(lambda x: grad(f)(x).sum(), x)[0], np.zeros(2))
+    assert np.array_equal(
+        gradient(lambda x: pullback(f, x)[1](1.0)[0].sum(), x)[0], np.zeros(2)
+    )
+"""
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("register", "reverse", "forward"),
+    [
+        (lambda f: rrule(f)(lambda x: (x * x, lambda ȳ: (100.0 * ȳ,))), 100.0, 100.0),
+        (lambda f: scalar_rule(f)(lambda y, x: 100.0), 100.0, 100.0),
+        (lambda f: frule(f)(lambda x: (x * x, lambda ẋ: 100.0 * ẋ)), 4.0, 100.0),
+        (lambda f: non_differentiable(f), 0.0, 0.0),
+    ],
+)
+def test_rules_that_a_differentiated_function_registers_are_followed(register, reverse, forward):
+    def f(x):
+        def square(x):
+            return x * x
+
+        register(square)
+        return square(x)
+
+    for _ in range(3):
+        assert grad(f)(2.0) == gradient(f, 2.0)[0] == pullback(f, 2.0)[1](1.0)[0] == reverse
+        assert jvp(f, (2.0,), (1.0,)) == (4.0, forward)
+
+
+def test_a_rule_is_a_function():
+    with pytest.raises(TypeError, match=r"the rule of math\.sin is to be a function, got 3"):
+        rrule(math.sin)(3)
+
+
+@pytest.mark.parametrize(
+    ("back", "message"),
+    [
+        (lambda ȳ: (np.ones(3),), r"cotangent 0 of the pullback of the rule of .*twice"),
+        (lambda ȳ: ("text",), r"cotangent 0 of the pullback of the rule of .*twice"),
+        (lambda ȳ: (ȳ, ȳ), r"the rule of .*twice"),
+        (lambda ȳ: ȳ, r"the rule of .*twice"),
+    ],
+)
+def test_a_wrong_cotangent_names_its_rule_in_both_modes(back, message):
+    def twice(x):
+        return 2.0 * x
+
+    rrule(twice)(lambda x: (2.0 * x, back))
+    x = np.ones(2)
+    with pytest.raises((TypeError, ValueError), match=message):
+        gradient(lambda x: np.sum(twice(x)), x)
+    for _ in range(2):
+        with pytest.raises((TypeError, ValueError), match=message):
+            jvp(lambda x: twice(x), (x,), (x,))
+    with pytest.raises((TypeError, ValueError), match=message):
+        gradient(lambda x: np.sum(grad(lambda x: np.sum(twice(x) ** 2))(x)), x)
+
+
+# -- section 4: cotangents ---------------------------------------------------------------------------
+
+
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+@pytest.mark.parametrize(
+    ("x", "x̄", "expected"),
+    [
+        ([1.0, 2.0], [1.0 + 1j, 2.0], [1.0, 2.0]),
+        ([1.0, 2.0], Tangent[list]({0: 3.0}), [3.0, 0.0]),
+        ({"a": 1.0, "b": "text"}, {"a": 2j}, {"a": 0.0, "b": None}),
+        ((1.0, [2.0, "text"]), (1j, [3.0, None]), (0.0, [3.0, None])),
+        ([1.0], Thunk(lambda: [2.0]), [2.0]),
+        (Pair(1.0, [2.0]), Tangent[Pair](a=2 + 1j), Tangent[Pair](a=2.0, b=[0.0])),
+    ],
+)
+def test_project_to_takes_structures_where_nothing_is_differentiated(x, x̄, expected):
+    assert project_to(x)(x̄) == expected
+
+
+def test_project_to_of_a_structure_of_another_form_is_an_error():
+    with pytest.raises(ValueError, match="expected one entry for each of its items"):
+        project_to([1.0, 2.0])([1.0])
+    assert project_to([1.0, 2.0])([1.0, 1.0]) == [1.0, 1.0]
+
+
+def test_a_pullback_may_project_to_structures():
+    def product(xs, pair):
+        return xs[0] * xs[1] * pair.a
+
+    @rrule(product)
+    def _(xs, pair):
+        (x, y), a = xs, pair.a
+
+        def product_pullback(ȳ):
+            of_pair = project_to(pair)(Tangent[Pair](a=x * y * ȳ + 0j))
+            return project_to(xs)([ȳ * y * a, ȳ * x * a]), of_pair
+
+        return x * y * a, product_pullback
+
+    for _ in range(2):
+        found = gradient(product, [2.0, 3.0], Pair(4.0, "text"))
+        assert found == ([12.0, 8.0], Tangent[Pair](a=6.0))
+        assert hessian(lambda x: product([x, 3.0], Pair(x, 0.0)), 2.0) == 6.0
+
+
+def test_tangents_of_unrelated_types_do_not_add_and_sum_begins_with_zero():
+    class Triple(Pair):
+        pass
+
+    t = Tangent[Pair](a=1.0)
+    with pytest.raises(TypeError, match="a tangent of Pair and one of Point do not add"):
+        t + Tangent[collections.namedtuple("Point", "x")](x=1.0)
+    assert (t + Tangent[Triple](a=1.0)).a == 2.0
+    assert sum([t, t, t]) == Tangent[Pair](a=3.0)

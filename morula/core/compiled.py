@@ -138,6 +138,8 @@ class Family:
                 if len(self.programs) >= self.most_programs:
                     self.programs.clear()
                 found = self.programs[key] = self.compile_with_all_rules(f, key, tries, args)
+                if failed is not None and self.first is failed.code:
+                    self.first = found.code  # new functions do not begin with what did not hold
                 self.kinds[kind_of(key)] += 1
         return found
 

@@ -254,6 +254,10 @@ class Tangent:
             return self
         if not isinstance(other, Tangent):
             return NotImplemented
+        if self._fields and other._fields and not are_related(self._primal, other._primal):
+            raise TypeError(
+                f"a tangent of {self._primal.__name__} and one of {other._primal.__name__} do not add"
+            )
         total = dict(self._fields)
         for key, value in other._fields.items():
             total[key] = accumulate(total[key], value) if key in total else value
@@ -271,8 +275,8 @@ class Tangent:
         return self + (-1 * other)
 
     def __radd__(self, primal: Any) -> Any:
-        if isinstance(primal, AbstractZero):
-            return self
+        if isinstance(primal, AbstractZero) or (type(primal) is int and primal == 0):
+            return self  # the sum of tangents begins with 0
         return moved(primal, self) if isinstance(primal, self._primal) else NotImplemented
 
     def __rsub__(self, primal: Any) -> Any:
@@ -300,6 +304,11 @@ class Tangent:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tangent_of, (self._primal, self._fields, self._without)
+
+
+def are_related(a: type, b: type) -> bool:
+    """May one value be of both types, one of which derives from the other?"""
+    return issubclass(a, b) or issubclass(b, a)
 
 
 def is_equal(a: Any, b: Any) -> bool:
@@ -406,7 +415,7 @@ def hands_on(x: Any, keys: Iterable[Any]) -> Callable[[_Projection], _Projection
     """
 
     def declare(project: _Projection) -> _Projection:
-        project.hands_on = id(x), tuple(keys)  # type: ignore[attr-defined]
+        project.hands_on = x, tuple(keys)  # type: ignore[attr-defined]
         return project
 
     return declare
@@ -422,15 +431,19 @@ class HandedOn(threading.local):
 _handed_on = HandedOn()
 
 
-def hand_on(project: _Projection, of: int, keys: tuple[Any, ...], unknown: NotKnown) -> Any:
+def hand_on(project: _Projection, of: Any, keys: tuple[Any, ...], unknown: NotKnown) -> Any:
     """Give what is not known to all parts of a value, which may refer to itself."""
-    if of in _handed_on.ids:
+    if id(of) in _handed_on.ids:
         return ZERO
-    _handed_on.ids.add(of)
+    _handed_on.ids.add(id(of))
     try:
         return project(_TangentOf(object)(dict.fromkeys(keys, unknown)))
     finally:
-        _handed_on.ids.discard(of)
+        _handed_on.ids.discard(id(of))
+
+
+# Projects the parts of a cotangent, in a reverse pass or where none runs: said where passes are.
+project_parts: list[Callable[[_Projection, Any, Any], Any]] = []
 
 
 def project_to(x: Any) -> Callable[[Any], Any]:
@@ -459,4 +472,4 @@ def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
             return x̄
     if type(x̄) is NotKnown:
         return x̄ if parts is None else hand_on(project, parts[0], parts[1], x̄)
-    return project(x̄)
+    return project(x̄) if parts is None else project_parts[0](project, parts[0], x̄)

@@ -44,8 +44,10 @@ from morula.core.protected import Raised, caught, hold, passed_by
 from morula.core.registry import (
     Rule,
     is_constant_call,
+    is_declared_call,
     non_differentiable,
     not_known,
+    on_claim,
     service_of,
 )
 from morula.core.reverse import Pair, Reversal, reachable_from
@@ -707,6 +709,7 @@ def _binding(code: CodeType, n_args: int, keywords: tuple[str, ...]) -> list[Any
 
 
 _forward_codes: dict[tuple[int, int, bool, bool], tuple[CodeType, CodeType]] = {}
+on_claim.append(_forward_codes.clear)
 
 
 def forward_of(fn: FunctionType, guarded: bool = False) -> FunctionType:
@@ -810,7 +813,7 @@ def is_shown(c: Call) -> bool:
 def plan_of_rules(c: Call) -> Pair | None:
     """The same in rules, which ask no objects of users' for what is constant for numbers."""
     written = as_written(c)
-    if is_constant_call(written, ()) and not is_shown(written):
+    if type(written.fn) is Const and is_declared_call(written, ()) and not is_shown(written):
         return None
     return general_plan(c)
 

@@ -47,10 +47,11 @@ from morula.core.primitives import (
     unpack,
 )
 from morula.core.registry import (
+    Entry,
     Rule,
     asks_inside,
     exact_rule,
-    is_constant_call,
+    is_declared_call,
     non_differentiable,
     registry,
 )
@@ -265,9 +266,9 @@ class Inference:
 
     def is_constant(self, call: Call) -> bool:
         """Has a call no derivative, by what is known of the types of its arguments?"""
-        if type(call.fn) is not Const:
+        if type(call.fn) is not Const or self.may_be_claimed(call):
             return False
-        if is_constant_call(call) or self.attribute_rule(call) is None:
+        if is_declared_call(call) or self.attribute_rule(call) is None:
             return True
         types: list[Any] = []
         for x in call.args:
@@ -275,7 +276,25 @@ class Inference:
             types += [None] if value is None else [k.type for k in possibilities(value)]
             if asks_inside(call.fn.value):
                 types += types_inside(value)
-        return is_constant_call(call, tuple([t for t in types if t not in (Plain, IteratorOver)]))
+        return is_declared_call(call, tuple([t for t in types if t not in (Plain, IteratorOver)]))
+
+    def may_be_claimed(self, call: Call) -> bool:
+        """May a rule from outside serve a call, by what is known of the types of its arguments?"""
+        entry = registry.get(call.primitive)
+        if entry is None or not entry.claimed:
+            return False
+        return any(self.may_be_claimed_in(call, entry, table) for table in ("reverse", "forward"))
+
+    def may_be_claimed_in(self, call: Call, entry: Entry, table: str) -> bool:
+        """May one of this table serve it?"""
+        if getattr(entry, table) is None:
+            return False
+        given = [self.value(x) for x in call.args[: len(call.args) - len(call.keywords)]]
+        if not entry.is_faithful(table) or None in given:
+            return True
+        options = [[k.type for k in possibilities(x)] for x in given if x is not None]
+        found = [entry.find_by_types(table, types) for types in itertools.product(*options)]
+        return not all(rule is None or rule.trusted for rule in found)
 
     def result(self, call: Call) -> Value:
         """What is known of the result of a call; what it does to containers is noted."""

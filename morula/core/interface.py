@@ -11,8 +11,8 @@ from typing import Any
 from morula.core import errors, watch
 from morula.core.callables import Calls, function_of, is_plain, positions_of, with_asked_for
 from morula.core.compiled import Fallback, Family, by_all_of, family_by, family_of, most_kept
-from morula.core.context import Reached, as_before, enter, leave
-from morula.core.cotangents import NONE, ZERO, project_to
+from morula.core.context import Reached, as_before, enter, is_running, leave
+from morula.core.cotangents import NONE, ZERO, project_parts, project_to
 from morula.core.general import Back, call
 from morula.core.gradients import for_pickle
 from morula.core.memory import Written, begin_log, end_log, what_to_put_back
@@ -152,6 +152,20 @@ def gradients_of(
     ]
     f̄ = materialise(f, cotangents[0], of.of_callable()) if has_tangent(type(f)) else NONE
     return (NONE if f̄ is None else f̄, *gradients)
+
+
+def in_a_pass(project: Callable[[Any], Any], x: Any, x̄: Any) -> Any:
+    """A cotangent of a structure in its space, as parts of the pass that runs or as what it mirrors."""
+    if is_running():
+        return project(x̄)
+    outer = enter({})
+    try:
+        return gradient_for(x, project(x̄), Reached())
+    finally:
+        leave(outer)
+
+
+project_parts.append(in_a_pass)
 
 
 def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:

@@ -101,7 +101,7 @@ class Rule:
     @cached_property
     def trusted(self) -> bool:
         """Is it one of Morula's own, which the test-suite checks against finite differences?"""
-        return (self.function.__module__ or "").split(".")[0] == "morula"
+        return is_own(self.function)
 
     def accepts(self, keywords: Iterable[str]) -> bool:
         """Does the rule honour each of these keyword arguments?"""
@@ -165,6 +165,7 @@ class Entry:
         "_by_identity",
         "_cache",
         "asks",
+        "claimed",
         "constant",
         "forward",
         "primal",
@@ -179,6 +180,7 @@ class Entry:
     def __init__(self, primal: Any) -> None:
         self.primal = primal
         self.constant = False
+        self.claimed = False  # by a rule from outside: the callable is not simply constant
         self.asks: Callable[[tuple[Any, ...]], bool] | None = None
         self.types_of: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
         self.writes: Callable[[int, Iterable[str]], bool] | None = None
@@ -198,6 +200,9 @@ class Entry:
 
     def add(self, table: str, function: Callable[..., Any], by_identity: bool = False) -> None:
         """Register a rule in `reverse` or `forward`."""
+        if not callable(function):
+            name = errors.qualified_name(self.primal)
+            raise errors.RuleError(f"the rule of {name} is to be a function, got {function!r}")
         if by_identity:
             self._by_identity.add(id(function))
         rules = getattr(self, table)
@@ -209,6 +214,10 @@ class Entry:
             rules = plum.Function(rules_of)
             setattr(self, table, rules)
         rules.register(function)
+        if not (self.claimed or is_own(function)):
+            self.claimed = True
+            for forget in on_claim:
+                forget()
         self.changed()
 
     def is_faithful(self, table: str = "reverse") -> bool:
@@ -295,6 +304,12 @@ def _means_them(rules: plum.Function, function: Callable[..., Any], shown: tuple
 
 
 on_change: list[Callable[[], None]] = []  # called whenever a rule is added anywhere
+on_claim: list[Callable[[], None]] = []  # called when a callable gets its first rule from outside
+
+
+def is_own(rule: Callable[..., Any]) -> bool:
+    """Is the function of a rule one of Morula's?"""
+    return (getattr(rule, "__module__", None) or "").split(".")[0] == "morula"
 
 
 class Registry:
@@ -583,6 +598,25 @@ def find_rrule(fn: Any, args: tuple[Any, ...], keywords: Iterable[str] = ()) -> 
 non_differentiable(find_rrule)
 
 
+_as_declared: dict[int, Callable[..., Any]] = {}
+
+
+def as_declared(fn: Any) -> Any:
+    """A callable without derivative as Morula's own rules mean it, whatever rules came from outside."""
+    entry = registry.get(fn)
+    if entry is None or not (entry.claimed and entry.constant):
+        return fn
+    found = _as_declared.get(id(fn))
+    if found is None:
+
+        def declared(*args: Any, **kwargs: Any) -> Any:
+            return fn(*args, **kwargs)
+
+        found = _as_declared[id(fn)] = non_differentiable(declared)
+        registry.entry(declared).stable = entry.stable
+    return found
+
+
 def is_known(fn: Any) -> bool:
     """Is anything registered for a callable?"""
     return registry.get(fn) is not None
@@ -593,10 +627,18 @@ def is_constant(
 ) -> bool:
     """Was this callable declared non-differentiable, for arguments of these types or of any?
 
-    A call has n arguments by position, and these keywords.
+    A call has n arguments by position, and these keywords. Where a rule from outside may say what
+    it means, it is not constant.
     """
     entry = registry.get(fn)
-    if entry is None or not entry.constant:
+    return entry is not None and not entry.claimed and is_declared(entry, types, n, keywords)
+
+
+def is_declared(
+    entry: Entry, types: tuple[Any, ...] | None, n: int, keywords: Iterable[str]
+) -> bool:
+    """The same, whatever rules there are."""
+    if not entry.constant:
         return False
     if entry.writes is not None and entry.writes(n, keywords):
         return False
@@ -610,8 +652,16 @@ def is_constant_call(call: Call, types: tuple[Any, ...] | None = None) -> bool:
     return is_constant(call.fn.value, types, len(call.args) - len(call.keywords), call.keywords)
 
 
+def is_declared_call(call: Call, types: tuple[Any, ...] | None = None) -> bool:
+    """The same, whatever rules there are."""
+    entry = registry.get(call.primitive)
+    if entry is None:
+        return False
+    return is_declared(entry, types, len(call.args) - len(call.keywords), call.keywords)
+
+
 def is_constant_for(fn: Any, args: tuple[Any, ...], keywords: Collection[str] = ()) -> bool:
-    """The same for these arguments, of which the last ones go by keywords."""
+    """The same for these arguments, of which the last ones go by keywords, and no rule serves."""
     entry = registry.get(fn)
     if entry is None or not entry.constant:
         return False

@@ -59,7 +59,7 @@ from morula.core.primitives import (
     set_cell,
 )
 from morula.core.protected import attempt, has_raised
-from morula.core.registry import is_constant, registry, times_conjugate
+from morula.core.registry import as_declared, is_constant, on_claim, registry, times_conjugate
 from morula.core.simplify import (
     FOLDS,
     is_trusted,
@@ -992,6 +992,7 @@ def assuming_no_exceptions(ir: IR) -> IR:
 
 
 _inline_forms: dict[tuple[int, int], tuple[Any, IR]] = {}
+on_claim.append(_inline_forms.clear)
 
 
 def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
@@ -1000,6 +1001,8 @@ def inline_form(code: Any, namespace: dict[str, Any]) -> IR:
     if found is None:
         ir = without_exceptions(lower(code, namespace)).copy()
         if is_trusted(namespace):
+            for call in ir.calls():
+                call.fn = Const(as_declared(call.fn.value)) if type(call.fn) is Const else call.fn
             simplify_rule(ir)
             if inline_helpers(ir):
                 simplify_rule(ir)

@@ -18,11 +18,12 @@ from morula.core.emit import emit
 from morula.core.general import _is_plain, asks_nothing
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, count_of_parameters
 from morula.core.primitives import build_tuple, unpack
-from morula.core.registry import is_constant_call
+from morula.core.registry import is_constant_call, is_declared_call, on_claim
 from morula.core.settings import with_own_settings
 from morula.core.verify import checked
 
 _codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
+on_claim.append(_codes.clear)
 _binders: dict[int, tuple[CodeType, CodeType]] = {}
 STRUCTURAL_ZERO = Const(ZERO)
 
@@ -111,8 +112,10 @@ class Forward:
     def is_plain(self, call: Call) -> bool:
         """Can the call have no tangent and no effect on one?"""
         call = as_written(call)
-        types = () if self.trusted else None
-        return type(call.fn) is Const and (is_constant_call(call, types) or _is_plain(call))
+        if type(call.fn) is not Const:
+            return False
+        constant = is_declared_call(call, ()) if self.trusted else is_constant_call(call)
+        return constant or _is_plain(call)
 
     def dot(self, x: Operand) -> Operand:
         """The tangent of an operand."""

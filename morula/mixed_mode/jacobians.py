@@ -98,8 +98,8 @@ def space_of(x: Any, what: str) -> Space:
         return Space(tuple(x.shape), x.dtype, library.is_complex(x.dtype))
     if isinstance(x, bool) or not isinstance(x, (int, float, complex, np.ndarray, np.generic)):
         raise errors.ArgumentError(
-            f"{what} is a {type(x).__name__}, jacobian takes numbers and arrays: use ravel for a "
-            "structure, or jvp and pullback, which take any"
+            f"{what} is a {type(x).__name__}, Jacobians and Hessians are of numbers and arrays: use "
+            "ravel for a structure, or grad, jvp and pullback, which take any"
         )
     dtype = np.asarray(x).dtype
     if dtype.kind not in "iufc":
@@ -320,6 +320,7 @@ def tables_of(
             table = functions_for(y).zeros(shape, dtype=of_result.dtype)
             found.append(like_argument(x, space, table))
             continue
+        space_of(columns[0], "the result")  # refuses what is no number and no array
         columns = [like_argument(x, space, column) for column in columns]
         if not space.shape and not isinstance(x, np.ndarray):
             found.append(columns[0])

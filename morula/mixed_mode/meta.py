@@ -161,7 +161,7 @@ def pull_back(pullback: Any, kept: Any, ȳ: Any) -> Any:
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
         return (*first, *[ZERO for _ in positions])
     cotangents = pullback(ȳ)
-    n = meta.count_of(rule, cotangents, n_args)
+    n = meta.count_of(rule, cotangents, n_args, values, positions)
     found = [
         projected(project, cotangents[i]) if i is not None and i < n else NONE
         for i, project in zip(positions, projections, strict=True)

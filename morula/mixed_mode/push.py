@@ -115,7 +115,8 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     entry: Entry | None = registry.get(fn)
     if entry is None:
         return None, False
-    if entry.constant and is_constant_for(fn, args, keywords):
+    constant = entry.constant and is_constant_for(fn, args, keywords)
+    if constant and not entry.claimed:
         return entry, False
     positional = args[: len(args) - len(keywords)]
     forward = None if entry.forward is None else entry.find("forward", positional)
@@ -124,6 +125,8 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
         forward = None
     if reverse is not None and not reverse.accepts(keywords):
         reverse = None
+    if constant and forward is None and reverse is None:
+        return entry, False
     if forward is None or (reverse is not None and forward.trusted and not reverse.trusted):
         return reverse, False
     return forward, True

@@ -385,6 +385,8 @@ def sparse_jacobian(f: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
     if len(args) != 1 and not isinstance(sparsity, str):
         raise errors.ArgumentError("a pattern may be given for one argument, not for more")
     patterns = [pattern_by(sparsity, f, args, k, again) for k in range(len(args))]
+    for pattern, space in zip(patterns, spaces, strict=True):
+        check_pattern(pattern, (pattern.shape[0], space.size), "Jacobian")
     return tuple([compressed(f, args, k, spaces[k], patterns[k], again) for k in range(len(args))])
 
 
@@ -412,6 +414,15 @@ def pattern_by(sparsity: Any, f: Any, args: tuple[Any, ...], k: int, again: Any)
     return sparse.csr_array((np.ones(given.nnz), given.indices, given.indptr), shape=given.shape)
 
 
+def check_pattern(pattern: Any, shape: tuple[int, int], of: str) -> None:
+    """An error for a pattern that is given in another shape than it has."""
+    if pattern.shape != shape:
+        raise errors.ArgumentError(f"the pattern is of shape {pattern.shape}, the {of} of {shape}")
+
+
+non_differentiable(check_pattern)
+
+
 def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any, again: Any) -> Any:
     """The entries of a pattern, by one run for each colour of its columns, or of its rows."""
     from scipy import sparse
@@ -427,10 +438,13 @@ def compressed(f: Any, args: tuple[Any, ...], k: int, space: Any, pattern: Any, 
 
         colours = [(k, c) for c in range(n)]
         runs = [np.ravel(y) for y in columns_along(f, args, colours, direction, again)]
+        if runs:
+            check_pattern(pattern, (runs[0].size, space.size), "Jacobian")
         found = [runs[by_column[j]][i] for i, j in zip(entries.row, entries.col, strict=True)]
     else:
         y, back = once(again, pullback, f, *args)
         of_result = space_of(y, "the result")
+        check_pattern(pattern, (of_result.size, space.size), "Jacobian")
         seeds = [
             np.reshape((by_row == c).astype(of_result.dtype), of_result.shape) for c in range(m)
         ]
@@ -455,10 +469,7 @@ def sparse_hessian(f: Any, x: Any, args: tuple[Any, ...], sparsity: Any) -> Any:
         return grad(f)(x, *args)
 
     pattern = pattern_by(sparsity, slope, (x,), 0, again)
-    if pattern.shape != (space.size, space.size):
-        raise errors.ArgumentError(
-            f"the pattern is of shape {pattern.shape}, the Hessian of {(space.size, space.size)}"
-        )
+    check_pattern(pattern, (space.size, space.size), "Hessian")
     if space.is_complex:  # the derivative of the gradient by real parts, which is not symmetric
         return compressed(slope, (x,), 0, space, pattern, again)
     star = Star(pattern + pattern.T)

@@ -35,6 +35,7 @@ from morula.core.extend import (
     NONE,
     ZERO,
     Calls,
+    NotSpecialised,
     Tangent,
     Transformed,
     UnsupportedError,
@@ -58,10 +59,12 @@ from morula.core.extend import (
     non_differentiable,
     projector,
     python_function,
+    refuses,
     registry,
     resolves,
     rrule,
     runs,
+    scalar_rule,
     scale,
     unthunk,
 )
@@ -205,6 +208,16 @@ def bound_method_of(x: Any, name: str) -> Any:
 
 
 non_differentiable(registered, body_of, derivative_body_of, lookup, own_method, bound_method_of)
+
+
+REGISTERS = (rrule, frule, scalar_rule, non_differentiable)
+
+
+@refuses
+def _(adjoint: Any) -> None:
+    """What a program means that registers rules as it runs is found out when it happens."""
+    if any(call.primitive in REGISTERS for call in adjoint.specialiser.ir.calls()):
+        raise NotSpecialised("it registers rules")
 
 
 def together(bars: Any) -> Any:

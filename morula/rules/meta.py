@@ -300,7 +300,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             raise
         unknown = registry.not_known(error, values)
         return (*first, *unknown), lambda ḡ: (NONE, ZERO, NONE, ZERO)
-    n = count_of(rule, cotangents, n_args)
+    n = count_of(rule, cotangents, n_args, values, positions)
     steps = [
         projected(project, cotangents[i] if i is not None and i < n else NONE)
         for i, project in zip(positions, projections, strict=True)
@@ -319,9 +319,11 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return (*first, *[c for c, _ in steps]), pull_back_pullback
 
 
-def count_of(rule: Any, cotangents: Any, n_args: int) -> int:
+def count_of(rule: Any, cotangents: Any, n_args: int, values: Any, positions: Any) -> int:
     """How many cotangents a pullback returned, which it may."""
     n = len(rule.checked(cotangents, n_args))
+    if not rule.trusted:
+        registry.in_spaces(rule, values, positions, cotangents)
     if not rule.trusted and any([type(c) is not Thunk and holds_thunk(c) for c in cotangents]):
         raise UnsupportedError(
             f"the pullback of {rule} returned a Thunk inside of another cotangent, which cannot be "

@@ -123,6 +123,8 @@ def spell_out(s: Any) -> bool:
     changed = False
     for block in s.ir.blocks:
         for i, call in enumerate(list(block.calls)):
+            if s.may_be_claimed(call):
+                continue
             behind = block.calls[i + 1] if i + 1 < len(block.calls) else None
             spelled = spelling(s, call, behind, made, uses)
             if has_body(s, call):

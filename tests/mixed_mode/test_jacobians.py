@@ -89,7 +89,7 @@ def test_a_holomorphic_function(mode):
 @pytest.mark.parametrize(
     ("args", "keywords", "error", "message"),
     [
-        (([1.0],), {}, TypeError, "argument 0 is a list, jacobian takes numbers and arrays"),
+        (([1.0],), {}, TypeError, "argument 0 is a list, Jacobians and Hessians are of numbers"),
         ((X,), {"mode": "sideways"}, ValueError, "mode is 'forward', 'reverse' or None"),
         ((np.array(["a"]),), {}, TypeError, "has no derivative"),
     ],
@@ -99,9 +99,12 @@ def test_what_is_refused(args, keywords, error, message):
         jacobian(lambda x: x, *args, **keywords)
 
 
-def test_a_result_that_is_no_array_is_refused():
-    with pytest.raises(TypeError, match="the result is a tuple"):
-        jacobian(lambda x: (x, x), 1.0)
+@pytest.mark.parametrize("mode", [None, "forward", "reverse"])
+@pytest.mark.parametrize("x", [1.0, np.ones(2)])
+def test_a_result_that_is_no_array_is_refused(mode, x):
+    for _ in range(2):
+        with pytest.raises(TypeError, match="the result is a tuple"):
+            jacobian(lambda x: (x, x), x, mode=mode)
 
 
 # -- second derivatives ----------------------------------------------------------------------------

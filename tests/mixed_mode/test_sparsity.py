@@ -284,6 +284,15 @@ def test_sparse_hessians_of_structures_and_within_differentiated_code():
     assert pattern.nnz == 16
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (2, 2), (1, 3), (4, 4), (3,)])
+def test_a_pattern_of_another_shape_is_refused(shape):
+    def f(x):
+        return np.array([x[0] * x[1], x[2] ** 2])
+
+    with pytest.raises(TypeError, match="the pattern is of shape"):
+        jacobian(f, np.ones(3), sparsity=np.ones(shape))
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match="sparsity is 'auto' or a matrix"):
         jacobian(band, X, sparsity="yes")
