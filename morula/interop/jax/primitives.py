@@ -474,11 +474,11 @@ def pull(run: Any, leaves: Args, outs: Args, pulls: Any, bars: Any) -> Any:
     for i in present:
         if type(entry(bars, i)) is NotKnown:
             return (entry(bars, i),) * len(leaves)
-    seeds = tuple([in_space_of(outs[i], entry(bars, i)) for i in present])
+    seeds = tuple([as_seed(outs[i], entry(bars, i)) for i in present])
     return pulled(run, leaves, pulls, present, seeds)
 
 
-def in_space_of(out: Any, c: Any) -> Any:
+def as_seed(out: Any, c: Any) -> Any:
     """The cotangent of an output as JAX wants it."""
     return device(c, jnp.result_type(out), np.shape(out))
 
