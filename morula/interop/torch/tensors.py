@@ -50,8 +50,18 @@ def is_inexact(x: Any) -> bool:
 # -- between PyTorch and NumPy ---------------------------------------------------------------------
 
 
+KNOWN_TO_NUMPY = (torch.float16, torch.float32, torch.float64)
+
+
 def host(x: Any) -> Any:
-    """A tensor as an array of NumPy's."""
+    """A tensor as an array of NumPy's; what NumPy has no dtype for, bfloat16 say, in float32."""
+    if x.is_floating_point() and x.dtype not in KNOWN_TO_NUMPY:
+        x = x.float()
+    return shared(x)
+
+
+def shared(x: Any) -> Any:
+    """The array of NumPy's that shares its memory with a tensor; an error for bfloat16."""
     return x.detach().cpu().resolve_conj().numpy()
 
 
@@ -77,7 +87,7 @@ def like(x̄: Any, x: Any) -> Any:
 
 def shown(x: Any) -> Any:
     """The array that shares its memory with a tensor, not to be written to."""
-    found = host(x).view()
+    found = shared(x).view()
     found.flags.writeable = False
     return found
 
