@@ -23,6 +23,7 @@ from morula.core.extend import (
     call,
     collector,
     detail_of,
+    frule,
     is_zero,
     memory_of,
     no_rule,
@@ -30,6 +31,7 @@ from morula.core.extend import (
     on_entry,
     primitives,
     remembered,
+    rrule,
 )
 from morula.core.general import Claim
 from morula.mixed_mode.push import push
@@ -47,6 +49,7 @@ from morula.mixed_mode.tangents import (
 from morula.rules import boxes
 from morula.rules.calls import entry, with_derivative_of
 from morula.rules.containers import give_at, take_at
+from morula.rules.numbers import Anything
 from morula.rules.objects import give, table_of, take
 
 Args = tuple[Any, ...]
@@ -134,6 +137,65 @@ def go_by_value(*types: type) -> None:
         detail_of.register(t, lambda x: None)
         on_entry.register(t, lambda x, known: x)
         remembered.register(t, lambda x, known: [])
+
+
+def array_of(method: Any) -> Any:
+    """The array that a method is bound to; what comes back for it is the method's."""
+    return method.__self__
+
+
+@rrule(array_of)
+def _(method: Anything):
+    def array_of_pullback(ȳ):
+        return (ȳ,)
+
+    return array_of(method), array_of_pullback
+
+
+@frule(array_of)
+def _(method: Anything):
+    def array_of_pushforward(ẋ):
+        return ẋ
+
+    return array_of(method), array_of_pushforward
+
+
+def differentiate_copies(
+    *to_numpy: Callable[[Any], Any],
+    like: Callable[[Any, Any], Any],
+    is_array: Callable[[Any], bool],
+    is_inexact: Callable[[Any], bool],
+) -> None:
+    """The rules of the ways between a library's arrays and NumPy's: each is the pullback of the other.
+
+    Args:
+        to_numpy: functions that give an array as one of NumPy's.
+        like: gives a number or an array of any kind as one like an array of the library's.
+        is_array: is it an array of the library's?
+        is_inexact: has such an array a tangent space?
+    """
+    for host in to_numpy:
+        differentiate_copy(host, like, is_inexact)
+
+    @rrule(like)
+    def _(v: Anything, x: Anything):
+        on_host = not is_array(v)
+
+        def like_pullback(ȳ):
+            return to_numpy[0](ȳ) if on_host else ȳ, NONE
+
+        return like(v, x), like_pullback
+
+
+def differentiate_copy(host: Any, like: Any, is_inexact: Any) -> None:
+    """The rule of one way to NumPy."""
+
+    @rrule(host)
+    def _(x: Anything):
+        def host_pullback(ȳ):
+            return (like(ȳ, x) if is_inexact(x) else NONE,)
+
+        return host(x), host_pullback
 
 
 # -- stores ----------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from morula.mixed_mode.pushforward import jvp, pushed_again
 from morula.mixed_mode.repetition import Repetition, begin, end, repetition
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.arrays.traits import whole_shape
+from morula.rules.arrays.traits import tangent_dtype, whole_shape
 from morula.rules.calls import serves
 from morula.rules.checkpoints import is_nested
 from morula.rules.containers import lengthen
@@ -101,10 +101,10 @@ def space_of(x: Any, what: str) -> Space:
             f"{what} is a {type(x).__name__}, Jacobians and Hessians are of numbers and arrays: use "
             "ravel for a structure, or grad, jvp and pullback, which take any"
         )
-    dtype = np.asarray(x).dtype
-    if dtype.kind not in "iufc":
-        raise errors.ArgumentError(f"{what} has the dtype {dtype}, which has no derivative")
-    dtype = dtype if dtype.kind in "fc" else np.dtype(float)
+    of_x = np.asarray(x).dtype
+    dtype = tangent_dtype(of_x)
+    if dtype is None or dtype.kind == "O":
+        raise errors.ArgumentError(f"{what} has the dtype {of_x}, which has no derivative")
     return Space(np.shape(x), dtype, dtype.kind == "c")
 
 

@@ -16,13 +16,13 @@ from morula.core.extend import (
     Const,
     count_uses,
     known,
-    loop_step,
     primitives,
     rewrites,
     spells,
     traits,
 )
 from morula.rules.dict_types import entries_of
+from morula.rules.lists import loops_to_count
 
 
 def got(d: Any, key: Any, default: Any = None) -> Any:
@@ -192,16 +192,7 @@ def loop_over_keys(s: Any) -> bool:
     """`for key, value in d.items()` becomes `for key in d` with `value = d[key]`; keys count."""
     made = {c.out: c for c in s.ir.calls()}
     uses = count_uses(s.ir)
-    entries = s.ir.predecessors()
-    for block in s.ir.blocks:
-        step = loop_step(block)
-        if step is None or step.out in s.counted:
-            continue
-        start = made.get(step.args[0])
-        if start is None or start.primitive is not iter or uses[start.out] != 1:
-            continue
-        if len(entries[block.branches[1].block]) != 1 or len(start.args) != 1:
-            continue
+    for block, step, start in loops_to_count(s, made, uses):
         view = made.get(start.args[0])
         is_view = view is not None and id(view.primitive) in LISTED and uses[view.out] == 1
         over = view.args[0] if view is not None and is_view else start.args[0]

@@ -8,6 +8,7 @@ Tests: tests/rules/test_list_types.py
 """
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    Block,
     Call,
     Const,
     IteratorOver,
@@ -190,30 +192,35 @@ def _(s: Any, call: Any, args: Any) -> Any:
 # -- loops ------------------------------------------------------------------------------------------
 
 
-@rewrites
-def count_loops(s: Any) -> bool:
-    """`for x in xs` over lists or arrays, also by way of zip and enumerate, becomes one that counts."""
-    calls = {c.out: c for c in s.ir.calls()}
-    uses = count_uses(s.ir)
+def loops_to_count(s: Any, made: dict[Any, Call], uses: Any) -> Iterator[tuple[Block, Call, Call]]:
+    """The loops that do not count yet: the head, the step, and the call that makes the iterator."""
     entries = s.ir.predecessors()
     for block in s.ir.blocks:
         step = loop_step(block)
         if step is None or step.out in s.counted:
             continue
-        made = calls.get(step.args[0])
-        if made is None or made.primitive is not iter or uses[made.out] != 1:
+        start = made.get(step.args[0])
+        if start is None or start.primitive is not iter or uses[start.out] != 1:
             continue
-        if len(entries[block.branches[1].block]) != 1:
-            continue
-        source = calls.get(made.args[0])
+        if len(start.args) == 1 and len(entries[block.branches[1].block]) == 1:
+            yield block, step, start
+
+
+@rewrites
+def count_loops(s: Any) -> bool:
+    """`for x in xs` over lists or arrays, also by way of zip and enumerate, becomes one that counts."""
+    made = {c.out: c for c in s.ir.calls()}
+    uses = count_uses(s.ir)
+    for block, step, start in loops_to_count(s, made, uses):
+        source = made.get(start.args[0])
         if source is not None and is_turned(s, source, uses):
             read_by_number(s, block, step, source)
             return True
         if source is not None and source.primitive in (zip, enumerate) and uses[source.out] != 1:
             continue
-        items = items_of_loop(s, made.args[0], source)
+        items = items_of_loop(s, start.args[0], source)
         if items is not None:
-            rewrite_loop(s, block, step, made, source, items)
+            rewrite_loop(s, block, step, start, source, items)
             return True
     return False
 

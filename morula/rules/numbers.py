@@ -12,6 +12,7 @@ Tests: tests/rules/test_numbers.py
 
 import numbers
 import types
+from abc import ABC
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -37,6 +38,26 @@ from morula.core.extend import (
     zero_of,
 )
 
+
+def is_added_float(dtype: Any) -> bool:
+    """Is it a floating dtype that a library has added to NumPy's, such as `bfloat16`?"""
+    return dtype.kind == "V" and np.can_cast(dtype, float) and not np.can_cast(dtype, int)
+
+
+def is_inexact(dtype: Any) -> bool:
+    """Are the items of an array of this dtype real or complex numbers, and no integers?"""
+    return dtype.kind in "fc" or is_added_float(dtype)
+
+
+class AddedFloat(ABC):  # noqa: B024
+    """The scalars of such a dtype; NumPy's own are real numbers to Python, these are not."""
+
+    @classmethod
+    def __subclasshook__(cls, t: type) -> bool:
+        is_scalar = issubclass(t, np.generic) and t.__module__.partition(".")[0] != "numpy"
+        return is_scalar and is_added_float(np.dtype(t))
+
+
 if TYPE_CHECKING:  # what flows through rules is of any type; the types are there for dispatch
     Real = Any
     Scalar = Any
@@ -48,7 +69,9 @@ if TYPE_CHECKING:  # what flows through rules is of any type; the types are ther
     Anything = Any
 else:
     Real = int | float  # bool and numpy.float64 are subclasses
-    Scalar = numbers.Number | np.bool_  # every number: of Python, of NumPy, of any package
+    Scalar = (
+        numbers.Number | np.bool_ | AddedFloat
+    )  # every number: of Python, of NumPy, of any package
     Numeric = Scalar | np.ndarray
     Native = int | float | complex
     Text = str | bytes
@@ -78,7 +101,7 @@ CONSTANTS: tuple[type, ...] = (
 
 def is_number(x: Any) -> bool:
     """Is `x` one number, of whichever type? Arrays are none, not even those of no dimension."""
-    return isinstance(x, (numbers.Number, np.bool_))
+    return isinstance(x, (numbers.Number, np.bool_, AddedFloat))
 
 
 # -- projection: the space of a number is its own type ---------------------------------------------
@@ -110,7 +133,7 @@ def no_container(x̄: Any) -> Any:
     """An abstract value of a tracing library; Python's own values that are no numbers are none."""
     if isinstance(x̄, (str, bytes, tuple, list, dict, set, type(None))):
         raise CotangentError(f"a cotangent of a number is a {type(x̄).__name__}, expected a number")
-    return x̄
+    return x̄.item() if isinstance(x̄, np.generic) else x̄  # of a dtype added to NumPy's
 
 
 def _only_entry(x̄: Any) -> Any:

@@ -37,7 +37,7 @@ from morula.core.extend import (
     transfers,
     type_stable,
 )
-from morula.rules.numbers import Anything, Numeric
+from morula.rules.numbers import Anything, Numeric, is_inexact
 from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, own_fields
 
 # -- hooks -----------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def detached(x: Any, memo: dict[int, Any]) -> Any:
     if id(x) in memo:
         return memo[id(x)][0]
     if isinstance(x, np.ndarray):
-        made = x.copy() if x.dtype.kind in "fc" else x
+        made = x.copy() if is_inexact(x.dtype) else x
     elif type(x) is tuple or (isinstance(x, tuple) and hasattr(x, "_fields")):
         made = tuple.__new__(type(x), [detached(item, memo) for item in x])
     elif isinstance(x, (list, deque, dict)):

@@ -131,6 +131,89 @@ def test_the_gradient_survives_the_way_to_numpy(f, slope):
     np.testing.assert_allclose(x̄, slope(np.asarray(X)), rtol=1e-5)
 
 
+def into_a_buffer(x):
+    buffer = np.zeros(3)
+    for i in range(3):
+        buffer[i] = x[i] * x[i]
+    return buffer.sum()
+
+
+def in_its_own_precision(x):
+    x = np.asarray(x)
+    b = np.array(x)
+    b *= 2
+    b[0] = b[1] * x[2]
+    b[[1, 2]] += x[0]
+    np.add.at(b, [0, 0], x[1])
+    tail = b[1:]
+    tail *= tail
+    return float(b.sum())
+
+
+X16 = X.astype(jnp.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("f", "want"),
+    [
+        (lambda x: float((x * x).sum()), 2 * X),
+        (lambda x: (x * x).sum().item(), 2 * X),
+        (lambda x: sum((x * x).tolist()), 2 * X),
+        (lambda x: math.sin(x[0]), [math.cos(0.5), 0, 0]),
+        (lambda x: np.asarray(x * x, dtype=float).sum(), 2 * X),
+        (lambda x: np.asarray(x * x).astype(np.float32).sum(), 2 * X),
+        (lambda x: np.float64(x[0]) * 2, [2, 0, 0]),
+        (lambda x: np.sum(np.sin(x)), np.cos(X)),
+        (lambda x: float(np.mean(np.asarray(x) ** 2)), 2 * X / 3),
+        (lambda x: (np.asarray(x) * np.ones(3)).sum(), [1, 1, 1]),
+        (lambda x: sum(v * v for v in np.asarray(x)), 2 * X),
+        (lambda x: float(np.concatenate([x, x], dtype=float).sum()), [2, 2, 2]),
+        (lambda x: np.asarray(x)[1] * np.asarray(x)[0] - 1.5, [1.2, 0.5, 0]),
+        (lambda x: float((morula.ignore_derivatives(np.asarray(x)) * np.asarray(x)).sum()), X),
+        (into_a_buffer, 2 * X),
+        # 2 x₁ x₂ + 2 x₁ + (2 x₁ + x₀)² + (2 x₂ + x₀)²
+        (in_its_own_precision, [2 * 2.9 + 2 * 4.5, 2 * 2 + 2 + 4 * 2.9, 2 * 1.2 + 4 * 4.5]),
+    ],
+)
+def test_the_gradient_in_bfloat16_survives_the_way_to_numpy(f, want):
+    """NumPy knows the dtype from the library that JAX has it from; it is none of its own kinds."""
+    for x in (X16, np.asarray(X16)):
+        value, (x̄,) = morula.withgradient(f, x)
+        assert type(value) is type(f(x))
+        assert (type(x̄), x̄.dtype) == (type(x), jnp.bfloat16)
+        np.testing.assert_allclose(np.asarray(x̄, float), want, rtol=2e-2)
+
+
+def test_a_number_in_bfloat16_that_is_rounded_is_told():
+    def f(x):
+        buffer = np.zeros(1, int)
+        buffer[0] = np.asarray(x)[0]
+        return float(buffer.sum()) * float(x[1])
+
+    with pytest.warns(UserWarning, match="is rounded"):
+        (x̄,) = gradient(f, X16)
+    np.testing.assert_allclose(np.asarray(x̄, float), 0)
+
+
+def test_derivatives_in_bfloat16():
+    f = lambda x: float((x * x * x).sum())
+    g = lambda x: np.sum(np.asarray(x) ** 3)
+    h = lambda x: (x * x * x).sum()
+    v = jnp.ones(3, jnp.bfloat16)
+    for fn in (f, g, h):
+        np.testing.assert_allclose(float(jvp(fn, (X16,), (v,))[1]), 3 * (X**2).sum(), rtol=2e-2)
+        for found in (morula.hvp(fn, X16, v), morula.diaghessian(fn, X16)):
+            assert found.dtype == jnp.bfloat16
+            np.testing.assert_allclose(found.astype(float), 6 * X, rtol=2e-2)
+        H = morula.hessian(fn, X16)
+        assert (type(H), H.dtype) == (type(X16), jnp.bfloat16)
+        np.testing.assert_allclose(H.astype(float), np.diag(6 * X), rtol=2e-2)
+    for k in (3, 3.0):
+        k̄ = gradient(lambda k: float((np.asarray(X16) * k).sum()), k)[0]
+        assert type(k̄) is float
+        np.testing.assert_allclose(k̄, X.sum(), rtol=2e-2)
+
+
 def test_ravel_and_fixed_point_take_arrays_of_jax():
     table = jnp.stack([X, 2 * X])
     vector, unravel = morula.ravel({"a": table, "b": 2.0})

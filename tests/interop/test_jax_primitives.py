@@ -384,6 +384,43 @@ def test_an_integer_is_a_point_of_the_real_line_where_jax_can_take_a_real_number
     np.testing.assert_allclose(x̄, np.cos(np.arange(3)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("n", [3, np.arange(3)])
+def test_an_integer_beside_an_array_of_any_precision(dtype, n, x64):
+    """A real number in its place may give another dtype than the integer does."""
+    with jax.enable_x64(x64):
+        x = jnp.array([0.5, 1.25, 2.0], dtype)
+        f = lambda n: (x * n * n).sum()
+        want = 2 * np.asarray(x, float) * n
+        want = want if isinstance(n, np.ndarray) else want.sum()
+        found = grad(lambda n: float(f(n)))(n)
+        assert isinstance(found, np.ndarray if isinstance(n, np.ndarray) else float)
+        np.testing.assert_allclose(found, want, rtol=1e-2)
+        y, ẏ = jvp(f, (n,), (np.ones(np.shape(n)),))
+        assert y.dtype == ẏ.dtype == f(n).dtype
+        np.testing.assert_allclose(float(y), float(f(n)))
+        np.testing.assert_allclose(float(ẏ), np.sum(want), rtol=1e-2)
+        twice = morula.hvp(f, n, np.ones(np.shape(n)))
+        each = 2 * np.asarray(x, float)
+        np.testing.assert_allclose(twice, each if np.ndim(n) else each.sum(), rtol=1e-2)
+
+
+def test_an_integer_of_which_integers_are_made_beside_numbers():
+    """With a real number in its place there are more outputs that have cotangents."""
+    f = jax.jit(lambda x, n: (n + 1, (x * n).sum(), 5 * n))
+    np.testing.assert_allclose(gradient(lambda n: f(X, n)[1], 3)[0], X.sum(), rtol=1e-6)
+    np.testing.assert_allclose(morula.hessian(lambda n: f(X, n)[1] * n, 3), 2 * X.sum(), rtol=1e-6)
+
+    def g(n):
+        place, y, _ = f(X, n)
+        return jnp.arange(9.0)[place] * y
+
+    (y, ẏ) = jvp(g, (3,), (1.0,))
+    np.testing.assert_allclose([y, ẏ], [12 * X.sum(), 4 * X.sum()], rtol=1e-6)
+    np.testing.assert_allclose(gradient(g, 3)[0], 4 * X.sum(), rtol=1e-6)
+
+
 def test_a_program_without_jax_is_not_slowed_down_by_importing_morula():
     import subprocess
     import sys

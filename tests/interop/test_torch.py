@@ -35,6 +35,7 @@ from morula import (  # noqa: E402
     taylor,
     tree_map,
     why,
+    withgradient,
 )
 
 
@@ -142,6 +143,101 @@ def test_tensors_with_arrays_and_numbers_of_numpy():
     torch.testing.assert_close(slope, want[0] @ x + want[1] @ like)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [3, np.int64(3), np.arange(3)])
+def test_an_integer_is_a_point_of_the_real_line_where_pytorch_can_take_a_real_number(n, dtype):
+    x = x3(dtype)
+    f = lambda n: (x * n * n).sum().item()
+    numbers = x.double().numpy()
+    want = 2 * numbers * n if np.ndim(n) else 2 * numbers.sum() * n
+    found = gradient(f, n)[0]
+    assert isinstance(found, np.ndarray if np.ndim(n) else float)
+    np.testing.assert_allclose(found, want, rtol=1e-2)
+    np.testing.assert_allclose(jvp(f, (n,), (np.ones(np.shape(n)),))[1], np.sum(want), rtol=1e-2)
+    if dtype is not torch.bfloat16 or not np.ndim(n):  # PyTorch has no such product
+        value = withgradient(lambda x: (x * n).sum(), x)[0]
+        assert value.dtype == (x * n).sum().dtype
+
+
+def test_second_derivatives_by_integers():
+    x = x3()
+    f = lambda k: (x * k * k + torch.sin(x * k)).sum().item()
+    want = 2 * x.sum() - (x**2 * torch.sin(3 * x)).sum()
+    for found in (
+        hessian(f, 3),
+        hvp(f, 3, 1.0),
+        gradient(lambda k: gradient(f, k)[0], 3)[0],
+        gradient(lambda k: jvp(f, (k,), (1.0,))[1], 3)[0],
+        jvp(lambda k: jvp(f, (k,), (1.0,))[1], (3,), (1.0,))[1],
+    ):
+        np.testing.assert_allclose(found, want)
+    (mixed,) = gradient(lambda x: gradient(lambda k: (x * k * k).sum(), 3)[0], x)
+    torch.testing.assert_close(mixed, 6 * torch.ones(3).double())
+
+
+def test_integers_that_are_no_numbers():
+    A = x3().repeat(3, 1)
+    f = lambda A, d: torch.softmax(A, d).max(d).values[d] * A.reshape((3, d + 2)).sum((0, d))
+    assert gradient(f, A, 1)[1] == 0.0
+    with pytest.raises(NotImplementedError, match="differentiates by tensors only"):
+        gradient(lambda k: F.leaky_relu(A, k).sum(), 2)
+    with pytest.raises(NotImplementedError, match="differentiates by tensors only"):
+        gradient(lambda k: Scaled()(A, k), 2)
+    net = Steps()
+    assert gradient(lambda x, n: net(x, n), A, 2)[1] == 0.0
+    assert net.norm.num_batches_tracked == 1
+
+
+class Steps(nn.Module):
+    """What a run leaves in it would be left twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3).double()
+
+    def forward(self, x, n):
+        for _ in range(n):
+            x = x * x
+        return self.norm(x).sum()
+
+
+class Scaled(nn.Module):
+    """What it draws would be drawn again."""
+
+    def forward(self, x, n):
+        return (F.dropout(x, 0.5) * n).sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: float((x * x).sum()),
+        lambda x: (x * x).sum().item(),
+        lambda x: sum((x * x).tolist()),
+        lambda x: (x * x).float().numpy().sum(),
+        lambda x: math.exp((x * x).sum()) / math.exp(0.25 + 1.44 + 4.0),
+    ],
+)
+def test_numbers_of_bfloat16(f):
+    """NumPy has no such dtype."""
+    x = torch.tensor([0.5, 1.2, 2.0], dtype=torch.bfloat16)
+    value, (x̄,) = withgradient(f, x)
+    assert type(value) is type(f(x))
+    assert x̄.dtype == torch.bfloat16
+    np.testing.assert_allclose(x̄.float(), 2 * x.float(), rtol=2e-2)
+    with pytest.raises(TypeError, match="BFloat16"):
+        gradient(lambda x: x.numpy().sum(), x)
+
+
+def test_what_is_computed_in_inference_mode_is_constant():
+    def f(x):
+        with torch.inference_mode():
+            y = x * x
+        return (y * x).sum() + (y.clone() * x).sum()
+
+    torch.testing.assert_close(gradient(f, x3())[0], 2 * x3() ** 2)
+
+
 def test_to_numpy_and_back():
     def f(x):
         y = np.sin(x.numpy()) * np.asarray(x)
@@ -235,6 +331,7 @@ def adds_in_place(x):
         changes_item,
         adds_in_place,
         lambda x: x.add_(1).sum(),
+        lambda x: x.__setitem__(0, 1.0) or x.sum(),
         lambda x: torch.relu_(x).sum(),
         lambda x: torch.sin(x, out=torch.empty(3)).sum(),
     ],

@@ -36,7 +36,7 @@ from morula.interop.array_api.kinds import (
     namespaces,
     note_type,
 )
-from morula.interop.meanings import go_by_value
+from morula.interop.meanings import differentiate_copies, go_by_value
 from morula.mixed_mode.jacobians import Library, libraries
 from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign
@@ -76,22 +76,7 @@ def like(v: Any, x: Any) -> Any:
     return xp.reshape(v, tuple(x.shape))
 
 
-@rrule(host)
-def _(x: Anything):
-    def host_pullback(ȳ):
-        return (like(ȳ, x) if is_inexact(x) else NONE,)
-
-    return host(x), host_pullback
-
-
-@rrule(like)
-def _(v: Anything, x: Anything):
-    on_host = not is_array(v)
-
-    def like_pullback(ȳ):
-        return host(ȳ) if on_host else ȳ, NONE
-
-    return like(v, x), like_pullback
+differentiate_copies(host, like=like, is_array=is_array, is_inexact=is_inexact)
 
 
 def valued(z: Any, y: Any) -> Any:

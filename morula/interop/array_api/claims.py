@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
-    frule,
     general,
     non_differentiable,
     opaque,
     registry,
-    rrule,
     stays_general,
     unsupported,
 )
@@ -46,6 +44,7 @@ from morula.interop.meanings import (
     ITERATING,
     NUMBERS,
     Args,
+    array_of,
     as_it_is,
     claim,
     handed_on,
@@ -53,7 +52,6 @@ from morula.interop.meanings import (
     plainly,
 )
 from morula.mixed_mode.push import opaque as opaque_forward
-from morula.rules.numbers import Anything
 
 # -- by NumPy --------------------------------------------------------------------------------------
 
@@ -125,27 +123,6 @@ def bound(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def unbound(method: Any) -> Any:
     """The method of the class."""
     return getattr(type(method.__self__), method.__name__)
-
-
-def array_of(method: Any) -> Any:
-    """The array that a method is bound to; what comes back for it is the method's."""
-    return method.__self__
-
-
-@rrule(array_of)
-def _(method: Anything):
-    def array_of_pullback(ȳ):
-        return (ȳ,)
-
-    return array_of(method), array_of_pullback
-
-
-@frule(array_of)
-def _(method: Anything):
-    def array_of_pushforward(ẋ):
-        return ẋ
-
-    return array_of(method), array_of_pushforward
 
 
 # -- with formulas of their own --------------------------------------------------------------------

@@ -45,6 +45,7 @@ from morula.interop.jax.trees import maps_plainly, tree_map
 from morula.interop.meanings import (
     ITERATING,
     NUMBERS,
+    array_of,
     as_it_is,
     claim,
     forward,
@@ -122,11 +123,6 @@ def is_own(y: Any, method: Any) -> bool:
     if y is not method.__self__ and is_array(y):
         raise no_rule(method, (method.__self__,))
     return y is method.__self__
-
-
-def array_of(method: Any) -> Any:
-    """The array that a method is bound to; what comes back for it is the method's."""
-    return method.__self__
 
 
 def to_host(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:

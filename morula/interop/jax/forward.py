@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from morula.core.extend import ZERO, call, is_zero, no_rule, non_differentiable, unthunk
 from morula.interop.jax.arrays import device
@@ -17,9 +16,11 @@ from morula.interop.jax.kinds import is_array, is_leaf
 from morula.interop.jax.primitives import (
     Result,
     apply,
+    as_seed,
     by_integer,
     by_integer_anew,
     linearized,
+    matching,
     places_of,
     plain_numbers,
     pulled,
@@ -27,6 +28,7 @@ from morula.interop.jax.primitives import (
     put_together,
     take_apart,
     with_leaves,
+    with_real,
 )
 from morula.interop.jax.transforms import made, places, put
 from morula.interop.meanings import Forward, takes_only_tangents
@@ -93,16 +95,16 @@ def pushed(call: Any, leaves: Args, tangents: Any) -> tuple[Any, Any, Any]:
     if not active:
         outs, result = apply(call, leaves)
         return outs, result, ZERO
-    leaves = as_real(leaves, [i for i in active if i in call.integers])
-    dots = tuple([tangent_of(leaves[i], entry(tangents, i)) for i in active])
-    return along(call, leaves, active, dots)
-
-
-def as_real(leaves: Args, integers: list[int]) -> Args:
-    """The leaves, with integers that have tangents as real numbers."""
+    integers = [i for i in active if i in call.integers]
+    real = with_real(leaves, integers)
+    dots = tuple([tangent_of(real[i], entry(tangents, i)) for i in active])
     if not integers:
-        return leaves
-    return with_leaves(leaves, integers, [np.asarray(leaves[i], float) for i in integers])
+        return along(call, leaves, active, dots)
+    outs, result = apply(call, leaves)
+    _, of_real, found = along(call, real, active, dots)
+    among = matching(result.kinds, of_real.kinds)
+    found = [as_seed(y, found[i]) for y, i in zip(outs, among, strict=True)]
+    return outs, result, tuple(found)
 
 
 def along(call: Any, leaves: Args, active: list[int], dots: Args) -> tuple[Any, Any, Any]:
@@ -137,6 +139,7 @@ class Pushforward:
         self.active = active
         self.n = n
         self.integers = call.integers
+        self.kinds: tuple[str, ...] = ()
 
     def traced(self, leaves: Args) -> Result:
         """The result and its tangent."""

@@ -91,7 +91,7 @@ class Result:
     def __init__(self, fn: Any, y: Any) -> None:
         self.tree: Any
         items, self.tree = jax.tree_util.tree_flatten(y)
-        self.kinds = ["out" if is_out(x) else "other" if is_array(x) else "kept" for x in items]
+        self.kinds = tuple(map(kind_of_part, items))
         self.outs = [x for x in items if is_out(x)]
         self.others = [x for x in items if is_array(x) and not is_out(x)]
         self.kept = [x for x in items if not is_array(x)]
@@ -117,6 +117,7 @@ class Whole:
     """A result whose arrays have no tangents, or none that JAX knows: `refuse` raises what it says."""
 
     in_parts = False
+    kinds: tuple[str, ...] = ()
 
     def __init__(self, y: Any, refuse: Any = None) -> None:
         self.y = y
@@ -132,10 +133,16 @@ def is_out(x: Any) -> bool:
     return is_inexact(x.dtype) if is_array(x) else type(x) in (float, complex)
 
 
+def kind_of_part(x: Any) -> str:
+    """What a leaf of a result is."""
+    return "out" if is_out(x) else "other" if is_array(x) else "kept"
+
+
 class Run:
     """A call as a function of its leaves."""
 
     must_be_traced = False  # is there no way without?
+    kinds: tuple[str, ...] = ()  # of the leaves of its result, when it was run
     twice = False  # is a leaf there twice?
 
     def __init__(self, fn: Any, forms: Any, captured: set[int], integers: set[int]) -> None:
@@ -210,6 +217,7 @@ class Transposed:
 
     captured: frozenset[int] = frozenset()
     must_be_traced = True
+    kinds: tuple[str, ...] = ()
 
     def __init__(self, run: Any, active: list[int], n: int, present: list[int]) -> None:
         self.run = run
@@ -221,8 +229,11 @@ class Transposed:
 
     def traced(self, leaves: Args) -> Result:
         """The cotangents of the active leaves."""
-        _, pull, _ = vjp(self.run, leaves[: self.n], self.active)
-        return Result(self.fn, list(transpose(pull, self.present, leaves[self.n :])))
+        seeds = leaves[self.n :]
+        return Result(
+            self.fn,
+            list(transposed(self.run, leaves[: self.n], self.active, self.present, seeds)),
+        )
 
 
 def with_leaves(leaves: Args, places: list[int], values: Any) -> Args:
@@ -261,6 +272,25 @@ def transpose(pull: Any, present: list[int], seeds: Any) -> Any:
         for i, (shape, dtype) in enumerate(shapes)
     ]
     return tuple(map(conjugate, pull(bars)))
+
+
+def transposed(run: Any, leaves: Args, active: list[int], present: list[int], seeds: Any) -> Any:
+    """The cotangents of the active leaves, from those of some outputs of the call as it was run.
+
+    With real numbers in the place of integers it may have more outputs, of other dtypes.
+    """
+    outs, pull, result = vjp(run, leaves, active)
+    among = matching(run.kinds, result.kinds)
+    present = [among[i] for i in present]
+    given = [as_seed(outs[i], c) for i, c in zip(present, seeds, strict=True)]
+    return transpose(pull, present, given)
+
+
+def matching(kinds: tuple[str, ...], others: tuple[str, ...]) -> list[int]:
+    """Of each output among the leaves of a result, its number among the outputs of one like it."""
+    if len(kinds) != len(others):
+        raise TypeError("another result for a real number")
+    return [others[:i].count("out") for i, kind in enumerate(kinds) if kind == "out"]
 
 
 def conjugate(x: Any) -> Any:
@@ -369,10 +399,12 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
     if run.must_be_traced:
         active = [i for i in range(len(leaves)) if i not in run.integers]
         outs, pull, result = vjp(run, leaves, active)
+        run.kinds = result.kinds
         return tuple(outs), result, (pull, active, "")
     count = count_of(run, leaves)
     found = in_compiled_form(count, run, leaves)
     if found is not None:
+        run.kinds = found[1].kinds
         return found
     reason = ""
     for active in by_which(run, leaves):
@@ -380,6 +412,7 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
             outs, pull, result = vjp(run, leaves, active)
             if count is not None and not all(map(is_array, outs)):
                 count.passes = None  # a compiled call gives no numbers
+            run.kinds = result.kinds
             return tuple(outs), result, (pull, active, reason)
         except DifferentiationError:
             raise
@@ -415,6 +448,7 @@ def without_derivatives(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
     if not leaves or is_opaque(y):
         return (), Whole(y), (None, [], "")
     result = Result(run.fn, y)
+    run.kinds = result.kinds
     outs, others = result.outs, result.others
     return tuple(outs), result.replace(others), (None, [], "")
 
@@ -474,11 +508,11 @@ def pull(run: Any, leaves: Args, outs: Args, pulls: Any, bars: Any) -> Any:
     for i in present:
         if type(entry(bars, i)) is NotKnown:
             return (entry(bars, i),) * len(leaves)
-    seeds = tuple([in_space_of(outs[i], entry(bars, i)) for i in present])
+    seeds = tuple([as_seed(outs[i], entry(bars, i)) for i in present])
     return pulled(run, leaves, pulls, present, seeds)
 
 
-def in_space_of(out: Any, c: Any) -> Any:
+def as_seed(out: Any, c: Any) -> Any:
     """The cotangent of an output as JAX wants it."""
     return device(c, jnp.result_type(out), np.shape(out))
 
@@ -514,15 +548,19 @@ def spread(
 def by_integer(run: Any, leaves: Args, i: int, present: list[int], seeds: Args) -> Any:
     """The cotangent of an integer: that of the real number, where the callable can take one."""
     try:
-        _, pull, _ = vjp(run, with_real(leaves, i), [i])
-        return host(transpose(pull, present, seeds)[0])
+        return host(transposed(run, with_real(leaves, [i]), [i], present, seeds)[0])
     except RETRIED:  # a shape, an index, an axis
         return ZERO
 
 
-def with_real(leaves: Args, i: int) -> Args:
-    """The leaves with an integer as a real number."""
-    return with_leaves(leaves, [i], [np.asarray(leaves[i], float)])
+def with_real(leaves: Args, places: list[int]) -> Args:
+    """The leaves with integers as real numbers."""
+    return with_leaves(leaves, places, [as_real(leaves[i]) for i in places])
+
+
+def as_real(x: Any) -> Any:
+    """An integer as a real number; one of Python's stays one, which decides no dtype."""
+    return float(x) if isinstance(x, int) else np.asarray(x, float)
 
 
 def takes_real(run: Any, leaves: Args, i: int, present: list[int], seeds: Args) -> bool:
@@ -534,9 +572,9 @@ def by_integer_anew(run: Any, leaves: Args, i: int, present: list[int], seeds: A
     """`by_integer`, as differentiated code sees it."""
     if not takes_real(run, leaves, i, present, seeds):
         return ZERO
-    transposed = Transposed(run, [i], len(leaves), present)
-    transposed.integers = run.integers - {i}
-    found, _ = apply(transposed, (*with_real(leaves, i), *seeds))
+    pullback = Transposed(run, [i], len(leaves), present)
+    pullback.integers = run.integers - {i}
+    found, _ = apply(pullback, (*with_real(leaves, [i]), *seeds))
     return host(found[0])
 
 
@@ -550,8 +588,7 @@ def pulled_anew(run: Any, leaves: Args, pulls: Any, present: list[int], seeds: A
     _, active, _ = pulls
     found: Any = ()
     if active:
-        transposed = Transposed(run, active, len(leaves), present)
-        found, _ = apply(transposed, (*leaves, *seeds))
+        found, _ = apply(Transposed(run, active, len(leaves), present), (*leaves, *seeds))
     return spread(run, leaves, pulls, present, seeds, found)
 
 
@@ -560,4 +597,4 @@ def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return call(pulled_anew, *args)
 
 
-non_differentiable(places_of, is_out, takes_real)
+non_differentiable(places_of, is_out, takes_real, matching)

@@ -17,20 +17,17 @@ from morula.core.extend import (
     Tangent,
     adjoint_object,
     collector,
-    frule,
     general,
     on_entry,
     projector,
     registry,
-    rrule,
     stays_general,
 )
 from morula.interop.jax import arrays, forward, mirrors
-from morula.interop.jax.claims import array_of, back_by_jax, belongs, claims
+from morula.interop.jax.claims import back_by_jax, belongs, claims
 from morula.interop.jax.forms import BOUND, JITTED, PLACES
 from morula.interop.jax.kinds import is_complex, is_inexact, is_leaf, is_tracer
 from morula.mixed_mode.jacobians import Library, libraries
-from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign
 
 __all__ = ["arrays", "forward", "mirrors", "vjp_rule"]
@@ -59,22 +56,6 @@ def vjp_rule(f: Any) -> Any:
     back_by_jax(f)
     registry.registry.entry(f).changed()
     return f
-
-
-@rrule(array_of)
-def _(method: Anything):
-    def array_of_pullback(ȳ):
-        return (ȳ,)
-
-    return array_of(method), array_of_pullback
-
-
-@frule(array_of)
-def _(method: Anything):
-    def array_of_pushforward(ẋ):
-        return ẋ
-
-    return array_of(method), array_of_pushforward
 
 
 @on_entry.register(JITTED)

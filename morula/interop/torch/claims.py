@@ -242,6 +242,8 @@ def by_name(fn: Any, values: Args) -> Claim:
 
 def changes(name: str) -> bool:
     """Does a method change its tensor?"""
+    if name in ("__setitem__", "__delitem__"):
+        return True
     if name.startswith("__"):
         return name.startswith("__i") and name not in (
             "__index__",

@@ -8,6 +8,9 @@ Tests: tests/interop/test_torch.py
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,8 +19,10 @@ import torch
 class Graph:
     """Inputs, values, and the record that leads from the ones to the others.
 
-    `missing` are the values that do not depend on the inputs.
+    `with_real` gives, for each integer that the call has as an argument, its record by that as well.
     """
+
+    with_real: Sequence[Callable[[], Graph | None]] = ()
 
     def __init__(self, inputs: list[Any], outs: list[Any]) -> None:
         self.inputs = inputs
@@ -43,7 +48,20 @@ class Derived(Graph):
         self.graph = graph
         self.given = [torch.as_tensor(x).detach().requires_grad_() for x in given]
         self.inputs = [*graph.inputs, *self.given]
+        self.n = len(graph.inputs)
         self.outs: Any = None
+        self.with_real = [partial(self.by_real, i) for i in range(len(graph.with_real))]
+
+    def by_real(self, i: int) -> Derived | None:
+        """The same derivatives, by an integer of the call as well."""
+        again = self.graph.with_real[i]()
+        if again is None:
+            return None
+        new = copy(self)
+        new.graph, new.outs = again, None
+        new.inputs = [*self.inputs, again.inputs[-1]]
+        new.with_real = [partial(new.by_real, k) for k in range(len(again.with_real))]
+        return new
 
     def connected(self) -> list[Any]:
         """The derivatives, recorded."""
@@ -74,10 +92,10 @@ class Transposed(Derived):
         of = set(self.graph.dependent())
         pairs = [(i, ȳ) for i, ȳ in zip(self.present, self.given, strict=True) if i in of]
         if not pairs:
-            return [None] * len(self.graph.inputs)
+            return [None] * self.n
         outs = self.graph.connected()
         return differentiated(
-            [outs[i] for i, _ in pairs], self.graph.inputs, [ȳ for _, ȳ in pairs], record
+            [outs[i] for i, _ in pairs], self.graph.inputs[: self.n], [ȳ for _, ȳ in pairs], record
         )
 
 

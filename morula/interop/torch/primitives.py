@@ -10,9 +10,10 @@ Tests: tests/interop/test_torch.py
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from functools import partial
-from types import CellType
+from types import BuiltinFunctionType, CellType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from morula.core.extend import (
     NONE,
     ZERO,
     NotKnown,
+    Thunk,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -49,6 +51,8 @@ from morula.rules.calls import entry, serves
 from morula.rules.objects import has_fields, is_by_identity, take
 
 NUMBERS = (float, complex, np.floating, np.complexfloating)
+INTEGERS = (int, np.integer)
+REFUSING = (TypeError, ValueError, RuntimeError, IndexError)
 
 
 def primitive(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -93,7 +97,8 @@ def scatter(form: Any, x: Any, bars: Any, store: Any) -> Any:
         return bars[form]
     parts = {key: scatter(part, x[key], bars, store) for key, part in form.items()}
     if isinstance(x, tuple):
-        return together([parts.get(i, ZERO) for i in range(len(x))])
+        found = [parts.get(i, ZERO) for i in range(len(x))]
+        return tuple(found) if Thunk in map(type, found) else together(found)
     for key, c in parts.items():
         (store.put_item if isinstance(x, list) else store.put_value)(x, key, c)
     return ZERO
@@ -124,6 +129,21 @@ def is_input(x: Any) -> bool:
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "fc"
     return is_floating(x) or isinstance(x, NUMBERS)
+
+
+def is_integer(x: Any) -> bool:
+    """Is it an integer: a point of the real line, for Morula?"""
+    return isinstance(x, INTEGERS) and type(x) is not bool
+
+
+def is_leaf(x: Any) -> bool:
+    """Is it an input or an integer?"""
+    return is_input(x) or is_integer(x)
+
+
+def is_operand(x: Any) -> bool:
+    """The same of an operator, which makes tensors of arrays of integers, too."""
+    return is_leaf(x) or (isinstance(x, np.ndarray) and x.dtype.kind in "iu")
 
 
 def holds_inside(x: Any, test: Any) -> bool:
@@ -168,7 +188,8 @@ class Run:
         self.fn = fn
         self.inputs = (args, kwargs)
         self.leaves: list[Any] = []
-        self.form = form_of(self.inputs, is_input, self.leaves)
+        self.form = form_of(self.inputs, test_of_leaves(fn), self.leaves)
+        self.integers = [i for i, x in enumerate(self.leaves) if is_integer(x)]
         self.n_args = len(self.leaves)
         self.tables: list[tuple[Any, str]] = []
         self.held: list[tuple[Any, Any]] = []
@@ -184,6 +205,7 @@ class Run:
         outs: list[Any] = []
         self.y_form = form_of(self.y, is_floating, outs)
         self.graph = Graph(self.begin, outs)
+        self.graph.with_real = self.with_reals(())
         self.y = filled(self.y, self.y_form, [x.detach() for x in outs])
 
     def find_parameters(self) -> None:
@@ -224,7 +246,7 @@ class Run:
     def run(self) -> None:
         """Run the call: by all that it takes as tensors."""
         tensors = [i for i, x in enumerate(self.leaves) if is_tensor(x)]
-        everything = list(range(len(self.leaves)))
+        everything = [i for i in range(len(self.leaves)) if i not in self.integers]
         if tensors and len(tensors) < len(everything) and takes_tensors(self.fn):
             try:
                 return self.record(everything)
@@ -238,6 +260,12 @@ class Run:
         leaves = list(self.leaves)
         for i in traced:
             leaves[i] = beginning(leaves[i], dtype)
+        self.y = self.call(leaves)
+        self.traced = traced
+        self.begin = [leaves[i] for i in traced]
+
+    def call(self, leaves: list[Any]) -> Any:
+        """What the call gives with these leaves, recorded."""
         args, kwargs = filled(self.inputs, self.form, leaves)
         of_modules = list(zip(self.tables, leaves[self.n_args :], strict=True))
         before = [table[name] for table, name in self.tables]
@@ -245,27 +273,77 @@ class Run:
             try:
                 for (table, name), x in of_modules:
                     table[name] = x
-                self.y = self.fn(*args, **kwargs)
+                return self.fn(*args, **kwargs)
             finally:
                 for ((table, name), x), old in zip(of_modules, before, strict=True):
                     if table.get(name) is x:
                         table[name] = old
-        self.traced = traced
-        self.begin = [leaves[i] for i in traced]
+
+    def with_reals(self, reals: tuple[int, ...]) -> list[Any]:
+        """For each integer but those: the record of the call by it as well."""
+        return [partial(self.with_real, (*reals, i)) for i in self.integers if i not in reals]
+
+    def with_real(self, reals: tuple[int, ...]) -> Graph | None:
+        """The record of the call by some integers as well; None: one of them is no real number."""
+        leaves = list(self.leaves)
+        for k, x in zip(self.traced, self.begin, strict=True):
+            leaves[k] = x
+        for i in reals:
+            leaves[i] = beginning(float(self.leaves[i]), precision_of(self.leaves))
+        outs: list[Any] = []
+        if form_of(self.again(leaves), is_floating, outs) != self.y_form:
+            for i in reals:
+                leaves[i] = float(self.leaves[i])
+            if form_of(self.again(leaves), is_floating, []) == self.y_form:
+                raise self.unknown()  # it is a number, but no tensor
+            return None
+        graph = Graph([*self.begin, *[leaves[i] for i in reals]], outs)
+        graph.with_real = self.with_reals(reals)
+        return graph
+
+    def again(self, leaves: list[Any]) -> Any:
+        """What the call gives with other leaves; nothing else of that stays. None: they are refused."""
+        buffers = [x for module in self.modules() for x in module.buffers()]
+        old, state = [x.clone() for x in buffers], torch.get_rng_state()
+        try:
+            return self.call(leaves)
+        except REFUSING:
+            return None
+        finally:
+            if not torch.equal(state, torch.get_rng_state()):
+                torch.set_rng_state(state)
+                raise self.unknown()  # other numbers than in the first run
+            for x, before in zip(buffers, old, strict=True):
+                x.data.copy_(before)
 
     def taken(self) -> Args:
-        """The leaves that are recorded."""
-        return tuple([self.leaves[i] for i in self.traced])
+        """The leaves that are recorded, and the integers."""
+        return tuple([self.leaves[i] for i in (*self.traced, *self.integers)])
 
     def untraced(self) -> list[int]:
         """The numbers among the arguments that are not."""
-        return [i for i in range(self.n_args) if i not in {*self.traced}]
+        return [i for i in range(self.n_args) if i not in {*self.traced, *self.integers}]
 
     def unknown(self) -> Exception:
         """The error for what the record is not by."""
         return no_rule(
             self.fn, self.leaves, reason="PyTorch differentiates by tensors only: make one of it"
         )
+
+
+ARITHMETIC = {
+    getattr(operator, name)
+    for name in ["add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"]
+}
+
+
+def test_of_leaves(fn: Any) -> Any:
+    """What tells whether a callable can be differentiated by a value."""
+    if type(fn) is not BuiltinFunctionType:
+        return is_leaf
+    if fn in ARITHMETIC:
+        return is_operand
+    return is_input if fn is operator.getitem else is_leaf
 
 
 _no_numbers: set[Any] = set()
@@ -285,8 +363,12 @@ def precision_of(leaves: list[Any]) -> Any:
 def beginning(x: Any, dtype: Any) -> Any:
     """A leaf from which a record begins."""
     if is_tensor(x):
-        return x.detach().requires_grad_()
+        return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
     if isinstance(x, np.ndarray):
+        if (
+            x.dtype.kind in "iu"
+        ):  # of NumPy's precision, for that is what calculates in the plain call
+            x = x.astype(np.result_type(x, np.float16 if dtype.itemsize == 2 else np.float32))
         return torch.tensor(x).requires_grad_()
     if isinstance(x, (complex, np.complexfloating)):
         dtype = torch.complex128 if dtype is torch.float64 else torch.complex64
@@ -330,8 +412,8 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def bars_of_inputs(run: Run, found: Any, arrived: Any) -> tuple[Any, Any]:
     """The cotangents of the arguments, from those of what is traced."""
     bars: list[Any] = [ZERO] * len(run.leaves)
-    for k, i in enumerate(run.traced):
-        bars[i] = in_kind(run.leaves[i], entry(found, k))
+    for k, i in enumerate((*run.traced, *run.integers)):
+        bars[i] = in_kind(run.leaves[i], raw(found, k))
     if not is_zero(arrived):
         for i in run.untraced():
             bars[i] = NotKnown(run.unknown)
@@ -362,6 +444,8 @@ def put(store: Any, owner: Any, key: Any, c: Any) -> None:
 
 def in_kind(x: Any, c: Any) -> Any:
     """A cotangent of PyTorch's in the space of a leaf of any kind."""
+    if type(c) is Thunk:
+        return project_to(x)(c)
     if is_zero(c) or type(c) is NotKnown:
         return c
     return project_to(x)(host(c) if is_tensor(c) and not is_tensor(x) else c)
@@ -381,7 +465,7 @@ def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
     if not all(map(is_zero, [*held, *[dots[i] for i in run.untraced()]])):
         raise run.unknown()
     takes_only_tangents(pass_, run.fn, args[1], dots)
-    of_leaves = together([dots[i] for i in run.traced])
+    of_leaves = together([dots[i] for i in (*run.traced, *run.integers)])
     return (run, leaves, token), together([ZERO, of_leaves, ZERO])
 
 
@@ -421,10 +505,36 @@ def bars_of_leaves(graph: Graph, leaves: Args, outs: Args, ȳ: Any) -> Any:
 
 
 def pulled(graph: Graph, leaves: Args, outs: Args, present: list[int], bars: list[Any]) -> Any:
-    """The cotangents of the leaves."""
+    """The cotangents of the leaves; those of integers when they are asked for."""
     seeds = tuple([like(c, outs[i]) for i, c in zip(present, bars, strict=True)])
-    found = outs_of(transposed(graph, present, seeds), (*leaves, *seeds))
-    return tuple([ZERO if c is None else c for c in found])
+    n = len(graph.inputs)
+    found = outs_of(transposed(graph, present, seeds), (*leaves[:n], *seeds, *leaves[n:]))
+    of_integers = [
+        Thunk(partial(by_integer, graph, leaves, i, present, bars)) for i in range(len(leaves) - n)
+    ]
+    return tuple([*[ZERO if c is None else c for c in found[:n]], *of_integers])
+
+
+def by_integer(graph: Graph, leaves: Args, i: int, present: list[int], bars: list[Any]) -> Any:
+    """The cotangent of an integer: that of the real number, where the callable takes one."""
+    again = with_real(graph, i)
+    if again is None:  # a shape, an index, an axis
+        return ZERO
+    n = len(graph.inputs)
+    leaves = brought_forward(leaves, n, i)
+    c = pulled(again, leaves, outs_of(again, leaves), present, bars)[n]
+    return ZERO if is_zero(c) else host(c)
+
+
+def with_real(graph: Graph, i: int) -> Graph | None:
+    """The record of the same call, by one of its integers as well."""
+    return graph.with_real[i]()
+
+
+def brought_forward(leaves: Args, n: int, i: int) -> Args:
+    """The leaves, with the i-th integer before the others."""
+    integers = leaves[n:]
+    return (*leaves[:n], integers[i], *integers[:i], *integers[i + 1 :])
 
 
 @pushes(outs_of)
@@ -435,11 +545,24 @@ def _(pass_: Any, args: Args, tangents: Args, keywords: Any) -> Any:
 
 def dots_of(graph: Graph, leaves: Args, tangents: Any) -> Any:
     """The tangents of the floating tensors that came out of a record."""
-    active = [i for i in range(len(leaves)) if not is_zero(entry(tangents, i))]
+    n = len(graph.inputs)
+    found = along(graph, leaves, [entry(tangents, i) for i in range(n)])
+    for i in range(len(leaves) - n):
+        ẋ = entry(tangents, n + i)
+        again = None if is_zero(ẋ) else with_real(graph, i)
+        if again is not None:
+            found = accumulate(found, along(again, brought_forward(leaves, n, i), [*[ZERO] * n, ẋ]))
+    return found
+
+
+def along(graph: Graph, leaves: Args, dots: list[Any]) -> Any:
+    """The same, by those that are recorded."""
+    active = [i for i, ẋ in enumerate(dots) if not is_zero(ẋ)]
     if not active:
         return ZERO
-    dots = tuple([like(unthunk(entry(tangents, i)), graph.inputs[i]) for i in active])
-    found = outs_of(pushed(graph, active, dots), (*leaves, *dots))
+    n = len(graph.inputs)
+    given = tuple([like(unthunk(dots[i]), graph.inputs[i]) for i in active])
+    found = outs_of(pushed(graph, active, given), (*leaves[:n], *given, *leaves[n:]))
     return together([ZERO if c is None else c for c in found])
 
 
@@ -495,4 +618,4 @@ for _type in (Run, Graph):
 no_tangent(Transposed, Pushed)
 del _type
 
-non_differentiable(transposed, pushed, is_floating, is_input, is_iterator)
+non_differentiable(transposed, pushed, with_real, is_floating, is_input, is_iterator)

@@ -45,11 +45,6 @@ def goes_into_vector(x: Any) -> bool:
     return tensors.is_inexact(x)
 
 
-def to_numpy(x: Any) -> Any:
-    """A tensor as an array of NumPy's, which has no bfloat16."""
-    return tensors.host(x.float() if x.dtype is torch.bfloat16 else x)
-
-
 def from_numpy(x: Any, kind: Any, shape: Any) -> Any:
     """A part of a vector of NumPy's as a tensor."""
     dtype, device = kind
@@ -72,7 +67,7 @@ AS_NUMPY = SimpleNamespace(
     sum=torch.sum,
 )
 foreign.append(
-    Foreign((torch.Tensor, torch.nn.Module), goes_into_vector, to_numpy, from_numpy, kind_of)
+    Foreign((torch.Tensor, torch.nn.Module), goes_into_vector, tensors.host, from_numpy, kind_of)
 )
 libraries.append(
     Library(

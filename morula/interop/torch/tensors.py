@@ -31,7 +31,7 @@ from morula.core.extend import (
     unsupported,
     unthunk,
 )
-from morula.interop.meanings import go_by_value
+from morula.interop.meanings import differentiate_copies, go_by_value
 from morula.rules.arrays.memory import is_followed
 from morula.rules.numbers import Anything
 from morula.rules.objects import own_fields
@@ -50,8 +50,18 @@ def is_inexact(x: Any) -> bool:
 # -- between PyTorch and NumPy ---------------------------------------------------------------------
 
 
+KNOWN_TO_NUMPY = (torch.float16, torch.float32, torch.float64)
+
+
 def host(x: Any) -> Any:
-    """A tensor as an array of NumPy's."""
+    """A tensor as an array of NumPy's; what NumPy has no dtype for, bfloat16 say, in float32."""
+    if x.is_floating_point() and x.dtype not in KNOWN_TO_NUMPY:
+        x = x.float()
+    return shared(x)
+
+
+def shared(x: Any) -> Any:
+    """The array of NumPy's that shares its memory with a tensor; an error for bfloat16."""
     return x.detach().cpu().resolve_conj().numpy()
 
 
@@ -75,37 +85,14 @@ def like(x̄: Any, x: Any) -> Any:
     return x̄
 
 
-@rrule(host)
-def _(x: Anything):
-    def host_pullback(ȳ):
-        return (like(ȳ, x) if is_inexact(x) else NONE,)
-
-    return host(x), host_pullback
-
-
-@rrule(like)
-def _(x: Anything, of: Anything):
-    on_host = not is_tensor(x)
-
-    def like_pullback(ȳ):
-        return host(ȳ) if on_host else ȳ, NONE
-
-    return like(x, of), like_pullback
-
-
 def shown(x: Any) -> Any:
     """The array that shares its memory with a tensor, not to be written to."""
-    found = host(x).view()
+    found = shared(x).view()
     found.flags.writeable = False
     return found
 
 
-@rrule(shown)
-def _(x: Anything):
-    def shown_pullback(ȳ):
-        return (like(ȳ, x) if is_inexact(x) else NONE,)
-
-    return shown(x), shown_pullback
+differentiate_copies(host, shown, like=like, is_array=is_tensor, is_inexact=is_inexact)
 
 
 def from_shared(x: Any, y: Any) -> Any:

@@ -35,6 +35,7 @@ from morula.rules.arrays.indexing import entry
 from morula.rules.arrays.structural import Selected, mark
 from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.numbers import is_inexact
 
 # -- memory that nobody has written to -------------------------------------------------------------
 
@@ -138,7 +139,7 @@ def back_to_argument(ȳ, a):
 
 def rounds(dtype, x):
     """Does a conversion to this dtype make whole numbers of x, so that it has derivative zero?"""
-    return dtype.kind in "iub" and np.asarray(x).dtype.kind in "fc"
+    return dtype.kind in "iub" and is_inexact(np.asarray(x).dtype)
 
 
 decided_by_types(rounds)

@@ -52,6 +52,7 @@ from morula.rules.arrays.memory import (
     take_at,
 )
 from morula.rules.arrays.types import Anything
+from morula.rules.numbers import is_inexact
 
 # The in-place operators, and what they write.
 OPERATORS = {
@@ -185,7 +186,7 @@ non_differentiable(frozen)
 @rrule(operator.setitem, by_identity=True)
 @rrule(np.ndarray.__setitem__, by_identity=True)
 def _(x: np.ndarray, index: Anything, value: Anything):
-    if x.dtype.kind == "V" and not isinstance(index, str):
+    if x.dtype.names is not None and not isinstance(index, str):
         _, back = call(write_records, x, frozen(index), value)
         return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
     if isinstance(index, str):
@@ -340,7 +341,7 @@ def is_there_already(x: np.ndarray, index: Any, value: Any) -> bool:
 
 def rounds(x: np.ndarray, v: Any) -> str:
     """Where a real number is stored in an array of integers; empty where none is."""
-    return users_line() if x.dtype.kind in "iu" and np.result_type(v).kind in "fc" else ""
+    return users_line() if x.dtype.kind in "iu" and is_inexact(np.result_type(v)) else ""
 
 
 def warn_of_rounding(x: np.ndarray, where: str) -> None:

@@ -31,6 +31,7 @@ from morula.core.extend import (
     non_differentiable,
 )
 from morula.rules.arrays.structural import Selected, selected
+from morula.rules.numbers import is_added_float
 
 
 def owner_of(x: np.ndarray) -> np.ndarray:
@@ -61,6 +62,11 @@ def is_followed(x: Any) -> bool:
     return memory.in_memory() and isinstance(x, np.ndarray) and memory.is_written(owner_of(x))
 
 
+def has_tangents(dtype: np.dtype) -> bool:
+    """Have the items of an array of this dtype tangents of their own?"""
+    return dtype.kind in "fciuO" or is_added_float(dtype)
+
+
 class Beside:
     """The cotangents of the items in some memory, and which of them are not structurally zero."""
 
@@ -69,7 +75,7 @@ class Beside:
     def __init__(self, owner: np.ndarray) -> None:
         start, stop = bounds(owner)
         dtype = owner.dtype
-        self.uniform = dtype.kind in "fciuO"
+        self.uniform = has_tangents(dtype)
         self.start, self.dtype, self.itemsize = start, dtype, dtype.itemsize
         n = (stop - start) // max(dtype.itemsize, 1) if self.uniform else stop - start
         kind = float if dtype.kind in "iu" else dtype if self.uniform else np.uint8
@@ -195,7 +201,7 @@ def give_at(x: np.ndarray, index: Any, ȳ: Any) -> None:
         np.add.at(x̄, index, ȳ)
         give(x, x̄)
         return
-    if x.dtype.kind not in "fciuO":
+    if not has_tangents(x.dtype):
         return
     part, reached = beside_of(x)
     if is_basic(index):
@@ -217,7 +223,7 @@ def take_at(x: np.ndarray, index: Any) -> Any:
     """The cotangents of x[index], which are zero afterwards."""
     if x.dtype.names is not None:
         refuse_records(x)
-    if x.dtype.kind not in "fciuO" or (x.dtype.kind in "iu" and is_of_records(x)):
+    if not has_tangents(x.dtype) or (x.dtype.kind in "iu" and is_of_records(x)):
         return ZERO
     part, reached = beside_of(x)
     if reached is None:

@@ -32,6 +32,7 @@ from morula.rules.arrays.constants import decided_by_types
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import mark, masked, selected, unmarked
 from morula.rules.arrays.types import NO_VALUE, Anything
+from morula.rules.numbers import is_inexact
 
 # -- sums and means --------------------------------------------------------------------------------
 
@@ -56,12 +57,12 @@ def _(a: np.ndarray, axis=None, dtype=None, *, initial=NO_VALUE, keepdims=False,
 
 def rounds(a: np.ndarray, dtype: Any) -> bool:
     """Are real numbers made whole before they are reduced? Then nothing depends on them."""
-    return a.dtype.kind in "fc" and np.dtype(dtype).kind in "iub"
+    return is_inexact(a.dtype) and np.dtype(dtype).kind in "iub"
 
 
 def made_whole(initial: Any, y: Any) -> bool:
     """Is a real number that a reduction begins with made whole, as all of its result is?"""
-    return np.asarray(initial).dtype.kind in "fc" and np.asarray(y).dtype.kind in "iub"
+    return is_inexact(np.asarray(initial).dtype) and np.asarray(y).dtype.kind in "iub"
 
 
 def drops_imaginary(a: np.ndarray, dtype: Any) -> bool:

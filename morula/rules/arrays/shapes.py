@@ -25,6 +25,7 @@ from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import entry, scatter
 from morula.rules.arrays.structural import zeros_without_cotangent
 from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.numbers import is_inexact
 
 # -- one array in another shape --------------------------------------------------------------------
 
@@ -421,7 +422,7 @@ def _(arrays: list | tuple, axis=0, *, dtype=None, casting="same_kind"):
     if dtype is None:
         return np.concatenate(arrays, axis), concatenate_pullback
     y = np.concatenate(arrays, axis, dtype=dtype, casting=casting)
-    return y, concatenate_pullback if y.dtype.kind in "fc" else to_whole_numbers
+    return y, concatenate_pullback if is_inexact(y.dtype) else to_whole_numbers
 
 
 @rrule(np.concatenate)

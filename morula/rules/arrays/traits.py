@@ -44,6 +44,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import total
 from morula.rules.arrays.memory import give, is_followed, take
+from morula.rules.numbers import is_added_float
 
 FLOATING = (np.float16, np.float32, np.float64, np.longdouble)
 COMPLEX = (np.complex64, np.complex128, np.clongdouble)
@@ -55,7 +56,7 @@ INTEGERS = (
 
 def tangent_dtype(dtype: np.dtype) -> np.dtype | None:
     """The dtype of the tangents of an array of this dtype; None: it has no tangent space."""
-    if dtype.kind in "fcO":
+    if dtype.kind in "fcO" or is_added_float(dtype):
         return dtype
     return np.dtype(float) if dtype.kind in "iu" else None
 
@@ -244,7 +245,10 @@ def _(x):
 
 @projector.register(np.generic)
 def _(x):
-    return _nowhere  # truth values, strings, dates
+    if not is_added_float(x.dtype):
+        return _nowhere  # truth values, strings, dates
+    dtype = x.dtype
+    return lambda x̄: np.asarray(_scalar_of(x̄).real).astype(dtype)[()]
 
 
 # -- outputs and gradients -------------------------------------------------------------------------
@@ -262,7 +266,7 @@ def _(y):
 
 @unit.register(np.generic)
 def _(y):
-    return None
+    return type(y)(1) if is_added_float(y.dtype) else None
 
 
 @unit.register(np.ndarray)
@@ -272,7 +276,7 @@ def _(y):
     if y.dtype.kind == "O":
         one = unit(y.item())
         return None if one is None else np.full(y.shape, one, object)
-    if y.dtype.kind not in "fiu":
+    if y.dtype.kind not in "fiu" and not is_added_float(y.dtype):
         return None
     return np.ones(y.shape, tangent_dtype(y.dtype))
 
@@ -307,7 +311,10 @@ def _(x, x̄, of: Callable[[Any], Any]):
 
 @materialise.register(np.generic)
 def _(x, x̄, of: Callable[[Any], Any]):
-    return None
+    if not is_added_float(x.dtype):
+        return None
+    x̄ = unthunk(x̄)
+    return type(x)(0) if isinstance(x̄, AbstractZero) else project_to(x)(x̄)
 
 
 @space_problem.register(np.ndarray)

@@ -6,23 +6,18 @@ The operators on two numbers have their rules in rules/operators.py.
 
 from __future__ import annotations
 
-import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from morula.rules.numbers import Anything, Real, Scalar
+
 if TYPE_CHECKING:  # what flows through rules is of any type; the types are there for dispatch
-    Real = Any
-    Scalar = Any
     Numeric = Any
     Array = Any
-    Anything = Any
 else:
-    Real = int | float  # bool and np.float64 are subclasses
-    Scalar = numbers.Number | np.bool_  # every number, of Python, of NumPy, of any package
     Numeric = np.ndarray | Scalar
     Array = np.ndarray
-    Anything = object
 
 NO_VALUE: Any = np._NoValue  # the default of NumPy's own keywords
 
