@@ -55,7 +55,7 @@ class AddedFloat(ABC):  # noqa: B024
     @classmethod
     def __subclasshook__(cls, t: type) -> bool:
         is_scalar = issubclass(t, np.generic) and t.__module__.partition(".")[0] != "numpy"
-        return is_scalar and is_added_float(np.dtype(t))
+        return (is_scalar and is_added_float(np.dtype(t))) or NotImplemented
 
 
 if TYPE_CHECKING:  # what flows through rules is of any type; the types are there for dispatch

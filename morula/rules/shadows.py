@@ -781,7 +781,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     if not plan.is_active(x):
         return
     ẑ = plan.shadow(value) if plan.is_active(value) else Const(ZERO)
-    rule = put_rule(call.primitive, plan.doubt(value), True, plan.may_hold_shadows(x))
+    rule = put_rule(call.primitive, plan.doubt(value), True, plan.may_hold_shadows(x), ZERO)
     slots = [(3, value)] if plan.gives_cotangent(value) else []
     plan.pair(call, rule, (x, plan.shadow(x), name, value, ẑ), slots, always=True)
 

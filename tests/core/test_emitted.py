@@ -229,7 +229,10 @@ def test_calls_that_are_resolved_at_run_time_are_counted_and_named():
             s += weight.w * x
         return s
 
-    shown = code_adjoint(total, [Weight(1.0), Weight(2.0)], 3.0)
+    class OtherWeight(Weight):
+        pass
+
+    shown = code_adjoint(total, [Weight(1.0), OtherWeight(2.0)], 3.0)
     first, second, *_ = str(shown).split("\n")
     assert first.endswith("; 1 call is resolved at run time")
     assert second == f"#   line {total.__code__.co_firstlineno + 3}: getattr"
