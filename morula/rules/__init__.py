@@ -64,6 +64,7 @@ from morula.rules import (
     texts,
     unknown,
     vectors,
+    written_forms,
 )
 
 __all__ = [
@@ -129,6 +130,7 @@ __all__ = [
     "texts",
     "unknown",
     "vectors",
+    "written_forms",
 ]
 
 waits("asyncio", "morula.rules.asynchronous")

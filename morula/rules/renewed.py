@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     Call,
     Const,
     Known,
@@ -243,7 +244,9 @@ class Renewal:
             self.s.types[new] = self.s.value(x)
             behind = reachable_from_ends(block)
             i = block.calls.index(call)
-            block.calls[i] = Call(new, Const(with_item), call.args, (), call.position)
+            whole = type(call.args[1]) is Const and call.args[1].value is Ellipsis
+            fn, args = (filled, (x, v)) if whole else (with_item, call.args)
+            block.calls[i] = Call(new, Const(fn), args, (), call.position)
             written = (x, call.out)  # that a write is done is required where it may raise
             for later in block.calls[i + 1 :]:
                 later.fn, *args = [new if a in written else a for a in (later.fn, *later.args)]
@@ -404,11 +407,28 @@ def kept_by(shape: tuple[int, ...], index: Any) -> np.ndarray:
     return kept
 
 
+def filled(x: np.ndarray, value: Any) -> np.ndarray:
+    """An array like x of which all is `value`."""
+    y = np.empty_like(x)
+    y[...] = value
+    return y
+
+
+@rrule(filled)
+def _(x: np.ndarray, value: Anything):
+    shape = np.shape(value)
+
+    def filled_pullback(ȳ):
+        return ZERO, in_shape(ȳ, shape)
+
+    return filled(x, value), filled_pullback
+
+
 non_differentiable(kept_by)
-fresh_results(with_item)
-repeatable(with_item)
+fresh_results(with_item, filled)
+repeatable(with_item, filled)
 
 
-@transfers(with_item)
+@transfers(with_item, filled)
 def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
