@@ -215,8 +215,8 @@ def a_stack_of_the_users(xs):
         s += v * v
     a = s.pop()
     b = s.pop()
-    self.push(a * b).push(a)
-    return s.pop() * s.pop() + len(self) * self.items[0]
+    s.push(a * b).push(a)
+    return s.pop() * s.pop() + len(s) * s.items[0]
 
 
 def a_dict_and_a_list_in_themselves(xs):
