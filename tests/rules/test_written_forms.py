@@ -133,6 +133,75 @@ def slopes_that_are_infinite(x):
     return (z[1:3] * z[2:4]).sum()
 
 
+def buffers_that_change_places(x):
+    a, b = x.copy(), np.empty(12)
+    for _ in range(5):
+        np.multiply(a, x, out=b)
+        np.add(b, 0.1, out=b)
+        a, b = b, a
+    return (a * b).sum()
+
+
+def one_of_two_arrays(x):
+    y, w = np.zeros(12), np.ones(12)
+    t = y if x[0] > 0 else w
+    r = np.multiply(x, x, out=t)
+    t += y
+    r *= 2.0
+    return (y * w).sum() + (r is t)
+
+
+def masks_in_a_loop(x):
+    y = np.zeros(12)
+    for i in range(3):
+        m = x * i > y
+        np.copyto(y, x * i, where=m)
+        np.add(y, x, out=y, where=~m)
+    return (y * y).sum()
+
+
+def places_that_change(x):
+    y, k = np.zeros(12), np.array(PLACES)
+    np.add.at(y, k, x * x)
+    k[0] = 2
+    np.add.at(y, k, y)
+    return (y * y).sum()
+
+
+def a_product_with_a_sparse_matrix(x):
+    rows, columns = np.array([0, 0, 1, 2, 3]), np.array([1, 2, 0, 3, 3])
+    y = np.zeros(4)
+    for _ in range(3):
+        z = np.zeros(4)
+        np.add.at(z, rows, x[:5] * (x[columns] + y[columns]))
+        y = z
+    return (y * y).sum()
+
+
+def what_raises_is_caught(x):
+    y = np.zeros(12)
+    try:
+        np.add(x, np.ones(3), out=y)
+    except ValueError:
+        np.add(x, 1.0, out=y)
+    return (y * y).sum()
+
+
+def a_buffer_of_a_closure(x):
+    buffer = np.empty(12)
+
+    def step(v):
+        return np.multiply(v, x, out=buffer)
+
+    a = step(x).copy()
+    rows = [step(a), step(x)]
+    return (np.stack(rows) * a).sum() + buffer[0]
+
+
+OTHERS = (
+    buffers_that_change_places, one_of_two_arrays, masks_in_a_loop, places_that_change,
+    a_product_with_a_sparse_matrix, what_raises_is_caught, a_buffer_of_a_closure,
+)  # fmt: skip
 PROGRAMS = (
     a_function_to_a_new_array, by_position, over_an_operand, over_an_operand_with_a_shadow,
     to_views, overlapping, broadcast, in_a_loop, products_and_reductions, where_a_mask_holds,
@@ -141,7 +210,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize("f", (*PROGRAMS, *OTHERS))
 def test_writes(f, path):
     x = X.copy()
     (x̄,) = check_mutation(f, x)
