@@ -40,6 +40,7 @@ from morula.core.extend import (
     typed_zero,
 )
 from morula.rules.arrays.inplace import OPERATORS, frozen, in_shape, last_writes
+from morula.rules.arrays.outs import has_out
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.types import Anything
@@ -144,6 +145,8 @@ class Renewal:
 
     def is_new(self, call: Any) -> bool:
         """Does a call give an array that shares memory with nothing?"""
+        if has_out(call.primitive, len(call.args) - len(call.keywords), call.keywords):
+            return False
         if call.primitive is np.array:
             return "copy" not in call.keywords and len(call.args) == 1
         return gives_new(call.primitive) or self.picks(call)

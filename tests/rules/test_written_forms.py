@@ -151,6 +151,17 @@ def one_of_two_arrays(x):
     return (y * w).sum() + (r is t)
 
 
+def the_result_is_the_array(x):
+    t = np.zeros(12)
+    r = np.multiply(x, x, out=t)
+    t += x
+    r *= 2.0
+    z = x * x
+    s = np.exp(z, out=z)
+    s[0] = x[1]
+    return (t * t * z).sum() + (r is t)
+
+
 def masks_in_a_loop(x):
     y = np.zeros(12)
     for i in range(3):
@@ -199,8 +210,8 @@ def a_buffer_of_a_closure(x):
 
 
 OTHERS = (
-    buffers_that_change_places, one_of_two_arrays, masks_in_a_loop, places_that_change,
-    a_product_with_a_sparse_matrix, what_raises_is_caught, a_buffer_of_a_closure,
+    buffers_that_change_places, one_of_two_arrays, the_result_is_the_array, masks_in_a_loop,
+    places_that_change, a_product_with_a_sparse_matrix, what_raises_is_caught, a_buffer_of_a_closure,
 )  # fmt: skip
 PROGRAMS = (
     a_function_to_a_new_array, by_position, over_an_operand, over_an_operand_with_a_shadow,
@@ -210,7 +221,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("f", (*PROGRAMS, *OTHERS))
+@pytest.mark.parametrize("f", [*PROGRAMS, *OTHERS])
 def test_writes(f, path):
     x = X.copy()
     (x̄,) = check_mutation(f, x)
