@@ -21,7 +21,7 @@ from morula.core.simplify import folds
 from morula.core.specialise import NotSpecialised
 from morula.core.traits import gives_new, only_reads
 from morula.rules.arrays.pushforwards import fitted
-from morula.rules.buffers import COPIES, IN_PLACE, MAKERS, Buffers, is_write
+from morula.rules.buffers import COPIES, IN_PLACE, MAKERS, Buffers, add_at, is_write
 from morula.rules.shadows import UnknownUseError
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def write_twin(p: Pushed, call: Call) -> None:
     if call.primitive is operator.setitem:
         p.append(p.at, set_part, x̂, others[0], p.dot(v))
         return
+    if call.primitive is add_at:
+        p.append(p.at, add_part_at, x̂, others[0], p.dot(v))
+        return
     how = UPDATES.get(call.primitive)
     if how is None:
         raise NotSpecialised("a write that is not followed")
@@ -76,6 +79,12 @@ def write_twin(p: Pushed, call: Call) -> None:
 def set_part(x̂: Any, k: Any, v̂: Any) -> None:
     """The tangent of `x[k] = v`."""
     x̂[k] = 0.0 if v̂ is ZERO else v̂
+
+
+def add_part_at(x̂: Any, k: Any, v̂: Any) -> None:
+    """The tangent of `np.add.at(x, k, v)`."""
+    if v̂ is not ZERO:
+        np.add.at(x̂, k, v̂)
 
 
 def add_to(x̂: Any, x: Any, v: Any, v̂: Any) -> None:
@@ -126,7 +135,7 @@ def own(y: Any, ẏ: Any) -> Any:
 
 
 ZERO_IF.update({own: 1, fitted: 1})
-only_reads(own, buffer_twin, set_part, *UPDATES.values())
+only_reads(own, buffer_twin, set_part, add_part_at, *UPDATES.values())
 
 
 @folds(own)

@@ -23,7 +23,7 @@ from morula.mixed_mode.tangents import Pass, all_zero, by_value, together, zeros
 from morula.rules import functional, packed
 from morula.rules.arrays import construction, flat, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
-from morula.rules.arrays.memory import overlaps, owner_of
+from morula.rules.arrays.memory import is_basic, overlaps, owner_of
 from morula.rules.arrays.outs import has_out, outs_of, parted, where_of
 from morula.rules.calls import entry, spelling_for
 
@@ -252,6 +252,10 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
     index = inplace.frozen(index)
     if x.dtype.kind == "O" and is_entry(x, index):
         return object_entry(run, x, dots[0], index, value, dots[2])
+    if overlaps(x) and is_basic(index):
+        given = (x, inplace.index_of_view(x, index))
+        part, ṗart = push(run, operator.getitem, ZERO, given, (dots[0], ZERO))
+        return item(run, fn, [part, Ellipsis, value], [ṗart, ZERO, dots[2]], {}, {})
     v, v̇ = as_operand(run, value, dots[2])
     if inplace.is_there_already(x, index, v):
         return operator.setitem(x, index, value), ZERO

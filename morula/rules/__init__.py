@@ -65,6 +65,7 @@ from morula.rules import (
     texts,
     unknown,
     vectors,
+    written_forms,
 )
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "texts",
     "unknown",
     "vectors",
+    "written_forms",
 ]
 
 waits("asyncio", "morula.rules.asynchronous")

@@ -31,6 +31,7 @@ from morula.core.extend import (
     Pair,
     Rule,
     Var,
+    changes_in_place,
     effects,
     fresh_results,
     gives_new,
@@ -463,6 +464,8 @@ class Buffers:
             self.rewrite_setitem(call)
         elif call.primitive in IN_PLACE and call.args[0] in self.members:
             self.rewrite_in_place(call)
+        elif call.primitive is add_at and call.args[0] in self.members:
+            self.rewrite_add_at(call)
         elif self.reads(call):
             self.rewrite_reading(call)
 
@@ -545,6 +548,20 @@ class Buffers:
         self.pair(
             call, in_place_rule(call.primitive, kind, self.undone, self.marked), (x, x̂, v), slots
         )
+
+    def rewrite_add_at(self, call: Any) -> None:
+        """`np.add.at(x, k, v)`."""
+        x, k, v = call.args
+        if v in self.members or k in self.varied or not self.is_index(k):
+            raise UnknownUseError
+        slots = [(3, v)] if v in self.varied else []
+        rule = add_at_rule(self.is_array(v), self.undone, self.marked)
+        self.pair(call, rule, (x, self.shadow(x), k, v), slots)
+
+    def is_index(self, k: Any) -> bool:
+        """Is it made of whole numbers, slices, and arrays of numbers or truth values?"""
+        indices = (int, np.int64, slice, type(Ellipsis), np.ndarray)
+        return all(t in indices for t in self.index_types(k))
 
     def rewrite_reading(self, call: Any) -> None:
         """What is computed from buffers has the rule that it has, whose cotangents go to shadows."""
@@ -687,7 +704,7 @@ def reachable_from_ends(block: Any) -> set[Any]:
 
 def is_write(call: Any) -> bool:
     """Does a call write to an array, if its first operand is one?"""
-    return call.primitive is operator.setitem or call.primitive in IN_PLACE
+    return call.primitive in (operator.setitem, add_at) or call.primitive in IN_PLACE
 
 
 @made_again.append
@@ -958,7 +975,7 @@ def made(source: str, **names: Any) -> Any:
         "copysign": math.copysign,
         "sum_if_reached": sum_if_reached, "zeros_for": zeros_for, "unreached_like": unreached_like,
         "multiply_reached": multiply_reached, "divide_reached": divide_reached,
-        "write": write,
+        "write": write, "add_at": add_at,
         "imul": operator.imul, "itruediv": operator.itruediv, "__name__": __name__, **names,
     }  # fmt: skip
     exec(source, scope)
@@ -1029,6 +1046,36 @@ def write(op: Any, x: np.ndarray, v: Any) -> None:
 
 
 effects(write)
+
+
+def add_at(x: np.ndarray, k: Any, v: Any) -> None:
+    """`np.add.at(x, k, v)`, as programs know it."""
+    np.add.at(x, k, v)
+
+
+effects(add_at)
+transfers(add_at)(lambda s, call, args: Known(type(None)))
+changes_in_place.append(lambda fn, types, n, keywords: fn is add_at)
+
+
+@functools.cache
+def add_at_rule(is_array, undone, marked):
+    """The rule of `np.add.at(x, k, v)`: v has the cotangents of where it went, which stay."""
+    held = "cotangent_in(np.asarray(x̂[k]))" if marked else "np.array(x̂[k])"
+    whole = "sum_if_reached(v̄)" if marked else "total(v̄)"
+    source = f"""
+def rule(x, x̂, k, v):
+    {"shape = v.shape" if is_array else ""}
+    {"old = x.copy()" if undone else ""}
+    add_at(x, k, v)
+    def add_at_pullback(ȳ):
+        {"x[...] = old" if undone else ""}
+        v̄ = {held}
+        return NONE, NONE, NONE, {"match(v̄, shape)" if is_array else whole}
+    return None, add_at_pullback
+"""
+    return made(source)
+
 
 # The cotangent of v in `x op= v`, for the cotangent x̂ and what x held, and what x̂ is changed by.
 IN_PLACE = {

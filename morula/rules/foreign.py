@@ -1,9 +1,9 @@
 """ctypes and addresses: memory of arrays as C sees it, which is not followed but watched.
 
 A ctypes object holds what it was made of, a pointer holds the array that it points to. The address
-of an array is a number; the arrays whose addresses were asked for are known until the differentiated
-call ends. So a foreign function, or a write through a ctypes object, that changes an array is found
-as any other change by a function that has no rule.
+of an array is a number; the arrays whose addresses were asked for are known as long as they live. So
+a foreign function, or a write through a ctypes object, that changes an array is found as any other
+change by a function that has no rule.
 Tests: tests/rules/test_foreign.py
 """
 

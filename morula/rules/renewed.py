@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     Call,
     Const,
     Known,
@@ -39,6 +40,7 @@ from morula.core.extend import (
     typed_zero,
 )
 from morula.rules.arrays.inplace import OPERATORS, frozen, in_shape, last_writes
+from morula.rules.arrays.outs import has_out
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.types import Anything
@@ -143,6 +145,8 @@ class Renewal:
 
     def is_new(self, call: Any) -> bool:
         """Does a call give an array that shares memory with nothing?"""
+        if has_out(call.primitive, len(call.args) - len(call.keywords), call.keywords):
+            return False
         if call.primitive is np.array:
             return "copy" not in call.keywords and len(call.args) == 1
         return gives_new(call.primitive) or self.picks(call)
@@ -243,7 +247,9 @@ class Renewal:
             self.s.types[new] = self.s.value(x)
             behind = reachable_from_ends(block)
             i = block.calls.index(call)
-            block.calls[i] = Call(new, Const(with_item), call.args, (), call.position)
+            whole = type(call.args[1]) is Const and call.args[1].value is Ellipsis
+            fn, args = (filled, (x, v)) if whole else (with_item, call.args)
+            block.calls[i] = Call(new, Const(fn), args, (), call.position)
             written = (x, call.out)  # that a write is done is required where it may raise
             for later in block.calls[i + 1 :]:
                 later.fn, *args = [new if a in written else a for a in (later.fn, *later.args)]
@@ -404,11 +410,28 @@ def kept_by(shape: tuple[int, ...], index: Any) -> np.ndarray:
     return kept
 
 
+def filled(x: np.ndarray, value: Any) -> np.ndarray:
+    """An array like x of which all is `value`."""
+    y = np.empty_like(x)
+    y[...] = value
+    return y
+
+
+@rrule(filled)
+def _(x: np.ndarray, value: Anything):
+    shape = np.shape(value)
+
+    def filled_pullback(ȳ):
+        return ZERO, in_shape(ȳ, shape)
+
+    return filled(x, value), filled_pullback
+
+
 non_differentiable(kept_by)
-fresh_results(with_item)
-repeatable(with_item)
+fresh_results(with_item, filled)
+repeatable(with_item, filled)
 
 
-@transfers(with_item)
+@transfers(with_item, filled)
 def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]

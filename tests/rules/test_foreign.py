@@ -58,6 +58,12 @@ def by_an_address(y):
     ctypes.memset(y.ctypes.data, 0, 8)
 
 
+def by_an_address_asked_for_before_other_calls(y):
+    address = y.ctypes.data
+    np.linalg.norm(np.outer(y, y) + np.eye(3), 2)
+    ctypes.memset(address, 0, 8)
+
+
 def by_the_address_of_an_interface(y):
     ctypes.memset(y.__array_interface__["data"][0], 0, 8)
 
@@ -116,7 +122,8 @@ def by_bytes(y):
 
 WRITES = (
     by_an_item, by_a_slice, by_a_field, by_a_value, by_a_pointer, by_what_a_pointer_holds,
-    by_an_address, by_the_address_of_an_interface, by_an_address_that_is_cast,
+    by_an_address, by_an_address_asked_for_before_other_calls, by_the_address_of_an_interface,
+    by_an_address_that_is_cast,
     by_an_object_at_an_address, by_a_void_pointer, by_a_reference,
     by_the_address_of_what_shows_it, by_as_ctypes, by_an_array_at_a_pointer, by_an_interface,
     by_packing, by_packing_into_a_memoryview, by_packing_into_bytes, by_reading_a_file, by_bytes,

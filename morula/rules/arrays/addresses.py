@@ -1,40 +1,31 @@
-"""The arrays whose addresses the differentiated call knows, as compiled code is given them.
+"""The arrays whose addresses differentiated code has asked for, as long as they live.
 
 Tests: tests/rules/test_foreign.py
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from morula.core.extend import ZERO, memory, non_differentiable
+from morula.core.extend import ZERO, non_differentiable
 from morula.rules.arrays.memory import bounds, owner_of
 
-
-class _Exposed(threading.local):
-    """Those of this thread, by identity, until nothing is differentiated any more."""
-
-    def __init__(self) -> None:
-        self.owners: dict[int, np.ndarray] = {}
-
-
-_exposed = _Exposed()
-memory.AT_END.append(lambda: _exposed.owners.clear())
+_exposed: WeakValueDictionary[int, np.ndarray] = WeakValueDictionary()
 
 
 def expose(x: np.ndarray) -> None:
     """Note that the address of an array is asked for."""
     owner = owner_of(x)
-    _exposed.owners[id(owner)] = owner
+    _exposed[id(owner)] = owner
 
 
 def exposed_at(address: int) -> dict[int, np.ndarray]:
     """The arrays at an address that was asked for."""
-    return {key: owner for key, owner in _exposed.owners.items() if is_at(owner, address)}
+    return {key: owner for key, owner in _exposed.items() if is_at(owner, address)}
 
 
 def is_at(x: np.ndarray, address: int) -> bool:

@@ -193,6 +193,9 @@ def _(x: np.ndarray, index: Anything, value: Anything):
         _, back = call(operator.setitem, x[index], Ellipsis, value)
         return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
     index = frozen(index)
+    if overlaps(x) and is_basic(index):
+        _, back = call(operator.setitem, x[index_of_view(x, index)], Ellipsis, value)
+        return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
     if is_there_already(x, index, value):
         operator.setitem(x, index, value)
         return None, lambda ȳ: (ZERO, NONE, ZERO)
@@ -213,6 +216,18 @@ def _(x: np.ndarray, index: Anything, value: Anything):
         return ZERO, NONE, project(in_shape(v̄, np.shape(v)))
 
     return None, setitem_pullback
+
+
+def index_of_view(x: np.ndarray, index: Any) -> Any:
+    """The index that gives a part of an array that overlaps itself as a view, also one entry."""
+    parts = index if type(index) is tuple else (index,)
+    key = parts if Ellipsis in parts else (*parts, Ellipsis)
+    if overlaps(x[key]) and x.flags.writeable:
+        raise refuse("a write to an array that overlaps itself, or to memory of something else,")
+    return key
+
+
+non_differentiable(index_of_view)
 
 
 def write_records(x: Any, index: Any, value: Any) -> None:

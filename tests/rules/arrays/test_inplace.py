@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, grad, gradient, jvp, pullback, withgradient
+from morula import UnsupportedError, grad, gradient, hvp, jvp, pullback, withgradient
 from morula.core.compiled import by_the_general_path
 from morula.testing import check_gradient
 from tests.mutation import check_mutation
@@ -519,11 +519,45 @@ def test_errors_are_those_of_the_plain_call(path, write, error):
     assert str(found.value) == str(plain.value)
 
 
+def windows(x):
+    return np.lib.stride_tricks.sliding_window_view(x, 2, writeable=True)
+
+
+def parts_of_windows(x):
+    w = windows(x)
+    w[0, 0] = x[1] * x[2]
+    w[1] = x[1:] * w[0]
+    w[..., 1] *= 2.0
+    return (x * x).sum() * w[1, 1]
+
+
+def augmented_windows(x):
+    y = x * x
+    w = windows(y)
+    w[1] *= x[0]
+    w[0, 1] += x[2]
+    w[::2] = y[1] * x[:2]
+    for row in w:
+        row[0] = row[1] * x[0]
+    return (y * x).sum() + (w * w).sum()
+
+
+@pytest.mark.parametrize("f", [parts_of_windows, augmented_windows])
+def test_parts_of_views_that_overlap_themselves(f, path):
+    x = np.array([0.7, 1.3, -0.4])
+    (x̄,) = check_mutation(f, x)
+    v = np.array([1.0, -0.5, 2.0])
+    assert jvp(f, (x.copy(),), (v,))[1] == pytest.approx(x̄ @ v)
+    h = 1e-5 * v
+    expected = (gradient(f, x + h)[0] - gradient(f, x - h)[0]) / 2e-5
+    np.testing.assert_allclose(hvp(f, x, v), expected, rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize(
     "write",
     [
         lambda x: x.resize(2, refcheck=False),
-        lambda x: operator.setitem(np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8)), 0, 1.0),
+        lambda x: operator.setitem(np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8)), ..., 1.0),
         lambda x: operator.setitem(memoryview(bytearray(8)), 0, 1),
         lambda x: x.setfield(1, int),
         lambda x: x.byteswap(True),
