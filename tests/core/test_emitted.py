@@ -5,6 +5,7 @@ import functools
 import math
 import random
 import tracemalloc
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from bytecode import Bytecode
 from morula import code_adjoint, grad, gradient, hessian, withgradient
 from morula.core import assemble, compiled
 from morula.core.assemble import stack_size
+from morula.core.bytecode.lower import lower
+from morula.core.emit import emit
 
 
 def test_the_stack_is_as_large_as_the_library_that_assembles_would_have_it(monkeypatch):
@@ -44,6 +47,31 @@ def test_the_stack_is_as_large_as_the_library_that_assembles_would_have_it(monke
         assert hessian(program, 1.1) > 0
     assert len(sizes) >= 4  # those of the two functions; rules may be there
     assert all(ours == theirs for ours, theirs in sizes)
+
+
+def number_and_parts(kind, x):
+    if kind == "leaf":
+        number = 2
+        parts = None
+    elif kind == "sum":
+        number = 0
+        parts = (x, x)
+    else:
+        number = 1
+        parts = x
+    return number, (parts, None)
+
+
+def test_what_only_puts_its_result_together_returns_it_at_once():
+    code = emit(lower(number_and_parts.__code__, globals()).copy(), number_and_parts.__code__, {})
+    assert (2, (None, None)) in code.co_consts
+    f = FunctionType(code, {})
+    for kind, expected in [
+        ("leaf", (2, (None, None))),
+        ("sum", (0, ((0.5, 0.5), None))),
+        ("other", (1, (0.5, None))),
+    ]:
+        assert f(kind, 0.5) == number_and_parts(kind, 0.5) == expected
 
 
 def test_constants_of_modules_in_rules_are_folded():
