@@ -1,6 +1,7 @@
 """What is emitted for programs of known types: nothing that the types make superfluous."""
 
 import contextlib
+import dis
 import functools
 import math
 import random
@@ -170,6 +171,28 @@ def peak(f, *args):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [3, 3000])
+@pytest.mark.parametrize("choose", [np.maximum, np.minimum, np.hypot])
+def test_nothing_is_overwritten_in_a_way_that_numpy_warns_of(choose, n):
+    def f(x, c):
+        return np.sum(x * choose(np.exp(c), 0.5) ** 2)
+
+    x, c = np.ones(n), np.linspace(-2.0, 1.0, n)
+    np.testing.assert_allclose(grad(f)(x, c), choose(np.exp(c), 0.5) ** 2, rtol=1e-15)
+
+
+def test_small_arrays_are_overwritten():
+    def f(x):
+        return np.sum(np.exp(x * 2.0 + 1.0))
+
+    g, x = grad(f), np.array([0.5, -1.0])
+    for _ in range(2):
+        np.testing.assert_allclose(g(x), 2 * np.exp([2.0, -1.0]), rtol=1e-15)
+    assert x.tolist() == [0.5, -1.0]
+    assert any(i.argrepr == "+=" for i in dis.get_instructions(g.__code__))
 
 
 def test_a_reciprocal_is_the_only_residual_of_itself():
