@@ -419,6 +419,11 @@ class Adjoint:
             k.type in holds_memory and holds_memory[k.type](k.detail) for k in possibilities(value)
         )
 
+    def is_in_memory(self, v: Var) -> bool:
+        """Is a variable a value that other values may be computed in the memory of?"""
+        value = self.types.get(v)
+        return value is not None and any(k.type in holds_memory for k in possibilities(value))
+
     def is_truth_value(self, x: Operand) -> bool:
         """Is it True or False, and no other object that is asked whether it is true?"""
         k = known(self.specialiser.value(x))

@@ -82,9 +82,9 @@ class _Held:
         self.value = value
 
 
-def _is_literal(x: Any) -> bool:
+def is_literal(x: Any) -> bool:
     if type(x) is tuple:
-        return all(map(_is_literal, x))
+        return all(map(is_literal, x))
     return x is None or x is ... or type(x) in (bool, int, float, complex, str, bytes, CodeType)
 
 
@@ -155,7 +155,7 @@ class Assembler:
     def const(self, value: Any) -> None:
         """Push a constant."""
         self.handles |= value is enter
-        if not _is_literal(value):
+        if not is_literal(value):
             value = self.held.setdefault(id(value), _Held(value))
         self.op("LOAD_CONST", value)
 

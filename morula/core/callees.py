@@ -186,15 +186,14 @@ def rule_of(
     """The rule of calling a function by its twin."""
     parameters = ", ".join([f"x{i}" for i in range(len(activity))])
     asked = [i for i, a in enumerate(activity) if a != "no"]
-    cotangents = [f"x̄s[{asked.index(i)}]" if i in asked else "NONE" for i in range(len(activity))]
+    cotangents = [f"x̄{i}" if i in asked else "NONE" for i in range(len(activity))]
     source = f"""
 def rule({parameters}):
-    both = forward({parameters})
-    kept = both[1]
+    y, kept = forward({parameters})
     def callee_pullback(ȳ):
-        x̄s = backward(kept, ȳ)
+        {", ".join([f"x̄{i}" for i in asked])}, = backward(kept, ȳ)
         return ({", ".join(cotangents)},)
-    return both[0], callee_pullback
+    return y, callee_pullback
 """
     scope: dict[str, Any] = {
         "forward": forward,

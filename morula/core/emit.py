@@ -15,7 +15,14 @@ from typing import Any
 from bytecode import Bytecode, CompilerFlags, Label
 
 from morula.core import primitives, protected
-from morula.core.assemble import BINARY_OPS, COMPARISONS, UNARY, Assembler, assembler
+from morula.core.assemble import (
+    BINARY_OPS,
+    COMPARISONS,
+    UNARY,
+    Assembler,
+    assembler,
+    is_literal,
+)
 from morula.core.cfg import loop_step
 from morula.core.cotangents import ZERO
 from morula.core.ir import (
@@ -102,12 +109,46 @@ def tidy(ir: IR) -> None:
     ir.blocks = reachable(ir)
     split_critical_edges(ir)
     prune_params(ir)
+    while return_earlier(ir):
+        ir.blocks = reachable(ir)
     _thread_jumps(ir)
     merge_blocks(ir)
     ir.blocks = reachable(ir)
     split_critical_edges(ir, all_of_them=False)
     blocks = reachable(ir)
     ir.blocks = [b for b in blocks if b not in ir.cold] + [b for b in blocks if b in ir.cold]
+
+
+MOST_PUT_TOGETHER = 8  # tuples: each way to a result has its own
+
+
+def return_earlier(ir: IR) -> bool:
+    """What only goes on to put the result together returns it at once; does anything?
+
+    There it may be a constant.
+    """
+    changed = False
+    for block in ir.blocks:
+        target = block.branches[0].block if len(block.branches) == 1 else None
+        if target is not None and target.params and only_puts_together(target):
+            args = block.branches[0].args
+            now: dict[Operand, Operand] = dict(zip(target.params, args, strict=True))
+            for call in target.calls:
+                items = [now.get(a, a) for a in call.args]
+                if all(type(a) is Const and is_literal(a.value) for a in items):
+                    now[call.out] = Const(tuple([getattr(a, "value", None) for a in items]))
+                    continue
+                out = now[call.out] = ir.var(call.out.name)
+                block.calls.append(Call(out, call.fn, items, (), call.position))
+            block.branches = [Branch(None, [now.get(a, a) for a in target.branches[0].args])]
+            changed = True
+    return changed
+
+
+def only_puts_together(block: Block) -> bool:
+    """Does a block return what it puts together, or is given, and nothing else?"""
+    ends = len(block.branches) == 1 and block.returns and len(block.calls) <= MOST_PUT_TOGETHER
+    return ends and all(c.primitive is primitives.build_tuple for c in block.calls)
 
 
 def _thread_jumps(ir: IR) -> None:

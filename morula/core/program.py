@@ -133,7 +133,7 @@ class Gradient(Adjoint):
         self.ir.kept = []
         doubtful = self.calls_of_adjoint()
         merge_blocks(self.ir)
-        reuse_memory(self.ir, self.known_of, self.holds_memory)
+        reuse_memory(self.ir, self.known_of, self.is_in_memory)
         retry = self.add_guards(otherwise, this, generally)
         like, namespace = with_own_cell(self.signature), self.fn.__globals__
         code = emit(self.ir, like, namespace, self.holds_memory, None, True, doubtful, retry)

@@ -79,7 +79,7 @@ class Halves(Gradient):
         if any(c.primitive in WAYS_OUT for c in backward.calls()):
             raise NotSpecialised("its reverse pass may have to begin anew")
         merge_blocks(backward)
-        reuse_memory(backward, self.known_of, self.holds_memory)
+        reuse_memory(backward, self.known_of, self.is_in_memory)
         like = pullback_like(self.fn.__code__)
         code = emit(backward, like, self.fn.__globals__, self.holds_memory)
         function = Const(FunctionType(code, self.fn.__globals__, self.fn.__name__))

@@ -23,9 +23,9 @@ from morula.core.values import is_fine
 
 
 def reuse_memory(
-    ir: IR, known: Callable[[Operand], Known | None], is_large: Callable[[Var], bool]
+    ir: IR, known: Callable[[Operand], Known | None], is_in_memory: Callable[[Var], bool]
 ) -> None:
-    """Let calls overwrite operands that are new, large, like the result, and read nowhere else."""
+    """Let calls overwrite operands that are new, like the result, and read nowhere else."""
     if any(marks(call.primitive) for call in ir.calls()):
         for call in ir.calls():
             if (instead := instead_if_marked(call.primitive)) is not None:
@@ -54,7 +54,7 @@ def reuse_memory(
                     ours.pop(x, None)  # the result may share its memory
                 else:
                     readers.setdefault(x, []).append(call)
-            if is_new and is_large(call.out):
+            if is_new and is_in_memory(call.out):
                 ours[call.out] = uses.get(call.out, 0)
 
 

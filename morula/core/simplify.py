@@ -655,10 +655,10 @@ def fold_calls(folding: Folding, adjoint: Collection[Block] = (), exact: bool = 
 def zero_of(f: Folding, call: Call) -> Operand | list[Call] | None:
     """What arithmetic with a structural zero gives: that zero, the other operand or its negative."""
     fn, args = call.primitive, call.args
-    if fn not in WITH_ZEROS or len(args) > 2:
+    if len(args) > 2 or id(fn) not in WITH_ZEROS:
         return None
     zeros = [type(x) is Const and isinstance(x.value, AbstractZero) for x in args]
-    if not any(zeros):
+    if True not in zeros:
         return None
     if fn in (operator.add, operator.sub):
         if zeros[-1]:
@@ -667,10 +667,13 @@ def zero_of(f: Folding, call: Call) -> Operand | list[Call] | None:
     return Const(ZERO) if zeros[0] or fn in (operator.mul, operator.matmul) else None
 
 
-WITH_ZEROS = (
-    operator.add, operator.sub, operator.mul, operator.matmul, operator.truediv, operator.neg,
-    operator.getitem,
-)  # fmt: skip
+WITH_ZEROS = {
+    id(f)
+    for f in (
+        operator.add, operator.sub, operator.mul, operator.matmul, operator.truediv, operator.neg,
+        operator.getitem,
+    )
+}  # fmt: skip
 
 SIMPLE = (int, float, bool, str, type(None))
 

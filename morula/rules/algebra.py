@@ -243,7 +243,11 @@ class Graph:
         self.top, self.fresh, self.dependent = v, [], {v: True}
         tree = self.total(terms)
         better = False
-        if tree.leaf is None and tree.kind == self.program.kind(v):
+        if tree.leaf is not None:
+            if self.is_like(v, tree.leaf):
+                self.replace(v, tree.leaf)
+                return True
+        elif tree.kind == self.program.kind(v):
             args = tuple([self.build(a) for a in tree.args])
             node.fn, node.args, node.cost = tree.fn, args, self.cost(tree.fn, v)
             saved -= node.cost + self.take(args)
@@ -259,6 +263,24 @@ class Graph:
         for u in self.fresh:
             self.forget(u)
         return False
+
+    def is_like(self, v: Var, x: Any) -> bool:
+        """May an operand take the place of a node, which is equal to it, wherever that is read?"""
+        program = self.program
+        if v in self.ends or x in self.kept_apart or not self.is_cheap(x):
+            return False
+        known_of = program.adjoint.known_of
+        return program.kind(x) == program.kind(v) and (
+            program.kind(v) < ARRAY or known_of(x) == (self.types.get(v) or known_of(v))
+        )
+
+    def replace(self, v: Var, x: Any) -> None:
+        """Read x where a node is read; nobody uses the node any more."""
+        self.nodes[v].uses = 0
+        for node in self.nodes.values():
+            if node.uses and v in node.args:
+                self.take([x] * node.args.count(v))
+                node.args = tuple([x if a is v else a for a in node.args])
 
     def release(self, args: Iterable[Any]) -> float:
         """Use these no more: what is saved."""

@@ -1,10 +1,12 @@
 """What is emitted for programs of known types: nothing that the types make superfluous."""
 
 import contextlib
+import dis
 import functools
 import math
 import random
 import tracemalloc
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from bytecode import Bytecode
 from morula import code_adjoint, grad, gradient, hessian, withgradient
 from morula.core import assemble, compiled
 from morula.core.assemble import stack_size
+from morula.core.bytecode.lower import lower
+from morula.core.emit import emit
 
 
 def test_the_stack_is_as_large_as_the_library_that_assembles_would_have_it(monkeypatch):
@@ -44,6 +48,31 @@ def test_the_stack_is_as_large_as_the_library_that_assembles_would_have_it(monke
         assert hessian(program, 1.1) > 0
     assert len(sizes) >= 4  # those of the two functions; rules may be there
     assert all(ours == theirs for ours, theirs in sizes)
+
+
+def number_and_parts(kind, x):
+    if kind == "leaf":
+        number = 2
+        parts = None
+    elif kind == "sum":
+        number = 0
+        parts = (x, x)
+    else:
+        number = 1
+        parts = x
+    return number, (parts, None)
+
+
+def test_what_only_puts_its_result_together_returns_it_at_once():
+    code = emit(lower(number_and_parts.__code__, globals()).copy(), number_and_parts.__code__, {})
+    assert (2, (None, None)) in code.co_consts
+    f = FunctionType(code, {})
+    for kind, expected in [
+        ("leaf", (2, (None, None))),
+        ("sum", (0, ((0.5, 0.5), None))),
+        ("other", (1, (0.5, None))),
+    ]:
+        assert f(kind, 0.5) == number_and_parts(kind, 0.5) == expected
 
 
 def test_constants_of_modules_in_rules_are_folded():
@@ -142,6 +171,28 @@ def peak(f, *args):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [3, 3000])
+@pytest.mark.parametrize("choose", [np.maximum, np.minimum, np.hypot])
+def test_nothing_is_overwritten_in_a_way_that_numpy_warns_of(choose, n):
+    def f(x, c):
+        return np.sum(x * choose(np.exp(c), 0.5) ** 2)
+
+    x, c = np.ones(n), np.linspace(-2.0, 1.0, n)
+    np.testing.assert_allclose(grad(f)(x, c), choose(np.exp(c), 0.5) ** 2, rtol=1e-15)
+
+
+def test_small_arrays_are_overwritten():
+    def f(x):
+        return np.sum(np.exp(x * 2.0 + 1.0))
+
+    g, x = grad(f), np.array([0.5, -1.0])
+    for _ in range(2):
+        np.testing.assert_allclose(g(x), 2 * np.exp([2.0, -1.0]), rtol=1e-15)
+    assert x.tolist() == [0.5, -1.0]
+    assert any(i.argrepr == "+=" for i in dis.get_instructions(g.__code__))
 
 
 def test_a_reciprocal_is_the_only_residual_of_itself():

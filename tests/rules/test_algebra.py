@@ -49,6 +49,28 @@ def test_like_terms_are_one():
     assert operations(cube, 2.0) == {"mul": 2}  # x x, and three times that
 
 
+def half_a_square(x, y):
+    v = x * np.sqrt(y)
+    return np.sum(np.tanh((0.3 + 0.5 * x * x) * y / v))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [(0.3, 1.5), (np.array([0.3, -0.7]), np.array([1.5, 0.4]))],
+    ids=["numbers", "arrays"],
+)
+def test_terms_that_are_a_variable_in_the_end_are_not_computed(args):
+    """0.5 x + 0.5 x is x."""
+    for found, expected in zip(
+        gradient(half_a_square, *args), differences(half_a_square, *args), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    x̄ = morula.grad(half_a_square)(*args)
+    assert x̄ is not args[0]
+    with_halves = [line for line in lines(half_a_square, *args) if "mul(0.5, " in line]
+    assert len(with_halves) == 1  # that of the value
+
+
 def constants(x, y):
     return 0.5 * (3.0 * (x * y) / 4.0)
 

@@ -512,7 +512,7 @@ def test_an_error_of_the_program_itself_is_raised_once(way):
         ys = [math.log(x) for x in xs]
         return ys[0]
 
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=r"math domain error|positive input"):
         morula.grad(f)([1.0, -1.0])
     assert seen == [2]
 

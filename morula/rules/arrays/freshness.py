@@ -65,6 +65,9 @@ IN_PLACE = {
 }
 
 
+OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns where these are given it by position
+
+
 def _in_place() -> None:
     """Elementwise functions may write their results over their operands."""
     for fn, (left, ufunc) in IN_PLACE.items():
@@ -78,7 +81,7 @@ def _in_place() -> None:
         if isinstance(fn, np.ufunc):
             in_place_forms(fn, 1, {0: lambda a, fn=fn: (fn, a, a)})
     for fn in BINARY:
-        if isinstance(fn, np.ufunc) and fn.signature is None:
+        if isinstance(fn, np.ufunc) and fn.signature is None and fn not in OUT_BY_NAME:
             forms = {
                 0: lambda a, b, fn=fn: (fn, a, b, a),
                 1: lambda a, b, fn=fn: (fn, a, b, b),
