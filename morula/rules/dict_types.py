@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class Entries(Shared):
         super().__init__(inference)
         self.values: dict[Any, Any] | None = {}
         self.key: Any = NEVER
+        self.make: Any = None  # what makes the value of a missing key
 
     def put(self, key: Any, value: Any) -> None:
         """A dict gets a value of which this is known."""
@@ -97,7 +99,7 @@ class Entries(Shared):
         """Take over what is known of the dicts of another one."""
         values, other.values = other.values, {}
         self.put_key(other.key)
-        if values is None:
+        if values is None or self.make is not other.make:
             self.forget()
         for place, value in (values or {}).items():
             self.put_at(place, value)
@@ -163,13 +165,31 @@ class DictContents(Contents):
         return Known(type(None))
 
 
-contents[dict] = DictContents()
+DICTS = (dict, defaultdict)
+contents.update(dict.fromkeys(DICTS, DictContents()))
 
 
 def entries_of(value: Any) -> Entries | None:
     """What is known of the values of a dict."""
     k = known(value)
-    return k.detail.root() if k is not None and k.type is dict and k.detail is not None else None
+    return k.detail.root() if k is not None and k.type in DICTS and k.detail is not None else None
+
+
+@transfers(defaultdict)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A dict that makes values by a function that is known."""
+    if len(args) != 1 or call.keywords or type(args[0]) is not Const or not callable(args[0].value):
+        return None
+    made: Entries = s.memory.setdefault(call.out, Entries(s))
+    made.make = args[0].value
+    return Known(defaultdict, made.root())
+
+
+@transfers(dict.__getitem__)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """The value of a key that is there."""
+    entries = entries_of(args[0])
+    return None if entries is None else entries.at(args[1])
 
 
 @transfers(primitives.build_map)
@@ -313,7 +333,7 @@ for _keys, _take, _put in (
         exactly(operator.setitem, dict, _keys, _values, by_identity=True)(_put)
 
 only_reads(
-    primitives.build_map, dict, dict.get, dict.copy, dict.keys, dict.values, dict.items,
-    operator.contains,
+    primitives.build_map, dict, defaultdict, dict.__getitem__, dict.get, dict.copy, dict.keys,
+    dict.values, dict.items, operator.contains,
 )  # fmt: skip
 follows_changes(primitives.map_add, operator.delitem)

@@ -1,5 +1,7 @@
 """Dicts that a program makes: what is known of their values, and that it is as on the general path."""
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
@@ -417,3 +419,124 @@ def test_empty_dicts():
         return t + sum(e.values()) + sum(d.values())
 
     assert morula.gradient(f, {}, 2.0) == ({}, 1.0)
+
+
+# -- dicts that make what is missing
+
+
+def grouped_sums(x, y):
+    sums, counts = defaultdict(float), defaultdict(int)
+    for label, v in zip("abcab", [x, y, x * y, 2.0, x], strict=True):
+        sums[label] += v * y
+        counts[label] += 1
+    return sum((sums[k] / counts[k]) ** 2 for k in sums) + len(sums)
+
+
+def grouped_lists(x, y):
+    groups = defaultdict(list)
+    for label, v in zip("abcab", [x, y, x * y, 2.0, x], strict=True):
+        groups[label].append(v)
+    total = 0.0
+    for group in groups.values():
+        mean = sum(group) / len(group)
+        total += sum((v - mean) ** 2 for v in group)
+    return total
+
+
+def nested_defaults(x, y):
+    table = defaultdict(dict)
+    for i in range(3):
+        table[i % 2][i] = x * i + y
+    return sum(sum(row.values()) ** 2 for row in table.values())
+
+
+def made_by_a_function(x, y):
+    d = defaultdict(lambda: 0.5)
+    d["a"] = x
+    for k in ["a", "b", "a", "c"]:
+        d[k] = d[k] * y + x
+    return d["a"] + d["b"] * d["z"] + len(d)
+
+
+def asked_for(x, y):
+    """Questions put nothing into it."""
+    d = defaultdict(float)
+    d["a"] += x
+    found = d.get("b", y) * ("b" in d) + d.get("a", y)
+    del d["a"]
+    return found * y + d["a"] + len(d)
+
+
+def by_places(x, y):
+    d = defaultdict(float)
+    for i in range(4):
+        for j in range(3):
+            d[i, j % 2] += x * i + y * j
+    return sum(v * v for v in d.values())
+
+
+WITH_DEFAULTS = [
+    grouped_sums,
+    grouped_lists,
+    nested_defaults,
+    made_by_a_function,
+    asked_for,
+    by_places,
+]
+
+
+def missing_is_popped(x, y):
+    d = defaultdict(float)
+    try:
+        return d.pop("a") + x
+    except KeyError:
+        return x * y + len(d)
+
+
+def with_a_start(x, y):
+    d = defaultdict(float, a=x)
+    d["b"] += y
+    return d["a"] * d["b"]
+
+
+def a_copy(x, y):
+    d = defaultdict(float)
+    d["a"] = x * y
+    e = d.copy()
+    e["b"] += y
+    return e["a"] * e["b"] + len(d)
+
+
+@pytest.mark.parametrize("f", [*WITH_DEFAULTS, missing_is_popped, with_a_start, a_copy])
+def test_dicts_with_defaults(f):
+    check_gradient(f, 0.7, 1.3)
+    with by_the_general_path():
+        expected = morula.gradient(f, 0.7, 1.3)
+    for point in ((0.7, 1.3), (2, 1.3), (0.7, 1.3)):
+        value, gradients = morula.withgradient(f, *point)
+        assert repr(value) == repr(f(*point))
+    np.testing.assert_allclose(gradients, expected, rtol=1e-12)
+    _, back = morula.pullback(f, 0.7, 1.3)
+    np.testing.assert_allclose(back(1.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(back(1.0), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", WITH_DEFAULTS)
+def test_dicts_with_defaults_are_compiled(f):
+    code = morula.code_adjoint(f, 0.7, 1.3)
+    assert code.kind.startswith("specialised")
+    assert not code.left
+
+
+def test_a_dict_with_defaults_stays_one():
+    seen = []
+
+    def f(x):
+        d = defaultdict(float)
+        d["a"] += x
+        seen.append(d)
+        return d["a"] * d["b"] + x
+
+    assert morula.grad(f)(2.0) == 1.0
+    assert seen == [{"a": 2.0, "b": 0.0}]
+    assert type(seen[0]) is defaultdict
