@@ -25,6 +25,10 @@ from morula.core.traits import Known
 from morula.core.values import NEVER, Plain, Value, equal, join, key_of, known, without_contents
 
 
+class InContext(Exception):
+    """A function that calls itself works on mutable values: its reverse pass is always run."""
+
+
 class Callee:
     """A function without closure, specialised for what is known of its arguments."""
 
@@ -36,12 +40,21 @@ class Callee:
         self.specialiser: Specialiser | None = None
         self.twins: dict[tuple[str, ...], Twin] = {}
 
+    def respecialised(self) -> Specialiser:
+        """The same once more, as it was before anything was made of it."""
+        assert self.specialiser is not None
+        return self.specialiser.callees.specialised(self)
+
     def twin(self, activity: tuple[str, ...]) -> Twin:
         """The pair of functions for these active arguments."""
         found = self.twins.get(activity)
         if found is None:
             found = self.twins[activity] = Twin(self, activity)
-            found.build()
+            try:
+                found.build()
+            except InContext:  # which those that ask for it must know from the beginning
+                found = self.twins[activity] = Twin(self, activity, in_context=True)
+                found.build()
         found.was_asked_for = True
         return found
 
@@ -122,10 +135,12 @@ class Twin(Adjoint):
     zero.
     """
 
-    def __init__(self, callee: Callee, activity: tuple[str, ...]) -> None:
+    def __init__(
+        self, callee: Callee, activity: tuple[str, ...], in_context: bool = False
+    ) -> None:
         super().__init__()
         assert callee.specialiser is not None
-        self.specialiser = callee.specialiser
+        self.specialiser = callee.respecialised() if in_context else callee.specialiser
         self.callee = callee
         self.activity = activity
         self.forward = twin_function(callee.fn)
@@ -133,7 +148,7 @@ class Twin(Adjoint):
         self.rule = Rule(callee.fn, rule_of(self.forward, self.backward, activity))
         asked = [None if a == "yes" else Known(Plain) for a in activity if a != "no"]
         self.cotangents = Known(tuple, tuple(asked))
-        self.in_context = False
+        self.in_context = in_context
         self.was_asked_for = False
 
     def build(self) -> None:
@@ -144,8 +159,8 @@ class Twin(Adjoint):
         sums = [x for i in asked if self.activity[i] == "sum" for x in leaves[i]]
         self.differentiate([x for i in asked for x in leaves[i]], sums)
         if self.needs_context:
-            if self.was_asked_for:
-                raise NotSpecialised("a function that calls itself works on mutable values")
+            if self.was_asked_for and not self.in_context:
+                raise InContext
             self.in_context = True
             self.maybe_zero.add(self.reversal.seed)
         self.inline_rules()

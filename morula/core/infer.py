@@ -128,6 +128,7 @@ class Inference:
         self.results = results or {}  # of functions, by id
         self.types: dict[Var, Value] = {}
         self.expected: dict[Var, Callable[[], Value]] = {}  # of calls of which nothing is known yet
+        self.assumed: set[Var] = set()  # given for what examples show
         self.guards = Guards()
 
     def infer(self) -> None:
@@ -151,6 +152,7 @@ class Inference:
                     continue
                 for call in block.calls:
                     if call.out in self.given:
+                        self.see_more(call)
                         continue
                     if self.is_ahead(call):
                         continue
@@ -173,6 +175,16 @@ class Inference:
                             types[p] = new
                             again |= target in done
             again |= self.grown
+
+    def see_more(self, call: Call) -> None:
+        """What a container holds that was assumed to be one, as soon as that is known."""
+        given = self.given[call.out]
+        if call.out not in self.assumed or type(given) is not Known or given.type not in contents:
+            return
+        fn, args = self.value(call.fn), [self.value(a) for a in call.args]
+        found = None if self.is_ahead(call) else self.result_for(call, fn, args)
+        k = None if found is None or found is NEVER else known(found)
+        self.types[call.out] = k if k is not None and k.type is given.type else given
 
     def kept_variables(self) -> set[Operand]:
         """The variables that something else is done with than that they are called."""

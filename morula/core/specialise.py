@@ -438,6 +438,7 @@ class Specialiser(Inference):
                 self.assume_identity(block, i + 1, x, example)
                 return True
             self.given[x] = coarsened(known_value(example, 1))
+            self.assumed.add(x)
             self.guard(block, i + 1, x, self.given[x])
             return True
         return False

@@ -235,6 +235,7 @@ only_reads(
     np.sum,
     np.mean,
     primitives.build_list,
+    primitives.as_tuple,
     bisect.bisect_left,
     bisect.bisect_right,
     list.index,
@@ -306,6 +307,17 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
         return None
     s.own_changes.add(call.out)
     return Known(type(None))
+
+
+@transfers(primitives.as_tuple)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A tuple of the items of a list: who gets it cannot change the list, but what is in it."""
+    items = items_of(args[0])
+    if items is None:
+        return None
+    if items.value is not None and items.value is not NEVER:
+        lose(items.value)
+    return Known(tuple)
 
 
 @transfers(list.index, list.count)
