@@ -22,7 +22,17 @@ from morula.core.primitives import build_tuple
 from morula.core.registry import Rule
 from morula.core.specialise import NotSpecialised, Specialiser, may_run_twice
 from morula.core.traits import Known
-from morula.core.values import NEVER, Plain, Value, equal, join, key_of, known, without_contents
+from morula.core.values import (
+    NEVER,
+    Plain,
+    Value,
+    equal,
+    join,
+    kept_contents,
+    key_of,
+    known,
+    without_contents,
+)
 
 
 class InContext(Exception):
@@ -73,8 +83,7 @@ class Callees:
     def of(self, fn: FunctionType, args: list[Value]) -> Callee:
         """The callee for arguments of which this is known."""
         knowns = [
-            a if type(a) is Const and is_fixed(a.value) else without_contents(known(a))
-            for a in args
+            a if type(a) is Const and is_fixed(a.value) else kept_contents(known(a)) for a in args
         ]
         key = (fn, tuple(map(key_of, knowns)))
         found = self.found.get(key)
@@ -93,7 +102,7 @@ class Callees:
         before = dict(self.found)
         for _ in range(self.most_rounds):
             s = self.specialised(callee)
-            result = join(callee.result, s.returned())
+            result = join(callee.result, without_contents(s.returned()))
             if equal(result, callee.result):
                 break
             callee.result = result
@@ -135,9 +144,7 @@ class Twin(Adjoint):
     zero.
     """
 
-    def __init__(
-        self, callee: Callee, activity: tuple[str, ...], in_context: bool = False
-    ) -> None:
+    def __init__(self, callee: Callee, activity: tuple[str, ...], in_context: bool = False) -> None:
         super().__init__()
         assert callee.specialiser is not None
         self.specialiser = callee.respecialised() if in_context else callee.specialiser
@@ -149,6 +156,7 @@ class Twin(Adjoint):
         asked = [None if a == "yes" else Known(Plain) for a in activity if a != "no"]
         self.cotangents = Known(tuple, tuple(asked))
         self.in_context = in_context
+        self.has_shadows = False
         self.was_asked_for = False
 
     def build(self) -> None:

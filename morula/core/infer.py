@@ -303,6 +303,7 @@ class Inference:
         if call.out in self.bound and self.is_method(call):
             return value  # the object is known where the method is called
         leaves = call.out in self.own_changes or (type(fn) is Const and leaves_types(fn.value))
+        leaves = leaves or self.gives_number(call, value)
         if value is None or not leaves:
             for a in args:
                 lose(a)
@@ -324,6 +325,10 @@ class Inference:
         if not entry.stable:
             return None
         return result_on_samples(fn.value, args, call.keywords)
+
+    def gives_number(self, call: Call, value: Value) -> bool:
+        """Does a call run a function that changes nothing, and keeps nothing in its result?"""
+        return False
 
     def is_method(self, read: Call) -> bool:
         """Is what is read a method of a value of known type?"""

@@ -133,6 +133,8 @@ def is_type_alone(value: Any) -> bool:
 class ListContents(Contents):
     """Lists, known by the type of their items."""
 
+    hands_on = True
+
     def seen(self, x: Any) -> Any:
         """The type of all items, also those of lists inside; None where they are not of one type."""
         types = set(map(type, x))
@@ -166,6 +168,16 @@ class ListContents(Contents):
         if item.type is list and item.detail is not None:
             item = Known(list, self.begin(inference, item.detail))
         return Items(inference, item, outside=True)
+
+    def kept(self, detail: Any) -> Any:
+        """The type of the items, also of those of lists inside."""
+        value = detail.root().value if type(detail) is Items else None
+        if type(value) is not Known or value is NEVER:
+            return None
+        if value.type is list:
+            inside = self.kept(value.detail)
+            return None if inside is None else Held(Known(list, inside))
+        return Held(Known(value.type)) if value.type in (float, int, str, np.float64) else None
 
     def join(self, a: Any, b: Any) -> Any:
         """The same may be known under one name: all that is put into one may be in the other."""

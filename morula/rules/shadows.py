@@ -91,6 +91,8 @@ def give_shadows(adjoint: Any) -> set[Any] | None:
     plan = Shadows(adjoint)
     try:
         if plan.is_needed():
+            if not adjoint.has_shadows:
+                raise UnknownUseError
             return plan.apply()
     except UnknownUseError:
         plan.may_count_keys = False

@@ -22,7 +22,7 @@ def sorted_by_parts(xs):
     first, rest = xs[0], xs[1:]
     less = [x for x in rest if x < first]
     more = [x for x in rest if x >= first]
-    return sorted_by_parts(less) + [first] + sorted_by_parts(more)  # noqa: RUF005
+    return sorted_by_parts(less) + [first] + sorted_by_parts(more)
 
 
 def weighted(xs):
@@ -144,3 +144,49 @@ def test_second_order():
     expected = (slope(0.7 + h) - slope(0.7 - h)) / (2 * h)
     assert morula.hvp(f, 0.7, 1.0) == pytest.approx(expected, rel=1e-6)
     assert morula.jvp(f, (0.7,), (1.0,))[1] == pytest.approx(slope(0.7), rel=1e-12)
+
+
+def changing(xs, n):
+    """What it is given is changed, so nothing is known of it behind the call."""
+    if n:
+        xs.append(0.5 * n)
+        return changing(xs, n - 1) + xs[0]
+    return xs[-1] * 2.0
+
+
+def changed_list(x, y):
+    xs = [x, y]
+    first = changing(xs, 2)
+    return first + sum(xs) * len(xs)
+
+
+def of_whole_numbers(xs, n):
+    return xs[0] if n == 0 else of_whole_numbers([x * 0.5 for x in xs], n - 1) + (-1) ** n * len(xs)
+
+
+def whole(x, y):
+    """Lists of ints at first, then of floats."""
+    return of_whole_numbers([2, 3], 3) * x * y
+
+
+def below(xs, table):
+    return 0.0 if not xs else xs[0] * table["k"] + below(xs[1:], table)
+
+
+def with_a_table(x, y):
+    table, xs = {"k": y}, []
+    for i in range(4):
+        xs.append(x * i)
+    first = below(xs, table)
+    xs.append(y)
+    return first * below(xs, table)
+
+
+@pytest.mark.parametrize("f", [changed_list, whole, with_a_table])
+def test_what_is_known_of_lists_that_are_handed_on(f):
+    check_gradient(f, 0.7, 1.3)
+    for _ in range(2):
+        assert repr(morula.withgradient(f, 0.7, 1.3)[0]) == repr(f(0.7, 1.3))
+    with by_the_general_path():
+        expected = morula.gradient(f, 0.7, 1.3)
+    np.testing.assert_allclose(morula.gradient(f, 0.7, 1.3), expected, rtol=1e-12)
