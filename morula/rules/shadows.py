@@ -179,7 +179,8 @@ class Shadows:
 
     def follow_objects(self) -> None:
         """Follow the objects among the arguments, and what is read from them."""
-        objects = [x for x in self.adjoint.leaves if self.is_object(x) or self.holds_objects(x)]
+        leaves = [x for x in self.adjoint.leaves if entries_of(self.s.value(x)) is None]
+        objects = [x for x in leaves if self.is_object(x) or self.holds_objects(x)]
         self.followed.update(objects)
         changed = bool(objects)
         while changed:

@@ -540,3 +540,86 @@ def test_a_dict_with_defaults_stays_one():
     assert morula.grad(f)(2.0) == 1.0
     assert seen == [{"a": 2.0, "b": 0.0}]
     assert type(seen[0]) is defaultdict
+
+
+# -- dicts of the caller with names as keys
+
+
+def descended(p):
+    """What is handed on is the argument first, then dicts of its own."""
+    for _ in range(4):
+        slopes = {"w": p["w"] * 2 + p["b"], "b": p["w"] + p["b"]}
+        p = {k: v - 0.1 * slopes[k] for k, v in p.items()}
+    return p["w"] * p["b"]
+
+
+def read_in_a_loop(p):
+    total = 0.0
+    for _ in range(3):
+        for k in p:
+            total = total * 0.5 + p[k] * len(k)
+    return total * p["b"]
+
+
+def changed_by_the_function(p):
+    p["w"] = p["w"] * p["b"]
+    p["new"] = 2.0
+    return p["w"] * p["new"] + p["b"]
+
+
+def chosen_from_two(p):
+    q = {"w": p["b"], "b": 2.0 * p["w"]}
+    r = p if p["w"] > 1.0 else q
+    return r["w"] * r["w"] + r["b"]
+
+
+@pytest.mark.parametrize("f", [descended, read_in_a_loop, changed_by_the_function, chosen_from_two])
+def test_dicts_of_the_caller(f):
+    g = morula.value_and_grad(f)
+    dicts = [
+        {"w": 0.5, "b": 0.1},
+        {"b": 0.1, "w": 1.5},
+        {"w": 2, "b": 0.1},
+        {"w": np.float64(0.5), "b": 0.1},
+        {"w": 0.5, "b": 0.1, "other": 3.0},
+        {"w": np.float32(0.5), "b": 0.1},
+        {"w": 0.5, "b": 0.1, "name": "x"},
+    ]
+    for p in dicts + dicts:
+        if (f is read_in_a_loop and "name" in p) or (f is descended and len(p) > 2):
+            continue
+        plain, ours, generally = dict(p), dict(p), dict(p)
+        value = f(plain)
+        found, gradient = g(ours)
+        assert repr(found) == repr(value)
+        assert repr(ours) == repr(plain)
+        with by_the_general_path():
+            expected = morula.grad(f)(generally)
+        assert list(gradient) == list(expected) == list(p)
+        for k in p:
+            assert type(gradient[k]) is type(expected[k])
+            if expected[k] is not None:
+                np.testing.assert_allclose(gradient[k], expected[k], rtol=1e-6)
+
+
+def test_a_dict_of_arrays_in_a_loop():
+    def f(p, x):
+        for _ in range(3):
+            p = {"w": p["w"] - 0.1 * (p["w"] @ x) * x, "b": p["b"] * 0.5}
+        return (p["w"] ** 2).sum() + p["b"].sum()
+
+    for n in (3, 4, 3):
+        p, x = {"w": np.arange(1.0, n + 1), "b": np.ones(2)}, np.linspace(0.1, 0.5, n)
+        check_gradient(f, p, x)
+        assert not np.shares_memory(morula.grad(f)(p, x)["w"], p["w"])
+
+
+def test_two_names_for_one_dict():
+    def f(p, q):
+        return p["w"] * q["w"] * q["b"]
+
+    p, q = {"w": 2.0, "b": 3.0}, {"w": 5.0, "b": 7.0}
+    for _ in range(2):
+        assert morula.gradient(f, p, q) == ({"w": 35.0, "b": 0.0}, {"w": 14.0, "b": 10.0})
+        both = {"w": 12.0, "b": 4.0}
+        assert morula.gradient(f, p, p) == (both, both)
