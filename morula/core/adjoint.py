@@ -131,6 +131,7 @@ class Adjoint:
     ir: IR
 
     again = False  # will it be differentiated in its turn? Then it writes to no memory
+    has_shadows = True  # are the gradients of lists and objects found in shadows, if it has any?
     may_round_otherwise = True  # than the general path, in the last bit of a cotangent
 
     def __init__(self, with_value: bool = True, optimistic: bool = False) -> None:

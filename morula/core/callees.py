@@ -22,7 +22,21 @@ from morula.core.primitives import build_tuple
 from morula.core.registry import Rule
 from morula.core.specialise import NotSpecialised, Specialiser, may_run_twice
 from morula.core.traits import Known
-from morula.core.values import NEVER, Plain, Value, equal, join, key_of, known, without_contents
+from morula.core.values import (
+    NEVER,
+    Plain,
+    Value,
+    equal,
+    join,
+    kept_contents,
+    key_of,
+    known,
+    without_contents,
+)
+
+
+class InContext(Exception):
+    """A function that calls itself works on mutable values: its reverse pass is always run."""
 
 
 class Callee:
@@ -36,12 +50,21 @@ class Callee:
         self.specialiser: Specialiser | None = None
         self.twins: dict[tuple[str, ...], Twin] = {}
 
+    def respecialised(self) -> Specialiser:
+        """The same once more, as it was before anything was made of it."""
+        assert self.specialiser is not None
+        return self.specialiser.callees.specialised(self)
+
     def twin(self, activity: tuple[str, ...]) -> Twin:
         """The pair of functions for these active arguments."""
         found = self.twins.get(activity)
         if found is None:
             found = self.twins[activity] = Twin(self, activity)
-            found.build()
+            try:
+                found.build()
+            except InContext:  # which those that ask for it must know from the beginning
+                found = self.twins[activity] = Twin(self, activity, in_context=True)
+                found.build()
         found.was_asked_for = True
         return found
 
@@ -60,8 +83,7 @@ class Callees:
     def of(self, fn: FunctionType, args: list[Value]) -> Callee:
         """The callee for arguments of which this is known."""
         knowns = [
-            a if type(a) is Const and is_fixed(a.value) else without_contents(known(a))
-            for a in args
+            a if type(a) is Const and is_fixed(a.value) else kept_contents(known(a)) for a in args
         ]
         key = (fn, tuple(map(key_of, knowns)))
         found = self.found.get(key)
@@ -80,7 +102,7 @@ class Callees:
         before = dict(self.found)
         for _ in range(self.most_rounds):
             s = self.specialised(callee)
-            result = join(callee.result, s.returned())
+            result = join(callee.result, without_contents(s.returned()))
             if equal(result, callee.result):
                 break
             callee.result = result
@@ -122,10 +144,10 @@ class Twin(Adjoint):
     zero.
     """
 
-    def __init__(self, callee: Callee, activity: tuple[str, ...]) -> None:
+    def __init__(self, callee: Callee, activity: tuple[str, ...], in_context: bool = False) -> None:
         super().__init__()
         assert callee.specialiser is not None
-        self.specialiser = callee.specialiser
+        self.specialiser = callee.respecialised() if in_context else callee.specialiser
         self.callee = callee
         self.activity = activity
         self.forward = twin_function(callee.fn)
@@ -133,7 +155,8 @@ class Twin(Adjoint):
         self.rule = Rule(callee.fn, rule_of(self.forward, self.backward, activity))
         asked = [None if a == "yes" else Known(Plain) for a in activity if a != "no"]
         self.cotangents = Known(tuple, tuple(asked))
-        self.in_context = False
+        self.in_context = in_context
+        self.has_shadows = False
         self.was_asked_for = False
 
     def build(self) -> None:
@@ -144,8 +167,8 @@ class Twin(Adjoint):
         sums = [x for i in asked if self.activity[i] == "sum" for x in leaves[i]]
         self.differentiate([x for i in asked for x in leaves[i]], sums)
         if self.needs_context:
-            if self.was_asked_for:
-                raise NotSpecialised("a function that calls itself works on mutable values")
+            if self.was_asked_for and not self.in_context:
+                raise InContext
             self.in_context = True
             self.maybe_zero.add(self.reversal.seed)
         self.inline_rules()

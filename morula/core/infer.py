@@ -130,6 +130,7 @@ class Inference:
         self.results = results or {}  # of functions, by id
         self.types: dict[Var, Value] = {}
         self.expected: dict[Var, Callable[[], Value]] = {}  # of calls of which nothing is known yet
+        self.assumed: set[Var] = set()  # given for what examples show
         self.guards = Guards()
 
     def infer(self) -> None:
@@ -153,7 +154,10 @@ class Inference:
                 if block not in visited:
                     continue
                 for call in block.calls:
-                    if call.out in given or is_ahead(call):
+                    if call.out in given:
+                        self.see_more(call)
+                        continue
+                    if is_ahead(call):
                         continue
                     value = result(call)
                     if value is not NEVER:
@@ -174,6 +178,16 @@ class Inference:
                             types[p] = new
                             again |= target in done
             again |= self.grown
+
+    def see_more(self, call: Call) -> None:
+        """What a container holds that was assumed to be one, as soon as that is known."""
+        given = self.given[call.out]
+        if call.out not in self.assumed or type(given) is not Known or given.type not in contents:
+            return
+        fn, args = self.value(call.fn), [self.value(a) for a in call.args]
+        found = None if self.is_ahead(call) else self.result_for(call, fn, args)
+        k = None if found is None or found is NEVER else known(found)
+        self.types[call.out] = k if k is not None and k.type is given.type else given
 
     def kept_variables(self) -> set[Operand]:
         """The variables that something else is done with than that they are called."""
@@ -311,6 +325,7 @@ class Inference:
         if call.out in self.bound and self.is_method(call):
             return value  # the object is known where the method is called
         leaves = call.out in self.own_changes or (type(fn) is Const and leaves_types(fn.value))
+        leaves = leaves or self.gives_number(call, value)
         if value is None or not leaves:
             for a in args:
                 lose(a)
@@ -332,6 +347,10 @@ class Inference:
         if not entry.stable:
             return None
         return result_on_samples(fn.value, args, call.keywords)
+
+    def gives_number(self, call: Call, value: Value) -> bool:
+        """Does a call run a function that changes nothing, and keeps nothing in its result?"""
+        return False
 
     def is_method(self, read: Call) -> bool:
         """Is what is read a method of a value of known type?"""

@@ -100,6 +100,7 @@ from morula.core.values import (
     known,
     known_value,
     possibilities,
+    waits_for_contents,
 )
 from morula.core.verify import checked
 from morula.core.weave import iterate_once, weave_generators
@@ -438,6 +439,7 @@ class Specialiser(Inference):
                 self.assume_identity(block, i + 1, x, example)
                 return True
             self.given[x] = coarsened(known_value(example, 1))
+            self.assumed.add(x)
             self.guard(block, i + 1, x, self.given[x])
             return True
         return False
@@ -729,8 +731,18 @@ class Specialiser(Inference):
         found = self.callees.of(call.primitive, [self.value(a) for a in call.args])
         return None if found.failed else found
 
+    def gives_number(self, call: Call, value: Value) -> bool:
+        """Is it that of a callee, whose effects have been looked at?"""
+        if value is NEVER:  # it is looked at again when it is known what it is given
+            return call.out in self.called
+        if value is None or self.callee_of(call) is None:
+            return False
+        return all(typed_zero(k.type) is not None for k in possibilities(value))
+
     def result_of_callee(self, call: Call) -> Value:
         """What the specialised function returns."""
+        if any(waits_for_contents(self.value(a)) for a in call.args):
+            return NEVER
         callee = self.callee_of(call)
         return None if callee is None else callee.result
 

@@ -627,6 +627,7 @@ class Contents:
     names, and grows while types are inferred; `inference` is the one that is running.
     """
 
+    hands_on = False  # do functions that are given a container know what it holds?
     may_be_missing = False  # is a value followed that is a container or None?
 
     def seen(self, x: Any) -> Any:
@@ -640,6 +641,9 @@ class Contents:
     def begin(self, inference: Any, detail: Any) -> Any:
         """The shared detail for an argument of which `detail` was `seen`."""
         raise NotImplementedError
+
+    def kept(self, detail: Any) -> Any:
+        """What is known of a container, in the form of what was `seen`, for a function it is given."""
 
     def join(self, a: Any, b: Any) -> Any:
         """The detail of a container that has the detail `a` or `b`."""

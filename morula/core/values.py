@@ -145,6 +145,24 @@ def without_contents(value: Value) -> Value:
     return value
 
 
+def kept_contents(value: Value) -> Value:
+    """The same with what lists hold, as far as that stays what it is."""
+    if type(value) is Known and value.type in contents:
+        return Known(value.type, contents[value.type].kept(value.detail))
+    if type(value) is Known and value.type is tuple and value.detail is not None:
+        return Known(tuple, tuple(map(kept_contents, value.detail)))
+    return value
+
+
+def waits_for_contents(value: Value) -> bool:
+    """Has nothing been seen yet that a container holds, of those whose contents are handed on?"""
+    if type(value) is not Known or value.type not in contents or value.detail is None:
+        return False
+    kind = contents[value.type]
+    inside = kind.item(value.detail)
+    return kind.hands_on and (inside is NEVER or waits_for_contents(inside))
+
+
 def is_zero_value(value: Value | Var) -> bool:
     """Is it known to be structurally zero?"""
     return type(value) is Const and isinstance(value.value, AbstractZero)

@@ -9,6 +9,8 @@ Tests: tests/rules/test_dict_types.py
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
+from types import FunctionType
 from typing import Any
 
 from morula.core.extend import (
@@ -21,13 +23,51 @@ from morula.core.extend import (
     spells,
     traits,
 )
-from morula.rules.dict_types import entries_of
+from morula.rules.dict_types import DICTS, entries_of
 from morula.rules.lists import loops_to_count
 
 
 def got(d: Any, key: Any, default: Any = None) -> Any:
     """`d.get(key, default)`."""
     return d[key] if key in d else default  # noqa: SIM401
+
+
+item_there = dict.__getitem__  # which asks nobody for what is missing
+
+
+def got_or_float(d: Any, key: Any) -> Any:
+    """`d[key]` of a `defaultdict(float)`."""
+    if key not in d:
+        d[key] = 0.0
+    return item_there(d, key)
+
+
+def got_or_int(d: Any, key: Any) -> Any:
+    """`d[key]` of a `defaultdict(int)`."""
+    if key not in d:
+        d[key] = 0
+    return item_there(d, key)
+
+
+def got_or_list(d: Any, key: Any) -> Any:
+    """`d[key]` of a `defaultdict(list)`."""
+    if key not in d:
+        d[key] = []
+    return item_there(d, key)
+
+
+def got_or_dict(d: Any, key: Any) -> Any:
+    """`d[key]` of a `defaultdict(dict)`."""
+    if key not in d:
+        d[key] = {}
+    return item_there(d, key)
+
+
+def got_or_made(d: Any, key: Any, make: Any) -> Any:
+    """The same of one with a function of the user's."""
+    if key not in d:
+        d[key] = make()
+    return item_there(d, key)
 
 
 def got_or_put(d: Any, key: Any, default: Any = None) -> Any:
@@ -105,6 +145,7 @@ SPELLED = {
         (dict, 1, copied),
     )
 }
+DEFAULTS = {float: got_or_float, int: got_or_int, list: got_or_list, dict: got_or_dict}
 OF_TWO = {id(operator.or_): joined, id(dict.update): updated}
 LISTED = {id(dict.keys): keys_of, id(dict.values): values_of, id(dict.items): items_of}
 
@@ -120,8 +161,9 @@ def spell_out_dicts(s: Any) -> bool:
             spelled = spelling(s, call, made, uses)
             if spelled is not None:
                 call.fn, changed = Const(spelled), True
-            elif update_by_name(s, block, call) or list_view(s, block, call, made, uses):
-                changed = True
+                continue
+            changed |= makes_default(call, made) or get_default(s, call)
+            changed |= update_by_name(s, block, call) or list_view(s, block, call, made, uses)
     return changed
 
 
@@ -142,14 +184,42 @@ def spelling(s: Any, call: Call, made: dict[Any, Any], uses: Any) -> Any:
         return two
     spelled = SPELLED.get((id(call.primitive), len(call.args)))
     if spelled in (got, got_or_put, popped, popped_or):
-        return spelled if entries_of(s.value(first)) is not None else None
+        entries = entries_of(s.value(first))
+        fits = entries is not None and (spelled is not popped or entries.make is None)
+        return spelled if fits else None
     return spelled if spelled is not None and is_dict(s, first) else None
 
 
 def is_dict(s: Any, x: Any) -> bool:
-    """Is it known to be a dict, of no subclass?"""
+    """Is it known to be a dict, of no subclass but defaultdict?"""
     k = known(s.value(x))
-    return k is not None and k.type is dict
+    return k is not None and k.type in DICTS
+
+
+def makes_default(call: Call, made: dict[Any, Any]) -> bool:
+    """`defaultdict(lambda: 0.5)`: a function that has captured nothing is a constant."""
+    if call.primitive is not defaultdict or len(call.args) != 1:
+        return False
+    f = made.get(call.args[0])
+    if f is None or f.primitive is not primitives.make_function or len(f.args) > 5:
+        return False
+    if any(type(x) is not Const for x in f.args) or f.args[2].value or f.args[3].value:
+        return False
+    call.args = (Const(FunctionType(f.args[1].value, f.args[0].value)),)
+    return True
+
+
+def get_default(s: Any, call: Call) -> bool:
+    """`d[key]` of a defaultdict puts what is missing."""
+    if call.primitive is not operator.getitem:
+        return False
+    entries = entries_of(s.value(call.args[0]))
+    if entries is None or entries.make is None:
+        return False
+    call.fn = Const(DEFAULTS.get(entries.make, got_or_made))
+    if entries.make not in DEFAULTS:
+        call.args = (*call.args, Const(entries.make))
+    return True
 
 
 def update_by_name(s: Any, block: Any, call: Call) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from morula.core.extend import (
     Contents,
     Known,
     adjoint_of,
+    coarsened,
     contents,
     effects,
     equal,
@@ -29,6 +32,7 @@ from morula.core.extend import (
     follows_changes,
     join,
     known,
+    known_value,
     lose,
     only_reads,
     primitives,
@@ -45,12 +49,13 @@ COMPUTED = object()  # stands for all keys that are not constants
 class Entries(Shared):
     """What is known of the values of some dicts: by key, or nothing; and of all keys."""
 
-    outside = False  # nothing is known of the dicts that the caller holds
+    outside = False
 
     def __init__(self, inference: Any) -> None:
         super().__init__(inference)
         self.values: dict[Any, Any] | None = {}
         self.key: Any = NEVER
+        self.make: Any = None  # what makes the value of a missing key
 
     def put(self, key: Any, value: Any) -> None:
         """A dict gets a value of which this is known."""
@@ -96,8 +101,9 @@ class Entries(Shared):
     def merge(self, other: Any) -> None:
         """Take over what is known of the dicts of another one."""
         values, other.values = other.values, {}
+        self.outside |= other.outside
         self.put_key(other.key)
-        if values is None:
+        if values is None or self.make is not other.make:
             self.forget()
         for place, value in (values or {}).items():
             self.put_at(place, value)
@@ -112,6 +118,19 @@ class Entries(Shared):
             this.inference.grown = True
 
 
+@dataclass(frozen=True)
+class Named:
+    """The keys of a dict that is an argument, and the types of its values."""
+
+    keys: tuple[str, ...]
+    types: tuple[type, ...]
+    arrays: tuple[tuple[str, Known], ...]  # by key, what more is known of them
+
+
+MOST_KEYS = 16
+PLAIN = {float, int, np.float64, np.ndarray}
+
+
 def place_of(key: Any) -> Any:
     """Where the value of a key is kept in mind."""
     plain = type(key) is Const and type(key.value) in (str, int)
@@ -122,11 +141,32 @@ class DictContents(Contents):
     """Dicts, known by the types of their values."""
 
     def seen(self, x: Any) -> Any:
-        """Nothing is known of arguments."""
+        """The types of the values of a small dict with names as keys, if they are numbers or arrays."""
+        if type(x) is not dict or not 0 < len(x) <= MOST_KEYS or set(map(type, x)) != {str}:
+            return None
+        if not PLAIN.issuperset(map(type, x.values())):
+            return None
+        kinds = [(key, coarsened(known_value(value))) for key, value in x.items()]
+        arrays = tuple([(key, kind) for key, kind in kinds if kind.detail is not None])
+        return Named(tuple(x), tuple(map(type, x.values())), arrays)
+
+    def holds(self, x: Any, detail: Any) -> bool:
+        """Has a dict these keys, in this order, and values of these types?"""
+        if tuple(x) != detail.keys or tuple(map(type, x.values())) != detail.types:
+            return False
+        return all([coarsened(known_value(x[key])) == kind for key, kind in detail.arrays])
 
     def begin(self, inference: Any, detail: Any) -> Any:
-        """What is known already."""
-        return detail
+        """A dict from outside holds what was seen."""
+        if type(detail) is not Named:
+            return detail
+        entries = Entries(inference)
+        entries.outside = True
+        arrays = dict(detail.arrays)
+        for name, kind in zip(detail.keys, detail.types, strict=True):
+            entries.put(Const(name), arrays.get(name, Known(kind)))
+        inference.memory.setdefault(Entries, []).append(entries)
+        return entries
 
     def join(self, a: Any, b: Any) -> Any:
         """The same may be known under one name: all that is put into one may be in the other."""
@@ -142,7 +182,9 @@ class DictContents(Contents):
             detail.forget()
 
     def changed(self, inference: Any) -> None:
-        """There are none from outside of which anything is known."""
+        """Dicts from outside may hold anything now."""
+        for entries in inference.memory.get(Entries, ()):
+            entries.forget()
 
     def item(self, detail: Any) -> Any:
         """The type of the keys."""
@@ -155,7 +197,7 @@ class DictContents(Contents):
     def put(self, s: Any, call: Any, container: Any, key: Any, value: Any) -> Any:
         """A value is put into a dict."""
         entries = entries_of(container)
-        if entries is None:
+        if entries is None or entries.outside:
             s.own_changes.discard(call.out)
             return None
         entries.put(key, item(value))
@@ -163,13 +205,31 @@ class DictContents(Contents):
         return Known(type(None))
 
 
-contents[dict] = DictContents()
+DICTS = (dict, defaultdict)
+contents.update(dict.fromkeys(DICTS, DictContents()))
 
 
 def entries_of(value: Any) -> Entries | None:
     """What is known of the values of a dict."""
     k = known(value)
-    return k.detail.root() if k is not None and k.type is dict and k.detail is not None else None
+    return k.detail.root() if k is not None and k.type in DICTS and k.detail is not None else None
+
+
+@transfers(defaultdict)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A dict that makes values by a function that is known."""
+    if len(args) != 1 or call.keywords or type(args[0]) is not Const or not callable(args[0].value):
+        return None
+    made: Entries = s.memory.setdefault(call.out, Entries(s))
+    made.make = args[0].value
+    return Known(defaultdict, made.root())
+
+
+@transfers(dict.__getitem__)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """The value of a key that is there."""
+    entries = entries_of(args[0])
+    return None if entries is None else entries.at(args[1])
 
 
 @transfers(primitives.build_map)
@@ -313,7 +373,7 @@ for _keys, _take, _put in (
         exactly(operator.setitem, dict, _keys, _values, by_identity=True)(_put)
 
 only_reads(
-    primitives.build_map, dict, dict.get, dict.copy, dict.keys, dict.values, dict.items,
-    operator.contains,
+    primitives.build_map, dict, defaultdict, dict.__getitem__, dict.get, dict.copy, dict.keys,
+    dict.values, dict.items, operator.contains,
 )  # fmt: skip
 follows_changes(primitives.map_add, operator.delitem)

@@ -1141,11 +1141,22 @@ def _(s: Any, call: Any, args: Any) -> Any:
         return NEVER if NEVER in args else None
     found = NEVER
     for a, n in itertools.product(*map(alternatives, args)):
-        one = power(a, n)
+        one = power(a, n) or (None if may_assume(s) else whole_power(a, n))
         if one is None:
             return None
         found = join(found, one)
     return found
+
+
+def may_assume(s: Any) -> bool:
+    """Has a program examples, by which it may take the result for an int?"""
+    return bool(getattr(getattr(s, "examples", None), "given", False))
+
+
+def whole_power(a: Any, n: Any) -> Any:
+    """A whole number to the power of one is whole, or a float if that is negative."""
+    both = (Known(int), Known(int))
+    return join(Known(int), Known(float)) if (known(a), known(n)) == both else None
 
 
 def power(a: Any, n: Any) -> Any:

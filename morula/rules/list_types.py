@@ -133,6 +133,8 @@ def is_type_alone(value: Any) -> bool:
 class ListContents(Contents):
     """Lists, known by the type of their items."""
 
+    hands_on = True
+
     def seen(self, x: Any) -> Any:
         """The type of all items, also those of lists inside; None where they are not of one type."""
         types = set(map(type, x))
@@ -166,6 +168,16 @@ class ListContents(Contents):
         if item.type is list and item.detail is not None:
             item = Known(list, self.begin(inference, item.detail))
         return Items(inference, item, outside=True)
+
+    def kept(self, detail: Any) -> Any:
+        """The type of the items, also of those of lists inside."""
+        value = detail.root().value if type(detail) is Items else None
+        if type(value) is not Known or value is NEVER:
+            return None
+        if value.type is list:
+            inside = self.kept(value.detail)
+            return None if inside is None else Held(Known(list, inside))
+        return Held(Known(value.type)) if value.type in (float, int, str, np.float64) else None
 
     def join(self, a: Any, b: Any) -> Any:
         """The same may be known under one name: all that is put into one may be in the other."""
@@ -235,6 +247,7 @@ only_reads(
     np.sum,
     np.mean,
     primitives.build_list,
+    primitives.as_tuple,
     bisect.bisect_left,
     bisect.bisect_right,
     list.index,
@@ -306,6 +319,17 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
         return None
     s.own_changes.add(call.out)
     return Known(type(None))
+
+
+@transfers(primitives.as_tuple)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A tuple of the items of a list: who gets it cannot change the list, but what is in it."""
+    items = items_of(args[0])
+    if items is None:
+        return None
+    if items.value is not None and items.value is not NEVER:
+        lose(items.value)
+    return Known(tuple)
 
 
 @transfers(list.index, list.count)

@@ -15,6 +15,7 @@ import itertools
 import math
 import operator
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -55,7 +56,7 @@ from morula.core.extend import (
     tangent_of,
 )
 from morula.rules.arrays.construction import entries
-from morula.rules.dict_types import entries_of
+from morula.rules.dict_types import DICTS, entries_of
 from morula.rules.list_forms import ASKING
 from morula.rules.list_types import Shared, items_of
 from morula.rules.lists import list_item
@@ -93,6 +94,8 @@ def give_shadows(adjoint: Any) -> set[Any] | None:
     plan = Shadows(adjoint)
     try:
         if plan.is_needed():
+            if not adjoint.has_shadows:
+                raise UnknownUseError
             return plan.apply()
     except UnknownUseError:
         plan.may_count_keys = False
@@ -185,7 +188,8 @@ class Shadows:
 
     def follow_objects(self) -> None:
         """Follow the objects among the arguments, and what is read from them."""
-        objects = [x for x in self.adjoint.leaves if self.is_object(x) or self.holds_objects(x)]
+        leaves = [x for x in self.adjoint.leaves if entries_of(self.s.value(x)) is None]
+        objects = [x for x in leaves if self.is_object(x) or self.holds_objects(x)]
         self.followed.update(objects)
         changed = bool(objects)
         while changed:
@@ -386,7 +390,7 @@ class Shadows:
         call = self.definitions[xs]
         if call.primitive is primitives.build_list:
             return self.shadow_of_display(call)
-        if call.primitive is primitives.build_map:
+        if call.primitive in (primitives.build_map, defaultdict):
             return self.shadow_of_dict(call)
         if call.primitive is operator.mul:
             return self.shadow_of_repetition(call)
@@ -401,7 +405,7 @@ class Shadows:
             return self.shadows[xs]
         if call.primitive is list.pop:
             return self.shadow_of_popped(call)
-        if call.primitive is operator.getitem:
+        if call.primitive in (operator.getitem, dict.__getitem__):
             unpacked = self.definitions.get(call.args[0])
             if unpacked is not None and unpacked.primitive is primitives.unpack:
                 return self.shadow_of_item(call, unpacked.args[0], call.args[1])
@@ -485,7 +489,7 @@ class Shadows:
         """The same for a dict, whose shadow has its keys."""
         out = self.ir.var()
         self.shadows[call.out] = out
-        items = [*call.args]
+        items = [*call.args] if call.primitive is primitives.build_map else []
         items[1::2] = [self.shadow(a) if self.is_active(a) else Const(ZERO) for a in items[1::2]]
         block = self.block_of[call.out]
         made = Call(out, Const(primitives.build_map), items, (), call.position)
@@ -541,7 +545,7 @@ class Shadows:
     def is_dict(self, xs: Any) -> bool:
         """Is it a dict, not a list?"""
         k = known(self.s.value(xs))
-        return k is not None and k.type is dict
+        return k is not None and k.type in DICTS
 
     def may_hold_shadows(self, xs: Any) -> bool:
         """May a list or a dict hold others?"""
@@ -747,7 +751,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     plan.pair(call, rule, (xs, plan.shadow(xs), k, x, x̂), slots, always=True)
 
 
-@rewrites_calls(operator.getitem)
+@rewrites_calls(operator.getitem, dict.__getitem__)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     items, k = call.args
     unpacked = plan.definitions.get(items)
@@ -770,7 +774,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.read_from(block, call, call.args[0], call.args[1])
 
 
-@rewrites_calls(new_instance, present)
+@rewrites_calls(new_instance, present, defaultdict)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     """What it has is read and written item by item."""
 

@@ -35,6 +35,7 @@ from morula.core.extend import (
 )
 from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
 from morula.rules.list_types import is_array, items_of
+from morula.rules.lists import list_item
 from morula.rules.questions import are_all, is_any
 
 
@@ -144,6 +145,8 @@ def spell_out(s: Any) -> bool:
             elif call.primitive in (np.ndarray.reshape, np.ndarray.transpose):
                 changed |= axes_together(s, block, call)
             elif call.primitive is primitives.as_tuple:
+                if spread_list(s, block, call, made):
+                    return True  # the block is no longer one
                 changed |= spread_array(s, block, call)
             elif call.primitive is primitives.unpack:
                 changed |= unpack_array(s, block, call) or unpack_named(s, block, call)
@@ -151,6 +154,9 @@ def spell_out(s: Any) -> bool:
                 changed |= unpack_known(s, block, call, made, uses) or split_array(s, block, call)
             elif call.primitive is list and len(call.args) == 1 and has_rows(s.value(call.args[0])):
                 call.fn, changed = Const(entries), True
+            elif call.primitive is list and (n := known_length(s, call)) is not None:
+                read_each(s, block, call, call.args[0], n)
+                call.fn, changed = Const(primitives.build_list), True
             elif call.primitive in (list, list.copy) and is_known_list(s, call):
                 call.fn, call.args = Const(operator.getitem), (*call.args, Const(slice(None)))
                 changed = True
@@ -364,6 +370,13 @@ def unpack_named(s: Any, block: Any, call: Call) -> bool:
     return True
 
 
+def known_length(s: Any, call: Call) -> int | None:
+    """That of the tuple whose items are read, if these are known one by one."""
+    k = known(s.value(call.args[0])) if len(call.args) == 1 and not call.keywords else None
+    items = None if k is None or k.type is not tuple else k.detail
+    return None if items is None or len(items) > MOST_ARGUMENTS else len(items)
+
+
 def read_each(s: Any, block: Any, call: Call, xs: Any, n: int) -> None:
     """Put a tuple of the first n items in the place of a call."""
     calls = [
@@ -387,6 +400,39 @@ def spread_array(s: Any, block: Any, call: Call) -> bool:
         return False
     read_each(s, block, call, xs, length)
     return True
+
+
+def spread_list(s: Any, block: Any, call: Call, made: dict[Any, Any]) -> bool:
+    """`f(*xs)` of a list of the caller's, of which the program asks whether it is as long as now."""
+    xs, *_ = call.args
+    example = s.examples.given.get(xs)
+    if type(example) is not list or len(example) > MOST_ARGUMENTS:
+        return False
+    if items_of(s.value(xs)) is None or not is_from_caller(s, xs, made):
+        return False
+    length, same = s.ir.var(), s.ir.var()
+    i = block.calls.index(call)
+    block.calls[i:i] = [
+        Call(length, Const(len), (xs,), (), call.position),
+        Call(same, Const(operator.eq), (length, Const(len(example))), (), call.position),
+    ]
+    s.guard_test(block, i + 2, same)
+    rest = next(b for b in s.ir.blocks if call in b.calls)
+    read_each(s, rest, call, xs, len(example))
+    return True
+
+
+def is_from_caller(s: Any, x: Any, made: dict[Any, Any]) -> bool:
+    """Is it an argument, or what was read from one as the caller has it?"""
+    if x in s.ir.params:
+        return True
+    call = made.get(x)
+    if call is None or call.primitive not in READING:
+        return False
+    return is_from_caller(s, call.args[1 if call.primitive is list_item else 0], made)
+
+
+READING = (getattr, operator.getitem, iter, primitives.advance, list_item)
 
 
 def axes_together(s: Any, block: Any, call: Call) -> bool:

@@ -1,5 +1,7 @@
 """Dicts that a program makes: what is known of their values, and that it is as on the general path."""
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
@@ -417,3 +419,207 @@ def test_empty_dicts():
         return t + sum(e.values()) + sum(d.values())
 
     assert morula.gradient(f, {}, 2.0) == ({}, 1.0)
+
+
+# -- dicts that make what is missing
+
+
+def grouped_sums(x, y):
+    sums, counts = defaultdict(float), defaultdict(int)
+    for label, v in zip("abcab", [x, y, x * y, 2.0, x], strict=True):
+        sums[label] += v * y
+        counts[label] += 1
+    return sum((sums[k] / counts[k]) ** 2 for k in sums) + len(sums)
+
+
+def grouped_lists(x, y):
+    groups = defaultdict(list)
+    for label, v in zip("abcab", [x, y, x * y, 2.0, x], strict=True):
+        groups[label].append(v)
+    total = 0.0
+    for group in groups.values():
+        mean = sum(group) / len(group)
+        total += sum((v - mean) ** 2 for v in group)
+    return total
+
+
+def nested_defaults(x, y):
+    table = defaultdict(dict)
+    for i in range(3):
+        table[i % 2][i] = x * i + y
+    return sum(sum(row.values()) ** 2 for row in table.values())
+
+
+def made_by_a_function(x, y):
+    d = defaultdict(lambda: 0.5)
+    d["a"] = x
+    for k in ["a", "b", "a", "c"]:
+        d[k] = d[k] * y + x
+    return d["a"] + d["b"] * d["z"] + len(d)
+
+
+def asked_for(x, y):
+    """Questions put nothing into it."""
+    d = defaultdict(float)
+    d["a"] += x
+    found = d.get("b", y) * ("b" in d) + d.get("a", y)
+    del d["a"]
+    return found * y + d["a"] + len(d)
+
+
+def by_places(x, y):
+    d = defaultdict(float)
+    for i in range(4):
+        for j in range(3):
+            d[i, j % 2] += x * i + y * j
+    return sum(v * v for v in d.values())
+
+
+WITH_DEFAULTS = [
+    grouped_sums,
+    grouped_lists,
+    nested_defaults,
+    made_by_a_function,
+    asked_for,
+    by_places,
+]
+
+
+def missing_is_popped(x, y):
+    d = defaultdict(float)
+    try:
+        return d.pop("a") + x
+    except KeyError:
+        return x * y + len(d)
+
+
+def with_a_start(x, y):
+    d = defaultdict(float, a=x)
+    d["b"] += y
+    return d["a"] * d["b"]
+
+
+def a_copy(x, y):
+    d = defaultdict(float)
+    d["a"] = x * y
+    e = d.copy()
+    e["b"] += y
+    return e["a"] * e["b"] + len(d)
+
+
+@pytest.mark.parametrize("f", [*WITH_DEFAULTS, missing_is_popped, with_a_start, a_copy])
+def test_dicts_with_defaults(f):
+    check_gradient(f, 0.7, 1.3)
+    with by_the_general_path():
+        expected = morula.gradient(f, 0.7, 1.3)
+    for point in ((0.7, 1.3), (2, 1.3), (0.7, 1.3)):
+        value, gradients = morula.withgradient(f, *point)
+        assert repr(value) == repr(f(*point))
+    np.testing.assert_allclose(gradients, expected, rtol=1e-12)
+    _, back = morula.pullback(f, 0.7, 1.3)
+    np.testing.assert_allclose(back(1.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(back(1.0), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", WITH_DEFAULTS)
+def test_dicts_with_defaults_are_compiled(f):
+    code = morula.code_adjoint(f, 0.7, 1.3)
+    assert code.kind.startswith("specialised")
+    assert not code.left
+
+
+def test_a_dict_with_defaults_stays_one():
+    seen = []
+
+    def f(x):
+        d = defaultdict(float)
+        d["a"] += x
+        seen.append(d)
+        return d["a"] * d["b"] + x
+
+    assert morula.grad(f)(2.0) == 1.0
+    assert seen == [{"a": 2.0, "b": 0.0}]
+    assert type(seen[0]) is defaultdict
+
+
+# -- dicts of the caller with names as keys
+
+
+def descended(p):
+    """What is handed on is the argument first, then dicts of its own."""
+    for _ in range(4):
+        slopes = {"w": p["w"] * 2 + p["b"], "b": p["w"] + p["b"]}
+        p = {k: v - 0.1 * slopes[k] for k, v in p.items()}
+    return p["w"] * p["b"]
+
+
+def read_in_a_loop(p):
+    total = 0.0
+    for _ in range(3):
+        for k in p:
+            total = total * 0.5 + p[k] * len(k)
+    return total * p["b"]
+
+
+def changed_by_the_function(p):
+    p["w"] = p["w"] * p["b"]
+    p["new"] = 2.0
+    return p["w"] * p["new"] + p["b"]
+
+
+def chosen_from_two(p):
+    q = {"w": p["b"], "b": 2.0 * p["w"]}
+    r = p if p["w"] > 1.0 else q
+    return r["w"] * r["w"] + r["b"]
+
+
+@pytest.mark.parametrize("f", [descended, read_in_a_loop, changed_by_the_function, chosen_from_two])
+def test_dicts_of_the_caller(f):
+    g = morula.value_and_grad(f)
+    dicts = [
+        {"w": 0.5, "b": 0.1},
+        {"b": 0.1, "w": 1.5},
+        {"w": 2, "b": 0.1},
+        {"w": np.float64(0.5), "b": 0.1},
+        {"w": 0.5, "b": 0.1, "other": 3.0},
+        {"w": np.float32(0.5), "b": 0.1},
+        {"w": 0.5, "b": 0.1, "name": "x"},
+    ]
+    for p in dicts + dicts:
+        if (f is read_in_a_loop and "name" in p) or (f is descended and len(p) > 2):
+            continue
+        plain, ours, generally = dict(p), dict(p), dict(p)
+        value = f(plain)
+        found, gradient = g(ours)
+        assert repr(found) == repr(value)
+        assert repr(ours) == repr(plain)
+        with by_the_general_path():
+            expected = morula.grad(f)(generally)
+        assert list(gradient) == list(expected) == list(p)
+        for k in p:
+            assert type(gradient[k]) is type(expected[k])
+            if expected[k] is not None:
+                np.testing.assert_allclose(gradient[k], expected[k], rtol=1e-6)
+
+
+def test_a_dict_of_arrays_in_a_loop():
+    def f(p, x):
+        for _ in range(3):
+            p = {"w": p["w"] - 0.1 * (p["w"] @ x) * x, "b": p["b"] * 0.5}
+        return (p["w"] ** 2).sum() + p["b"].sum()
+
+    for n in (3, 4, 3):
+        p, x = {"w": np.arange(1.0, n + 1), "b": np.ones(2)}, np.linspace(0.1, 0.5, n)
+        check_gradient(f, p, x)
+        assert not np.shares_memory(morula.grad(f)(p, x)["w"], p["w"])
+
+
+def test_two_names_for_one_dict():
+    def f(p, q):
+        return p["w"] * q["w"] * q["b"]
+
+    p, q = {"w": 2.0, "b": 3.0}, {"w": 5.0, "b": 7.0}
+    for _ in range(2):
+        assert morula.gradient(f, p, q) == ({"w": 35.0, "b": 0.0}, {"w": 14.0, "b": 10.0})
+        both = {"w": 12.0, "b": 4.0}
+        assert morula.gradient(f, p, p) == (both, both)
