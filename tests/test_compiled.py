@@ -125,6 +125,50 @@ def test_a_large_captured_array_is_not_kept_alive():
     assert [r() for r in references] == [None] * 3
 
 
+def test_classes_that_are_made_again_and_again_are_freed(monkeypatch, path):
+    import weakref
+
+    from morula.rules.shadows import is_plain_class
+
+    monkeypatch.setattr(compiled, "most_kept", 4)
+    monkeypatch.setattr(compiled.Family, "most_programs", 4)
+
+    def use(n):
+        class Line:
+            def __init__(self, slope):
+                self.slope = slope
+
+            def at(self, x):
+                return self.slope * x
+
+        def f(line, x):
+            return line.at(x) ** n
+
+        assert gradient(f, Line(2.0), 1.0)[1] == n * 2.0**n
+        assert value_and_grad(f, 1)(Line(2.0), 1.0)[1] == n * 2.0**n
+        return weakref.ref(Line)
+
+    if path == "general":
+        return
+    references = [use(n % 3) for n in range(60)]
+    is_plain_class.cache_clear()
+    gc.collect()
+    assert sum([r() is not None for r in references]) < 30
+
+
+def test_a_new_gradient_function_does_not_begin_with_what_did_not_hold(path):
+    if path == "general":
+        return
+
+    def make():
+        return lambda x: np.array([x, np.sqrt(x)])[0]
+
+    with pytest.warns(RuntimeWarning):  # of the first attempt: a slope that is infinite times zero
+        assert gradient(make(), 0.0) == (1.0,)
+    with np.errstate(invalid="raise"):
+        assert gradient(make(), 0.0) == (1.0,)
+
+
 def test_functions_of_one_code_with_different_defaults_and_captures():
     def make(k, d):
         def f(x, y=d):

@@ -136,10 +136,12 @@ class Family:
             if found is None or found is failed:
                 tries = 0 if found is None else found.tries + 1
                 if len(self.programs) >= self.most_programs:
-                    self.programs.clear()
+                    self.drop_programs()
                 found = self.programs[key] = self.compile_with_all_rules(f, key, tries, args)
-                if failed is not None and self.first is failed.code:
-                    self.first = found.code  # new functions do not begin with what did not hold
+                if failed is not None:
+                    if self.first is failed.code:
+                        self.first = found.code  # new functions do not begin with what did not hold
+                    failed.drop()
                 self.kinds[kind_of(key)] += 1
         return found
 
@@ -236,9 +238,17 @@ class Family:
         found: tuple[Any, ...] = g(*args, **named)
         return found
 
+    def drop_programs(self) -> None:
+        """Keep none of the programs."""
+        dropped = list(self.programs.values())
+        self.programs.clear()
+        self.kinds.clear()
+        for program in dropped:
+            program.drop()
+
     def forget(self) -> None:
         """The registry has changed: nothing that was compiled holds any more."""
-        self.programs.clear()
+        self.drop_programs()
         self.first = None
         for g in self.specialised:
             g.__code__ = self.stub
@@ -267,6 +277,10 @@ class Program:
         self.reason = ""  # why there is no code
         self.is_too_dear = False  # to try it once more with other rules
         self.leaves_nothing = False  # behind but its result
+
+    def drop(self) -> None:
+        """Let go of the code, which refers to this: nobody collects circles of code."""
+        self.code = None
 
     def assume_less(self) -> None:
         """What its folds took for granted was not so: the next one takes nothing for granted."""
@@ -297,12 +311,12 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
         return family.general(f, *family.as_given(positional, named))  # says what is wrong
     if registry.registry.get(primal_of(f)) is not None:  # a rule of its own says what it means
         return family.general(f, positional, named)
-    program = family.program(f, args, failed)
-    if program.code is None:
+    code = family.program(f, args, failed).code
+    if code is None:
         return general_path(g, *args)
-    g.__code__ = program.code  # the next arguments are most often like these
+    g.__code__ = code  # the next arguments are most often like these
     family.specialised.add(g)
-    run = FunctionType(program.code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
+    run = FunctionType(code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
     return run(*positional, **named)
 
 

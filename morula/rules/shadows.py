@@ -852,7 +852,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 # -- what runs
 
 
-@functools.lru_cache(1000)
+@functools.lru_cache(100)
 def is_plain_class(cls: type) -> bool:
     """Is it a class of the user's whose objects have their attributes in a dict?"""
     return (
