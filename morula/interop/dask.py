@@ -268,7 +268,7 @@ def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     fn, xs, axis = args
 
     def joined_pullback(ȳ: Any) -> Args:
-        return NONE, ZERO if is_zero(ȳ) else cut(fn, ȳ, xs, axis), NONE
+        return NONE, NONE, ZERO if is_zero(ȳ) else cut(fn, ȳ, xs, axis), NONE
 
     return joined(fn, xs, axis), joined_pullback
 
