@@ -1,9 +1,9 @@
 """Dask's arrays in differentiated code: gradients are graphs again, which nobody has computed yet.
 
 Few primitives, whose pullbacks are said by themselves: `elementwise`, whose derivative is found block
-by block by Morula's rules for NumPy's arrays, `summed`, `spread`, `permuted`, `reshaped`, `taken`,
-`contracted`, `cast`. What Dask's operators, functions and methods mean is said by functions of these;
-what is none of them is an error if a cotangent reaches its result.
+by block by Morula's rules for NumPy's arrays, `summed`, `extreme`, `spread`, `permuted`, `reshaped`,
+`taken`, `joined`, `contracted`, `cast`. What Dask's operators, functions and methods mean is said by
+functions of these; what is none of them is an error if a cotangent reaches its result.
 Tests: tests/interop/test_dask.py
 """
 
@@ -239,6 +239,58 @@ def _(ȳ: Anything, where: Anything, shape: Anything, chunks: Anything):
     return put(ȳ, where, shape, chunks), put_pullback
 
 
+def extreme(fn: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """The largest or the smallest along axes."""
+    return fn(x, axis=axis, keepdims=keepdims)
+
+
+@rrule(extreme)
+def _(fn: Anything, x: Anything, axis: Anything, keepdims: Anything):
+    y = extreme(fn, x, axis, True)
+    shape, chunks = x.shape, x.chunks
+    reached = cast(x == y, x.dtype)
+    shares = cast(reached / Array.sum(reached, axis=axis, keepdims=True), x.dtype)  # ties share
+
+    def extreme_pullback(ȳ):
+        c = spread(reshaped(ȳ, y.shape), shape, chunks)
+        return NONE, elementwise(np.multiply, c, shares), NONE, NONE
+
+    return extreme(fn, x, axis, keepdims), extreme_pullback
+
+
+def joined(fn: Any, xs: Args, axis: int) -> Any:
+    """Arrays along an axis that they have, or along a new one."""
+    return fn(xs, axis=axis)
+
+
+@serves(joined)
+def _(f: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    fn, xs, axis = args
+
+    def joined_pullback(ȳ: Any) -> Args:
+        return NONE, NONE, ZERO if is_zero(ȳ) else cut(fn, ȳ, xs, axis), NONE
+
+    return joined(fn, xs, axis), joined_pullback
+
+
+def cut(fn: Any, ȳ: Any, xs: Args, axis: int) -> Args:
+    """The pieces that were joined."""
+    before = (slice(None),) * (axis % ȳ.ndim)
+    if fn is da.stack:
+        return tuple([taken(ȳ, (*before, i)) for i in range(len(xs))])
+    stops = np.cumsum([x.shape[axis] for x in xs]).tolist()
+    starts = [0, *stops[:-1]]
+    return tuple([taken(ȳ, (*before, slice(*ends))) for ends in zip(starts, stops, strict=True)])
+
+
+@pushes(joined)
+def _(run: Any, args: Args, tangents: Args, keywords: Any) -> Any:
+    fn, xs, axis = args
+    dots = [entry(tangents[1], i) for i in range(len(xs))]
+    filled = [da.zeros_like(x) if is_zero(ẋ) else ẋ for x, ẋ in zip(xs, dots, strict=True)]
+    return joined(fn, xs, axis), run.each(lambda *each: joined(fn, each, axis), *filled)
+
+
 def contracted(a: Any, b: Any) -> Any:
     """The product of matrices, or of a matrix and a vector."""
     return da.matmul(a, b)
@@ -437,6 +489,48 @@ def turned(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return permuted(x, tuple([a % x.ndim for a in axes]))
 
 
+def swapped(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Two axes swapped."""
+    return swapped_of(*args, **kwargs)
+
+
+def swapped_of(x: Any, axis1: int, axis2: int) -> Any:
+    """The same, with the options that count."""
+    axes = list(range(x.ndim))
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    return permuted(x, tuple(axes))
+
+
+def largest(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A maximum or minimum along axes."""
+    return largest_of(fn, *args, **kwargs)
+
+
+def largest_of(fn: Any, x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """The same, with the options that count."""
+    return extreme(getattr(Array, EXTREMES[fn.__name__]), x, axis, bool(keepdims))
+
+
+def broadcast(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """An array, broadcast to a shape."""
+    return spread_to(*args, **kwargs)
+
+
+def spread_to(x: Any, shape: Any) -> Any:
+    """The same, with the options that count."""
+    return spread(x, tuple(shape), chunks_of(da.broadcast_to, (x, shape), {}))
+
+
+def together_along(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`da.concatenate(xs)`, `da.stack(xs)`."""
+    return together_of(fn, *args, **kwargs)
+
+
+def together_of(fn: Any, xs: Any, axis: int = 0) -> Any:
+    """The same, with the options that count."""
+    return joined(fn, tuple([as_dask(x) for x in xs]), axis)
+
+
 def attribute(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`x.T`."""
     return turned(fn, args[:1], {})
@@ -530,7 +624,10 @@ SHAPED, FLAT, PART, COMPUTED, NUMBER = (
     claim(shaped), claim(flat), claim(part), claim(computed), claim(number),
 )  # fmt: skip
 IN_CHUNKS, THE_SAME, TYPED = claim(in_chunks), claim(the_same), claim(typed)
-ALL_OF = claim(all_of)
+ALL_OF, SWAPPED, LARGEST, BROADCAST, TOGETHER = (
+    claim(all_of), claim(swapped), claim(largest), claim(broadcast), claim(together_along),
+)  # fmt: skip
+EXTREMES = {"max": "max", "min": "min", "amax": "max", "amin": "min"}
 HANDED_ON, PLAINLY = claim(handed_on), claim(plainly)
 UNKNOWN = Claim(unknown, unknown_forward)
 
@@ -545,7 +642,9 @@ COMPARISONS = {id(getattr(operator, k)) for k in ("lt", "le", "eq", "ne", "gt", 
 BY_NAME = {
     "sum": TOTAL, "mean": MEAN, "var": VARIANCE, "std": DEVIATION, "dot": PRODUCT, "matmul": PRODUCT,
     "transpose": TURNED, "reshape": SHAPED, "ravel": FLAT, "flatten": FLAT, "compute": COMPUTED,
-    "astype": TYPED, "rechunk": THE_SAME, "persist": THE_SAME, "__array__": COMPUTED,
+    "swapaxes": SWAPPED, "max": LARGEST, "min": LARGEST, "amax": LARGEST, "amin": LARGEST,
+    "broadcast_to": BROADCAST, "astype": TYPED, "rechunk": THE_SAME, "persist": THE_SAME,
+    "__array__": COMPUTED,
 }  # fmt: skip
 
 
@@ -555,6 +654,8 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return None
     if fn is da.from_array:
         return IN_CHUNKS
+    if fn is da.stack or fn is da.concatenate:
+        return TOGETHER if values and all(map(is_operand, values[0])) else UNKNOWN
     if fn is compute or fn is persist:
         inside = any(holds_array(x) and not isinstance(x, Array) for x in values)
         return UNKNOWN if inside else ALL_OF

@@ -17,6 +17,7 @@ from typing import Any
 
 from morula.core.extend import (
     NONE,
+    Thunk,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -48,7 +49,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.rules import boxes
 from morula.rules.calls import entry, with_derivative_of
-from morula.rules.containers import give_at, take_at
+from morula.rules.containers import give_at, lengthen, take_at
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, table_of, take
 
@@ -201,16 +202,33 @@ def differentiate_copy(host: Any, like: Any, is_inexact: Any) -> None:
 # -- stores ----------------------------------------------------------------------------------------
 
 
+def is_delayed(c: Any) -> bool:
+    """Is it a thunk, or a tuple that has one in it?"""
+    return type(c) is Thunk or (type(c) is tuple and any(map(is_delayed, c)))
+
+
 class Reverse:
-    """The store of the running reverse pass: cotangents add up, and are taken by who made the value."""
+    """The store of the running reverse pass: cotangents add up, and are taken by who made the value.
+
+    A thunk is not computed here.
+    """
 
     def put_item(self, x: Any, i: int, c: Any) -> None:
         """The cotangent of an item of a list."""
-        give_at(adjoint_of(x), i, c)
+        bars = adjoint_of(x)
+        if is_delayed(c):
+            lengthen(bars, i + 1)
+            bars[i] = accumulate(bars[i], c)
+        else:
+            give_at(bars, i, c)
 
     def put_value(self, x: Any, key: Any, c: Any) -> None:
         """The cotangent of a value in a dict, or of an attribute of an object."""
-        give(adjoint_of(x) if isinstance(x, dict) else table_of(x), key, c)
+        table = adjoint_of(x) if isinstance(x, dict) else table_of(x)
+        if is_delayed(c):
+            table[key] = accumulate(take(table, key), c)
+        else:
+            give(table, key, c)
 
     def put_cell(self, cell: CellType, c: Any) -> None:
         """The cotangent of what a cell holds."""

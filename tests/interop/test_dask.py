@@ -27,6 +27,13 @@ PROGRAMS = [
     lambda x, w, m: (x[1:, ::2] * 3).sum() + x[0, 1] ** 2 + x[:, -1].sum(),
     lambda x, w, m: (x * w + x.sum(axis=0)).sum(axis=1)[0],
     lambda x, w, m: (m.maximum(x, 1.0) - abs(x - 1)).sum() + (x.T @ x).sum() + x.astype("f4").sum(),
+    lambda x, w, m: (
+        (x.max(axis=1) * m.min(x * w, axis=0)[:3]).sum() + x.min() * m.max(x, axis=(0, 1))
+    ),
+    lambda x, w, m: (m.stack([x, x * x])[1] * m.concatenate([x, 2 * x])[2:5] * w).sum(),
+    lambda x, w, m: (m.concatenate([x, x**3], axis=1)[:, 2:6] * m.stack([w, w, w])).sum(),
+    lambda x, w, m: (m.swapaxes(x, 0, 1) ** 2 * m.broadcast_to(x[0, 0], (4, 3))).sum(),
+    lambda x, w, m: (m.broadcast_to(w, (3, 4)) * x.swapaxes(1, 0).T).sum(),
     lambda x, w, m: m.sum(m.sqrt(x), axis=(0, 1)) + m.matmul(w, m.transpose(x)).sum(),
 ]
 
@@ -89,6 +96,21 @@ def test_second_order_and_forward_mode():
     _, ẏ = jvp(f, (x,), (da.ones_like(x),))
     np.testing.assert_allclose(float(ẏ), 2 * X.sum())
 
+    def g(x, m):
+        return (m.stack([x, x**2])[1] * m.concatenate([x, x])[1:4]).sum() * x.max() + (x.T**3).min()
+
+    of = lambda h: (h * h).sum()
+    (h,) = gradient(lambda x: of(gradient(lambda x: g(x, da), x)[0]), x)
+    (want,) = gradient(lambda x: of(gradient(lambda x: g(x, np), x)[0]), X)
+    np.testing.assert_allclose(h.compute(), want, rtol=1e-10)
+    _, ẏ = jvp(lambda x: g(x, da), (x,), (x,))
+    np.testing.assert_allclose(float(ẏ), (gradient(lambda x: g(x, np), X)[0] * X).sum())
+
+
+def test_ties_share():
+    x = da.from_array(np.array([1.0, 3.0, 3.0, 0.0]), chunks=2)
+    np.testing.assert_allclose(gradient(lambda x: x.max() * 4, x)[0].compute(), [0, 2, 2, 0])
+
 
 @pytest.mark.parametrize(
     "f",
@@ -97,8 +119,7 @@ def test_second_order_and_forward_mode():
         lambda x: x.cumsum(axis=0).sum(),
         lambda x: da.median(x, axis=0).sum(),
         lambda x: x.map_blocks(np.sin).sum(),
-        lambda x: da.stack([x, x])[0].sum(),
-        lambda x: da.concatenate([x * 2, x]).sum(),
+        lambda x: da.where(x > 1, x, 0.0).sum(),
         lambda x: da.block([[x], [x]]).sum(),
         lambda x: dask.compute([x.sum()])[0][0],
         lambda x: dask.compute({"y": x.sum()})[0]["y"],

@@ -234,6 +234,51 @@ def test_second_derivatives_by_a_custom_vjp_are_those_of_its_rule():
         jvp(f, (x,), (v,))
 
 
+@jax.custom_vjp
+def false_slope(x):
+    return jnp.sin(x)
+
+
+false_slope.defvjp(lambda x: (jnp.sin(x), x), lambda x, ȳ: (7.0 * x**2 * ȳ,))
+
+
+@jax.custom_vjp
+def by_its_value(x):
+    return x**3
+
+
+by_its_value.defvjp(
+    lambda x: (x**3, x**3), lambda y, ȳ: (3 * jnp.sign(y) * jnp.abs(y) ** (2 / 3) * ȳ,)
+)
+
+
+@pytest.mark.parametrize("x", [1.5, jnp.float32(1.5)])
+@pytest.mark.parametrize(
+    ("f", "first", "second"),
+    [  # what the rule gives, and the derivative of that; y' is that of the rule's forward pass
+        (false_slope, 7 * 1.5**2, 14 * 1.5),
+        (lambda x: false_slope(x) * x, 7 * 1.5**3 + np.sin(1.5), 21 * 1.5**2 + np.cos(1.5)),
+        (by_its_value, 3 * 1.5**2, 6 * 1.5),
+    ],
+)
+def test_second_derivatives_by_a_false_custom_vjp_are_those_of_jax(f, first, second, x):
+    np.testing.assert_allclose(grad(f)(x), first, rtol=1e-5)
+    over = jax.jvp(jax.grad(f), (x,), (jnp.ones_like(x),))[1]
+    np.testing.assert_allclose(over, second, rtol=1e-5)
+    found = [
+        morula.hvp(f, x, 1.0),
+        morula.hessian(f, x),
+        jvp(grad(f), (x,), (1.0,))[1],
+        morula.jacobian(grad(f), x, mode="forward")[0],
+    ]
+    np.testing.assert_allclose(found, over, rtol=1e-5)
+    np.testing.assert_allclose(grad(grad(f))(x), jax.grad(jax.grad(f))(x), rtol=1e-5)
+    with pytest.raises((NoRuleError, TypeError), match="custom_vjp"):
+        jvp(f, (x,), (1.0,))
+    with pytest.raises(NoRuleError, match=r"in forward mode[^!]*custom_vjp"):
+        grad(lambda x: jvp(f, (x,), (1.0,))[1])(x)
+
+
 def test_custom_jvp_is_honoured_in_both_modes():
     @jax.custom_jvp
     def square(x):

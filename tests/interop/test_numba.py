@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 import morula
-from morula import NoRuleError, grad, gradient, hessian, hvp, jvp, pullback, value_and_grad
+from morula import (
+    NoRuleError,
+    grad,
+    gradient,
+    hessian,
+    hvp,
+    ignore_derivatives,
+    jvp,
+    pullback,
+    value_and_grad,
+)
 from morula.core.errors import UnsupportedError
 
 numba = pytest.importorskip("numba", reason="functions that Numba compiles need Numba")
@@ -340,3 +350,18 @@ def test_containers_and_classes_that_numba_compiles_are_refused(f):
     for run in (lambda: gradient(f, 3.0), lambda: jvp(f, (3.0,), (1.0,))):
         with pytest.raises(NoRuleError, match="Numba compiled it, and what it was made of"):
             run()
+
+
+def test_a_function_of_the_users_may_be_given_what_numba_compiled():
+    """It is followed; what reads from the object is refused, unless it is said to be constant."""
+    box = Compiled(3.0)
+
+    def scaled(box, x):
+        return x * ignore_derivatives(box.a) * (2.0 if box.a > 0 else 1.0)
+
+    assert gradient(lambda x: scaled(box, x) * x, 2.0) == (24.0,)
+    assert gradient(scaled, box, 2.0) == (None, 6.0)
+    assert gradient(lambda x: x * ignore_derivatives(lambda: box.scaled(2.0)), 1.0) == (6.0,)
+    for f in (lambda x: box.a * x, lambda x: box.scaled(x)):
+        with pytest.raises(NoRuleError, match="ignore_derivatives"):
+            gradient(f, 2.0)

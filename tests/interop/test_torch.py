@@ -188,6 +188,33 @@ def test_integers_that_are_no_numbers():
     assert net.norm.num_batches_tracked == 1
 
 
+def test_integers_in_structures_and_by_name():
+    class Product(nn.Module):
+        def forward(self, parts):
+            return parts["x"].sum() * parts["n"] * parts["all"][0]
+
+    net = Product()
+    f = lambda x, n: net({"x": x, "n": n, "all": [n]})
+    assert gradient(f, x3(), 3)[1] == pytest.approx(6 * float(x3().sum()))
+    g = lambda x, n: torch.pow(x, exponent=n).sum() * torch.add(x, x, alpha=1)[0]
+    want = by_torch(g, x3().abs(), torch.tensor(3.0).double())[1]
+    assert gradient(g, x3().abs(), 3)[1] == pytest.approx(float(want))
+
+
+def test_integers_of_the_program_cost_nothing(monkeypatch):
+    """The call is run again for an integer only if its gradient is asked for."""
+    monkeypatch.setattr("morula.interop.torch.primitives.Run.again", None)
+    A = x3().repeat(2, 1)
+
+    def f(x, n):
+        y = torch.var(x, dim=1, correction=1).sum() + torch.sum(x, dim=[0, 1]) + x.sum(dim=(0, 1))
+        return (
+            y * 2 + x.reshape((3, 2)).permute([1, 0]).max(0).values[n] + torch.softmax(x, n)[0, n]
+        )
+
+    assert gradient(lambda x: f(x, 1), A)[0].shape == (2, 3)
+
+
 class Steps(nn.Module):
     """What a run leaves in it would be left twice."""
 

@@ -36,8 +36,10 @@ from morula.interop.array_api.kinds import (
     namespaces,
     note_type,
 )
+from morula.interop.array_api.masks import mask_of, remember
 from morula.interop.meanings import differentiate_copies, go_by_value
 from morula.mixed_mode.jacobians import Library, libraries
+from morula.rules.arrays.structural import Selected, selected
 from morula.rules.numbers import Anything
 from morula.rules.vectors import Foreign, foreign
 
@@ -60,6 +62,7 @@ def exported(x: Any) -> Any:
 def like(v: Any, x: Any) -> Any:
     """A number or an array of any kind as an array of the class, dtype and device of `x`."""
     xp = x.__array_namespace__()
+    where = v._where if type(v) is Selected else None
     if not is_array(v):
         v = np.asarray(v)
         v = v.real if v.dtype.kind == "c" and kind_of(x) != "c" else v
@@ -67,6 +70,8 @@ def like(v: Any, x: Any) -> Any:
     if kind_of(v) == "c" and kind_of(x) != "c":
         v = xp.real(v)
     v = v if v.dtype == x.dtype else xp.astype(v, x.dtype)
+    if where is not None:
+        remember(v, xp.asarray(where, device=x.device))
     if tuple(v.shape) == tuple(x.shape):
         return v
     if [n for n in v.shape if n != 1] != [n for n in x.shape if n != 1]:
@@ -95,7 +100,8 @@ def _(z: Anything, y: Anything):
                 "it gives other numbers than NumPy's, by which it would be differentiated",
                 "give it a rule with @rrule",
             )
-        return host(ȳ), NONE
+        where = mask_of(ȳ)
+        return host(ȳ) if where is None else selected(host(ȳ), host(where)), NONE
 
     return valued(z, y), valued_pullback
 

@@ -6,8 +6,8 @@
 Each is a primitive that takes the library's own function, so that values are the library's; the
 pullbacks are said by operators and functions of the standard, so they have derivatives in turn. All
 other functions of the standard are differentiated by NumPy's (claims.py).
-At kinks and ties the conventions are those of NumPy's arrays; the branch of `where` that is not taken
-gets zeros like any other.
+At kinks and ties the conventions are those of NumPy's arrays; what is not chosen gets structural zeros
+(masks.py).
 Tests: tests/interop/test_array_api.py
 """
 
@@ -30,6 +30,7 @@ from morula.core.extend import (
 )
 from morula.interop.array_api.arrays import host
 from morula.interop.array_api.kinds import is_array, is_inexact, kind_of
+from morula.interop.array_api.masks import mask_of, masked, moved, times
 from morula.interop.meanings import Args
 from morula.mixed_mode.push import pushes
 from morula.rules.calls import entry, serves
@@ -78,7 +79,7 @@ def _(name: Anything, fn: Anything, x: Anything):
     y, xp, slope = elementwise(name, fn, x), x.__array_namespace__(), SLOPES[name]
 
     def elementwise_pullback(ȳ):
-        return NONE, NONE, ȳ * conjugate(slope(xp, x, y))
+        return NONE, NONE, times(ȳ, conjugate(slope(xp, x, y)))
 
     return y, elementwise_pullback
 
@@ -98,7 +99,8 @@ def magnitude(fn: Any, x: Any) -> Any:
 @rrule(magnitude)
 def _(fn: Anything, x: Anything):
     def magnitude_pullback(ȳ):
-        return NONE, ȳ * (phase(x) if kind_of(x) == "c" else x.__array_namespace__().sign(x))
+        slope = phase(x) if kind_of(x) == "c" else x.__array_namespace__().sign(x)
+        return NONE, times(ȳ, slope)
 
     return magnitude(fn, x), magnitude_pullback
 
@@ -167,6 +169,10 @@ def _(name: Anything, fn: Anything, a: Anything, b: Anything):
     xp = (a if is_array(a) else b).__array_namespace__()
 
     def pairwise_pullback(ȳ):
+        if name in ("maximum", "minimum"):
+            ā = by_operand(a, masked(ȳ, a == y), lambda: by_a(xp, a, b, y))
+            b̄ = by_operand(b, masked(ȳ, b == y), lambda: by_b(xp, a, b, y))
+            return NONE, NONE, ā, b̄
         ā = by_operand(a, ȳ, lambda: by_a(xp, a, b, y))
         return NONE, NONE, ā, by_operand(b, ȳ, lambda: by_b(xp, a, b, y))
 
@@ -176,8 +182,8 @@ def _(name: Anything, fn: Anything, a: Anything, b: Anything):
 def by_operand(x: Any, ȳ: Any, slope: Callable[[], Any]) -> Any:
     """The cotangent of an operand; that of a number is brought from the device if it is asked for."""
     if is_array(x):
-        return folded(ȳ * conjugate(slope()), tuple(x.shape)) if is_inexact(x) else NONE
-    return Thunk(lambda: project_to(x)(host(folded(ȳ * conjugate(slope()), np.shape(x)))[()]))
+        return folded(times(ȳ, conjugate(slope())), tuple(x.shape)) if is_inexact(x) else NONE
+    return Thunk(lambda: project_to(x)(host(folded(times(ȳ, conjugate(slope())), np.shape(x)))[()]))
 
 
 def folded(ȳ: Any, shape: Any) -> Any:
@@ -188,7 +194,7 @@ def folded(ȳ: Any, shape: Any) -> Any:
     xp = ȳ.__array_namespace__()
     if axes:
         ȳ = summed(xp.sum, ȳ, tuple(axes), True)
-    return xp.reshape(ȳ, shape) if extra else ȳ
+    return moved(ȳ, lambda c: xp.reshape(c, shape)) if extra else ȳ
 
 
 def chosen(fn: Any, condition: Any, a: Any, b: Any) -> Any:
@@ -201,13 +207,8 @@ def _(fn: Anything, condition: Anything, a: Anything, b: Anything):
     xp = condition.__array_namespace__()
 
     def chosen_pullback(ȳ):
-        zeros = xp.zeros_like(ȳ)
-        return (
-            NONE,
-            NONE,
-            by_operand(a, xp.where(condition, ȳ, zeros), lambda: 1),
-            by_operand(b, xp.where(condition, zeros, ȳ), lambda: 1),
-        )
+        ā = by_operand(a, masked(ȳ, condition), lambda: 1)
+        return NONE, NONE, ā, by_operand(b, masked(ȳ, xp.logical_not(condition)), lambda: 1)
 
     return chosen(fn, condition, a, b), chosen_pullback
 
@@ -286,9 +287,10 @@ def _(fn: Anything, x: Anything, axis: Anything, keepdims: Anything):
     xp = x.__array_namespace__()
 
     def extreme_pullback(ȳ):
-        equal = xp.astype(x == spread(y, x, axis), x.dtype)  # ties share
+        largest = x == spread(y, x, axis)
+        equal = xp.astype(largest, x.dtype)  # ties share
         shares = equal / xp.sum(equal, axis=axis, keepdims=True)
-        return NONE, spread(ȳ, x, axis) * shares, NONE, NONE
+        return NONE, times(masked(spread(ȳ, x, axis), largest), shares), NONE, NONE
 
     return y, extreme_pullback
 
@@ -327,7 +329,7 @@ def _(fn: Anything, x: Anything, given: Anything, named: Anything):
     xp, shape = x.__array_namespace__(), tuple(x.shape)
 
     def reshaped_pullback(ȳ):
-        return NONE, xp.reshape(ȳ, shape), NONE, NONE
+        return NONE, moved(ȳ, lambda c: xp.reshape(c, shape)), NONE, NONE
 
     return reshaped(fn, x, given, named), reshaped_pullback
 
@@ -342,7 +344,7 @@ def _(fn: Anything, x: Anything, given: Anything, named: Anything):
     xp, back = x.__array_namespace__(), order_back(fn, x, given, named)
 
     def permuted_pullback(ȳ):
-        return NONE, xp.permute_dims(ȳ, back), NONE, NONE
+        return NONE, moved(ȳ, lambda c: xp.permute_dims(c, back)), NONE, NONE
 
     return permuted(fn, x, given, named), permuted_pullback
 
@@ -392,18 +394,24 @@ def cut(fn: Any, ȳ: Any, xs: Args, axis: Any) -> Args:
     """The pieces that were joined."""
     xp = ȳ.__array_namespace__()
     if axis is None:
-        ȳ, axis = xp.reshape(ȳ, (-1,)), 0
+        ȳ, axis = moved(ȳ, lambda c: xp.reshape(c, (-1,))), 0
     before = (slice(None),) * (axis % ȳ.ndim)
     if fn is xp.stack:
-        return tuple([ȳ[(*before, i)] for i in range(len(xs))])
+        return tuple([piece(ȳ, (*before, i, ...), tuple(x.shape)) for i, x in enumerate(xs)])
     sizes = [math.prod(x.shape) if ȳ.ndim != x.ndim else x.shape[axis % ȳ.ndim] for x in xs]
     starts = [sum(sizes[:i]) for i in range(len(xs) + 1)]
     return tuple(
         [
-            xp.reshape(ȳ[(*before, slice(*starts[i : i + 2]))], tuple(x.shape))
+            piece(ȳ, (*before, slice(*starts[i : i + 2]), ...), tuple(x.shape))
             for i, x in enumerate(xs)
         ]
     )
+
+
+def piece(ȳ: Any, key: Any, shape: Any) -> Any:
+    """A part of a cotangent, in a shape."""
+    xp = ȳ.__array_namespace__()
+    return moved(ȳ, lambda c: xp.reshape(c[key], shape))
 
 
 @serves(joined)
@@ -442,9 +450,16 @@ def taken(x: Any, key: Any) -> Any:
 @rrule(taken)
 def _(x: Anything, key: Anything):
     def taken_pullback(ȳ):
-        return put(ȳ, key, x), NONE
+        return masked(put(ȳ, key, x), places(ȳ, key, x)), NONE
 
     return taken(x, key), taken_pullback
+
+
+def places(ȳ: Any, key: Any, x: Any) -> Any:
+    """Which entries of x are taken, or of their cotangents may be other than zero."""
+    xp, where = x.__array_namespace__(), mask_of(ȳ)
+    everywhere = xp.zeros_like(ȳ) == 0
+    return put(everywhere if where is None else where, key, xp.zeros_like(x) == 1)
 
 
 def put(ȳ: Any, key: Any, x: Any) -> Any:
@@ -476,4 +491,4 @@ def is_plain_key(key: Any) -> bool:
     )
 
 
-non_differentiable(order_back, is_plain_key, kept, count, zeros_like)
+non_differentiable(order_back, is_plain_key, kept, count, zeros_like, places)

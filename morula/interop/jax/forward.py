@@ -14,6 +14,7 @@ from morula.core.extend import ZERO, call, is_zero, no_rule, non_differentiable,
 from morula.interop.jax.arrays import device
 from morula.interop.jax.kinds import is_array, is_leaf
 from morula.interop.jax.primitives import (
+    InReverse,
     Result,
     apply,
     as_seed,
@@ -75,7 +76,13 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(linearized)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    dots = run.each(lambda c: pushed(args[0], args[1], c)[2], tangents[1])
+    call, leaves = args
+    try:
+        dots = run.each(lambda c: pushed(call, leaves, c)[2], tangents[1])
+    except TypeError as error:
+        if "custom_vjp" not in str(error):
+            raise
+        dots = run.each(lambda c: pushed(InReverse(call), leaves, c)[2], tangents[1])
     return linearized(*args), together([dots, ZERO, ZERO])
 
 

@@ -38,7 +38,7 @@ from morula.core.extend import (
     unsupported,
 )
 from morula.interop.jax.arrays import device, host
-from morula.interop.jax.compiled import OFTEN, compile_passes, count_of
+from morula.interop.jax.compiled import OFTEN, compile_passes, count_of, is_known
 from morula.interop.jax.forms import Keyed, forms_of, is_opaque
 from morula.interop.jax.kinds import is_array, is_inexact, is_leaf, is_object_of_jax, told_apart
 from morula.interop.meanings import Reverse, raw
@@ -236,6 +236,28 @@ class Transposed:
         )
 
 
+class InReverse:
+    """A call as reverse mode runs it: a `custom_vjp` by its forward rule.
+
+    That is what JAX differentiates again, in either mode, and not the function itself.
+    """
+
+    captured: frozenset[int] = frozenset()
+    must_be_traced = True
+    kinds: tuple[str, ...] = ()
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+        self.fn = call.fn
+        self.integers = call.integers
+
+    def traced(self, leaves: Args) -> Result:
+        """The leaves of its result."""
+        active = [i for i in range(len(leaves)) if i not in self.integers]
+        outs, _, _ = vjp(self.call, leaves, active)
+        return Result(self.fn, outs)
+
+
 def with_leaves(leaves: Args, places: list[int], values: Any) -> Args:
     """The leaves with these in some places."""
     new = list(leaves)
@@ -254,7 +276,7 @@ def vjp(run: Any, leaves: Args, active: list[int]) -> tuple[Any, Any, Any]:
         return result.outs, result.others
 
     outs, pull, others = jax.vjp(function, *[leaves[i] for i in active], has_aux=True)
-    shapes = [(np.shape(x), x.dtype) for x in outs]
+    shapes = [(np.shape(x), jnp.result_type(x)) for x in outs]
     return plain_numbers(outs), (pull, shapes), kept[-1].replace(others)
 
 
@@ -398,7 +420,13 @@ def linearized(run: Any, leaves: Args) -> tuple[Args, Any, Any]:
         return without_derivatives(run, leaves)
     if run.must_be_traced:
         active = [i for i in range(len(leaves)) if i not in run.integers]
-        outs, pull, result = vjp(run, leaves, active)
+        try:
+            outs, pull, result = vjp(run, leaves, active)
+        except NotImplementedError as error:
+            if "custom_lin" not in str(error):
+                raise
+            reason = "JAX: a function with a custom_vjp has no forward mode"
+            raise no_rule(run.fn, leaves, why="in forward mode", reason=reason) from None
         run.kinds = result.kinds
         return tuple(outs), result, (pull, active, "")
     count = count_of(run, leaves)
@@ -493,11 +521,40 @@ def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     run, leaves = args
     outs, result, pulls = linearized(run, leaves)
+    again, pulls_again = run, pulls
+    if has_custom_vjp(run, leaves):
+        again = InReverse(run)
+        _, _, pulls_again = linearized(again, leaves)
 
     def linearized_pullback(ȳ: Any) -> Any:
-        return NONE, NONE, pull(run, leaves, outs, pulls, entry(ȳ, 0))
+        return NONE, NONE, pull(again, leaves, outs, pulls_again, entry(ȳ, 0))
 
     return (outs, result, pulls), linearized_pullback
+
+
+def has_custom_vjp(run: Any, leaves: Args) -> bool:
+    """Does a call run a function of the user's with a `custom_vjp`?"""
+    if run.must_be_traced or is_known(run.fn):
+        return False
+    active = [i for i in range(len(leaves)) if i not in run.integers]
+    try:
+        program = jax.make_jaxpr(lambda *xs: run.traced(with_leaves(leaves, active, xs)).outs)
+        return runs_custom_vjp(program(*[leaves[i] for i in active]))
+    except RETRIED:  # it asks for values
+        return False
+
+
+def programs_in(params: Any) -> list[Any]:
+    """The programs that a step of another calls."""
+    return [x for x in jax.tree_util.tree_leaves([*params.values()]) if hasattr(x, "eqns")]
+
+
+def runs_custom_vjp(program: Any) -> bool:
+    """Is there one in a program, or in what it calls?"""
+    return any(
+        "custom_vjp" in step.primitive.name or any(map(runs_custom_vjp, programs_in(step.params)))
+        for step in program.eqns
+    )
 
 
 def pull(run: Any, leaves: Args, outs: Args, pulls: Any, bars: Any) -> Any:

@@ -203,9 +203,16 @@ def claims(fn: Any, values: tuple[Any, ...]) -> Any:
     """What a call means that is Numba's; None: it is none."""
     if fn is CompiledGradient.__call__:
         return CALLED
-    if is_compiled_class(fn) or is_at_home(fn) or (values and is_compiled_class(type(values[0]))):
+    if is_compiled_class(fn) or is_at_home(fn):
         return NOT_FOLLOWED
-    return None
+    reads = values and is_compiled_class(type(values[0])) and not is_followed(fn)
+    return NOT_FOLLOWED if reads else None
+
+
+def is_followed(fn: Any) -> bool:
+    """Is it a function of the user's, and no method of a `jitclass`?"""
+    home = fn.__globals__.get("__name__") if type(fn) is FunctionType else HOMES[0]
+    return not str(home).startswith(HOMES)
 
 
 def is_compiled_class(x: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from morula.core.errors import NoRuleError
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -41,7 +42,15 @@ from morula.core.extend import (
     unsupported,
     unthunk,
 )
-from morula.interop.meanings import Args, Forward, Reverse, raw, reverse, takes_only_tangents
+from morula.interop.meanings import (
+    Args,
+    Forward,
+    Reverse,
+    is_delayed,
+    raw,
+    reverse,
+    takes_only_tangents,
+)
 from morula.interop.structures import filled, form_of
 from morula.interop.torch.graphs import Graph, Pushed, Transposed
 from morula.interop.torch.tensors import host, is_inexact, is_tensor, like
@@ -98,7 +107,7 @@ def scatter(form: Any, x: Any, bars: Any, store: Any) -> Any:
     parts = {key: scatter(part, x[key], bars, store) for key, part in form.items()}
     if isinstance(x, tuple):
         found = [parts.get(i, ZERO) for i in range(len(x))]
-        return tuple(found) if Thunk in map(type, found) else together(found)
+        return tuple(found) if any(map(is_delayed, found)) else together(found)
     for key, c in parts.items():
         (store.put_item if isinstance(x, list) else store.put_value)(x, key, c)
     return ZERO
@@ -310,11 +319,11 @@ class Run:
         except REFUSING:
             return None
         finally:
+            for x, before in zip(buffers, old, strict=True):
+                x.data.copy_(before)
             if not torch.equal(state, torch.get_rng_state()):
                 torch.set_rng_state(state)
                 raise self.unknown()  # other numbers than in the first run
-            for x, before in zip(buffers, old, strict=True):
-                x.data.copy_(before)
 
     def taken(self) -> Args:
         """The leaves that are recorded, and the integers."""
@@ -520,15 +529,21 @@ def by_integer(graph: Graph, leaves: Args, i: int, present: list[int], bars: lis
     again = with_real(graph, i)
     if again is None:  # a shape, an index, an axis
         return ZERO
+    if type(again) is NotKnown:
+        return again
     n = len(graph.inputs)
     leaves = brought_forward(leaves, n, i)
     c = pulled(again, leaves, outs_of(again, leaves), present, bars)[n]
     return ZERO if is_zero(c) else host(c)
 
 
-def with_real(graph: Graph, i: int) -> Graph | None:
-    """The record of the same call, by one of its integers as well."""
-    return graph.with_real[i]()
+def with_real(graph: Graph, i: int) -> Graph | NotKnown | None:
+    """The record of the same call, by one of its integers as well, or why there is none."""
+    try:
+        return graph.with_real[i]()
+    except NoRuleError as error:
+        reason = error
+    return NotKnown(lambda: reason)
 
 
 def brought_forward(leaves: Args, n: int, i: int) -> Args:
@@ -550,6 +565,8 @@ def dots_of(graph: Graph, leaves: Args, tangents: Any) -> Any:
     for i in range(len(leaves) - n):
         ẋ = entry(tangents, n + i)
         again = None if is_zero(ẋ) else with_real(graph, i)
+        if type(again) is NotKnown:
+            again.refuse()
         if again is not None:
             found = accumulate(found, along(again, brought_forward(leaves, n, i), [*[ZERO] * n, ẋ]))
     return found
