@@ -146,7 +146,7 @@ class DictContents(Contents):
             return None
         if not PLAIN.issuperset(map(type, x.values())):
             return None
-        kinds = [(key, coarsened(known_value(value))) for key, value in x.items()]
+        kinds: list[Any] = [(key, coarsened(known_value(value))) for key, value in x.items()]
         arrays = tuple([(key, kind) for key, kind in kinds if kind.detail is not None])
         return Named(tuple(x), tuple(map(type, x.values())), arrays)
 

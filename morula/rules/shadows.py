@@ -61,7 +61,7 @@ from morula.rules.list_forms import ASKING
 from morula.rules.list_types import Shared, items_of
 from morula.rules.lists import list_item
 from morula.rules.narrowing import NOTHING, present
-from morula.rules.object_types import fields_of
+from morula.rules.object_types import Fields, fields_of
 from morula.rules.objects import is_part_of_python, slots_of
 
 # What may be asked of a list that has a shadow without a word to the shadow.
@@ -79,6 +79,9 @@ LOOKS = (
     primitives.actual_attribute,
     *ASKING,
 )
+
+
+IDENTITY = (operator.is_, operator.is_not, primitives.actual_type, primitives.require)
 
 
 class UnknownUseError(Exception):
@@ -279,6 +282,8 @@ class Shadows:
     def check(self) -> None:
         """Does the program only what is known here?"""
         for call in self.ir.calls():
+            if self.may_be_answered(call):
+                raise UnknownUseError
             if call.out in self.s.counted or call.primitive in LOOKS or self.asks(call):
                 continue
             held = [x for x in call.args if self.is_active(x)]
@@ -330,6 +335,14 @@ class Shadows:
     def moves_cotangents(self, call: Any) -> bool:
         """Does a call, or its pullback, put into a shadow what may be a structural zero?"""
         return (call.primitive is list.pop or self.is_slice(call)) and self.is_active(call.args[0])
+
+    def may_be_answered(self, call: Any) -> bool:
+        """May a question be answered by code of an object's class, which may do anything?"""
+        if call.primitive not in (*LOOKS, operator.eq, operator.ne) or call.primitive in IDENTITY:
+            return False
+        held = [x for x in map(self.root, call.args) if x is not None]
+        inside = [fields_of(value) for x in held if type(x) is not Fields for value in x.held()]
+        return any([*inside, *[type(x) is Fields for x in held]]) and not self.s.is_constant(call)
 
     def asks(self, call: Any) -> bool:
         """Does a call ask something of lists, and give nothing that they hold?"""
