@@ -88,9 +88,9 @@ class Module:
             if not self.copy(fn):
                 raise NeedsMorula
             return name
-        of = getattr(fn, "__objclass__", None)
-        if of is not None and getattr(builtins, of.__name__, None) is of:
-            return f"{of.__name__}.{name}"
+        of = str(getattr(getattr(fn, "__objclass__", None), "__name__", ""))
+        if of and getattr(builtins, of, None) is fn.__objclass__:
+            return f"{of}.{name}"
         if isinstance(fn, BuiltinMethodType) and owner is not None and not inspect.ismodule(owner):
             return f"{self.constant(owner)}.{name}"
         found = place_of(fn)
