@@ -301,6 +301,62 @@ def test_another_process_finds_them():
     assert done.stdout.decode().strip() == str([g(1.5) for g in made]), done.stderr.decode()
 
 
+TAKEN_ALONG = """
+import pickle, sys
+import numpy as np
+import cloudpickle as p
+from morula import grad, jacobian, value_and_grad
+
+def cube(x):
+    return (x**3).sum()
+
+class Model:
+    def __init__(self, w):
+        self.w = w
+
+def made(k):
+    def f(x, y=2.0):
+        return k * y * cube(x) if x[0] > 0 else np.sin(x).sum()
+    return f
+
+x = np.array([1.0, 2.0])
+cases = [
+    (grad(cube), x),
+    (value_and_grad(made(3.0)), x),
+    (grad(grad(lambda x: x**4)), 2.0),
+    (grad(lambda m: m.w**2), Model(3.0)),
+    (grad(lambda x: (x * x, "aux"), has_aux=True), 3.0),
+    ((lambda g: lambda x: g(x) + 1.0)(grad(made(1.0))), x),
+    (jacobian(lambda x: x * x), x),
+]
+before = [p.dumps(case) for case in cases]
+found = [repr(g(a)) for g, a in cases]
+after = [p.dumps(case) for case in cases]
+assert pickle.loads(pickle.dumps(grad(cube))) is grad(cube)
+pickle.dump((before + after, found + found), sys.stdout.buffer)
+"""
+
+ELSEWHERE = """
+import pickle, sys
+import cloudpickle as p
+pickled, expected = pickle.load(sys.stdin.buffer)
+for one, value in zip(pickled, expected, strict=True):
+    g, x = p.loads(one)
+    assert [repr(g(x)), repr(g(x)), repr(p.loads(p.dumps(g))(x))] == [value] * 3, value
+"""
+
+
+def test_gradients_of_the_main_program_and_of_lambdas_are_taken_along(tmp_path):
+    pytest.importorskip("cloudpickle")
+    main = tmp_path / "main.py"
+    main.write_text(TAKEN_ALONG, encoding="utf-8")
+    done = subprocess.run([sys.executable, main], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    run = [sys.executable, "-c", ELSEWHERE]
+    there = subprocess.run(run, input=done.stdout, capture_output=True)
+    assert there.returncode == 0, there.stderr.decode()
+
+
 def test_a_transformed_object_is_differentiated_as_the_object_is():
     force = grad(Spring(2.0))
     curvature = hessian(Spring(2.0).energy)

@@ -27,7 +27,8 @@ from morula.core.specialise import NotSpecialised, TooMuchEffort
 from morula.core.values import argument_value, coarsened
 
 Fallback = Callable[..., Any]
-MISSING = type("Missing", (), {})()  # the default of what a call has to give
+# The default of what a call has to give.
+MISSING = type("Missing", (), {"__reduce__": lambda self: "MISSING", "__module__": __name__})()
 How = tuple[tuple[int, ...], bool, bool, bool, tuple[str, ...]]  # what is asked for, and keywords
 VARARGS, VARKEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -54,6 +55,7 @@ class Family:
         source: Source | None = None,
     ) -> None:
         self.code = code
+        self.namespace = namespace
         self.source = source
         self.keywords = keywords
         self.signature = with_keywords(code, keywords)
@@ -82,12 +84,20 @@ class Family:
             (*(primal.__closure__ or ()), cell),
         )
         g.__kwdefaults__ = primal.__kwdefaults__
-        cell.cell_contents = g
+        cell.cell_contents = Own(g)
         functools.update_wrapper(g, f)
         g.__dict__["__morula__"] = self
         if self.first is not None:
             self.specialised.add(g)
         return g
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The family of a function with this code, which captures nothing yet."""
+        from morula.core.interface import family_again  # which makes families
+
+        cells = tuple([CellType() for _ in self.code.co_freevars])
+        f = FunctionType(self.code, self.namespace, self.code.co_name, None, cells)
+        return family_again, (f, orders_of(self))
 
     def defaults(self, f: FunctionType) -> tuple[Any, ...]:
         """The defaults of `f`, but for those of arguments that are differentiated: they are given.
@@ -254,6 +264,14 @@ class Family:
             g.__code__ = self.stub
 
 
+def orders_of(family: Any) -> list[How]:
+    """What is asked for, from the gradient of the function itself to that of its gradients."""
+    if family is None:
+        return []
+    how = (family.wanted, family.with_value, family.single, family.has_aux, family.keywords)
+    return [*orders_of(family.source), how]
+
+
 def count_parameters(code: CodeType) -> int:
     """How many parameters a function has, `*args` among them."""
     return code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & VARARGS)
@@ -262,6 +280,29 @@ def count_parameters(code: CodeType) -> int:
 def kind_of(key: tuple[Any, ...]) -> tuple[Any, ...]:
     """What arguments are like but for the fine details."""
     return tuple([coarsened(k) for k in key])
+
+
+class Own:
+    """What a gradient function captures: itself.
+
+    Where one is pickled by value, as cloudpickle does it, its code goes along, but is not run: what
+    it takes for granted is asked anew where it is unpickled.
+    """
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return renewed, (self.function,)
+
+
+def renewed(g: FunctionType) -> Own:
+    """A gradient function that has been unpickled begins anew."""
+    captured = g.__code__.co_freevars[:-1]
+    g.__code__ = stub(g.__code__.replace(co_freevars=captured), g.__globals__, slow_path)
+    return Own(g)
 
 
 class Program:
@@ -289,6 +330,9 @@ class Program:
     def __repr__(self) -> str:
         return "program"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program, (self.tries,)
+
 
 def leaves_nothing(g: Callable[..., Any]) -> bool:
     """Is a gradient function known to leave nothing behind for arguments like those before?"""
@@ -302,10 +346,11 @@ def given(_g: FunctionType, _program: None, *args: Any) -> tuple[Any, ...]:
     return args
 
 
-def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
+def slow_path(own: Own, failed: Program | None, *args: Any) -> Any:
     """What a gradient function does when its code does not fit the arguments."""
+    g = own.function
     family: Family = g.__dict__["__morula__"]
-    f = g.__wrapped__  # type: ignore[attr-defined]
+    f = g.__wrapped__
     positional, named = family.as_called(args)
     if any(x is MISSING for x in positional):
         return family.general(f, *family.as_given(positional, named))  # says what is wrong
@@ -313,19 +358,20 @@ def slow_path(g: FunctionType, failed: Program | None, *args: Any) -> Any:
         return family.general(f, positional, named)
     code = family.program(f, args, failed).code
     if code is None:
-        return general_path(g, *args)
+        return general_path(own, *args)
     g.__code__ = code  # the next arguments are most often like these
     family.specialised.add(g)
     run = FunctionType(code, g.__globals__, g.__name__, g.__defaults__, g.__closure__)
     return run(*positional, **named)
 
 
-def protected_path(g: FunctionType, code: CodeType, *args: Any) -> Any:
+def protected_path(own: Own, code: CodeType, *args: Any) -> Any:
     """What a gradient function does whose program takes it that no exception is raised.
 
     Where one is, the general path says what it means; the program has done nothing so far that
     matters.
     """
+    g = own.function
     family: Family = g.__dict__["__morula__"]
     run = FunctionType(code, g.__globals__, g.__name__, None, g.__closure__)
     n = len(entered.managers)
@@ -337,17 +383,18 @@ def protected_path(g: FunctionType, code: CodeType, *args: Any) -> Any:
     except Left as left:
         way, arguments = left.way, left.args
     except Exception:
-        way, arguments = general_path, (g, *args)
+        way, arguments = general_path, (own, *args)
     finally:
         exit_managers(n)
     return way(*arguments)
 
 
-def general_path(g: FunctionType, *args: Any) -> Any:
+def general_path(own: Own, *args: Any) -> Any:
     """What a gradient function does with arguments for which no compiled program will do."""
+    g = own.function
     family: Family = g.__dict__["__morula__"]
     positional, named = family.as_called(args)
-    return family.general(g.__wrapped__, positional, named)  # type: ignore[attr-defined]
+    return family.general(g.__wrapped__, positional, named)
 
 
 def primal_of(f: Any) -> Any:

@@ -6,6 +6,8 @@ of its function, so its module is one of these, made when it is asked for:
     morula.core.gradients.<transform>(<argnums>, <has_aux>)-<module>, "." written as "%2E"
 
 so that a gradient function pickles where its function does, and is found in another process too.
+Functions of the main program are found in processes that run it; cloudpickle and dill take them
+along, and their gradients (core/compiled.py).
 Of callables that are no functions of a module (objects, methods, partials), a transform gives an
 object, which pickles as the callable and the options that it was made of.
 """
@@ -94,12 +96,12 @@ def give_name(g: Any, f: FunctionType, transform: str, options: tuple[Any, ...])
     if named_in(sys.modules.get(module), name) is not f:
         return g
     full_name = module_name(transform, options, module)
-    home = sys.modules.get(full_name) or make_module(full_name)
-    there = home.__dict__.get(name)
+    home: Any = sys.modules.get(full_name) or make_module(full_name)
+    there = home.__made__.get(name)
     if there is not None and of_same(there, g):
         return there
     g.__module__ = full_name
-    home.__dict__[name] = g
+    home.__made__[name] = g
     return g
 
 
@@ -154,10 +156,13 @@ class Loader:
     def exec_module(module: ModuleType) -> None:
         """Its functions come when they are asked for."""
         transform, options, of = parts_of(module.__name__)
+        made: dict[str, Any] = {}
 
         def find(name: str) -> Any:
-            if name in module.__dict__:
-                return module.__dict__[name]
+            if of == "__main__" and is_asked_by_value():
+                raise AttributeError(name)
+            if name in made:
+                return made[name]
             special = name.startswith("__")
             f = None if special else named_in(importlib.import_module(of), name)
             if f is None:
@@ -168,7 +173,19 @@ class Loader:
 
             return getattr(interface, transform)(f, *options)
 
-        module.__dict__["__getattr__"] = find
+        module.__dict__.update(__getattr__=find, __made__=made)
+
+
+# Where cloudpickle (joblib, Dask, Ray) and dill ask whether a function is to be found by its name.
+BY_VALUE = ("_lookup_module_and_qualname", "_locate_function")
+
+
+def is_asked_by_value() -> bool:
+    """Does one ask who takes functions of the main program along, for other processes have another?"""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name == "_getattribute" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name in BY_VALUE
 
 
 def parts_of(name: str) -> tuple[str, tuple[Any, ...], str]:

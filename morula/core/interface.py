@@ -365,6 +365,17 @@ def family_for(
     return family_of(f, wanted, with_value, single, has_aux, names, general)
 
 
+def family_again(f: FunctionType, orders: list[Any]) -> Family:
+    """The family of a gradient function of `f` that was pickled by value."""
+    g: Any = f
+    for how in orders:
+        family = family_for(g, *how)
+        assert family is not None
+        g = family.function(g)
+    found: Family = g.__dict__["__morula__"]
+    return found
+
+
 def general_grad(f: Any, argnums: Any, has_aux: bool) -> Callable[..., Any]:
     """`grad` by the general path."""
     both = general_value_and_grad(f, argnums, has_aux)

@@ -86,8 +86,12 @@ def tell_place(error: BaseException, frame: FrameType | None = None) -> None:
         return
     if frame is not None:
         error.__traceback__ = traceback_to(frame, error.__traceback__)
-    place = place_in(error.__traceback__)
-    if place is not NOWHERE:
+    show(place_in(error.__traceback__), error)
+
+
+def show(place: Place, error: DifferentiationError) -> None:
+    """Put a place behind what an error says that happened, if it tells none yet."""
+    if place is not NOWHERE and not error.tells_place and len(error.args) == 1:
         error.tells_place = True
         what, *more = str(error).split("\n")
         if not any(line.startswith(f"  {place.file}:{place.line},") for line in more):

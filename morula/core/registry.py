@@ -198,7 +198,7 @@ class Entry:
         for forget in on_change:
             forget()
 
-    def add(self, table: str, function: Callable[..., Any], by_identity: bool = False) -> None:
+    def add(self, table: str, function: Any, by_identity: bool = False) -> None:
         """Register a rule in `reverse` or `forward`."""
         if not callable(function):
             name = errors.qualified_name(self.primal)

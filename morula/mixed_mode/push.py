@@ -10,6 +10,7 @@ NoRuleError when it is used, if a tangent went in.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import CodeType, FunctionType, MethodType
@@ -20,6 +21,7 @@ import numpy as np
 from morula.core import errors, general, memory
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.ir import count_of_parameters
+from morula.core.places import Place, place_of, show
 from morula.core.protected import caught, hold
 from morula.core.registry import (
     Entry,
@@ -385,20 +387,28 @@ def by_position(
 class Unknown:
     """The tangent of what a callable without rule gave: an error, as soon as it is used."""
 
-    __slots__ = ("error",)
+    __slots__ = ("error", "place")
     __array_ufunc__ = None
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: errors.DifferentiationError) -> None:
         self.error = error
+        self.place = place_of_call()
 
     def refuse(self, *args: Any) -> Any:
         """Raise the error."""
+        show(self.place, self.error)
         raise self.error
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refuse
     __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __neg__ = __getitem__ = refuse
     __len__ = __iter__ = __float__ = __complex__ = __array__ = refuse
     __setitem__ = __contains__ = get = pop = copy = items = keys = values = refuse
+
+
+@non_differentiable
+def place_of_call() -> Place:
+    """The user's line that is running."""
+    return place_of(sys._getframe(1))
 
 
 def refuse_unknown(tangents: tuple[Any, ...]) -> None:

@@ -187,6 +187,7 @@ def test_a_module_of_its_own_gives_the_gradient_without_morula(f, args):
         (lambda x: np.prod(x[1:] * x[:-1]), (np.arange(1.0, 4.0),)),
         (lambda x: x.sum(), (np.ones((0, 2)),)),
         (lambda x: np.array([x, np.sqrt(x)])[0] * 2, (0.0,)),
+        (lambda xs: sum(x * x for x in xs), ([1.0, 2.0],)),
     ],
 )
 def test_what_needs_functions_of_morula_imports_them(f, args):

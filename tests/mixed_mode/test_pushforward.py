@@ -281,6 +281,27 @@ def test_a_callable_without_a_rule():
     assert jvp(lambda x: unknown(8.0) * x, (1.0,), (1.0,)) == (2.0, 2.0)
 
 
+def returned(x):
+    y = x * 2.0
+    return cubic_root(y)  # the unknown call
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (returned, 8.0),
+        (lambda x: returned(x) * x, 8.0),
+        (lambda xs: sum([returned(x) for x in xs]), [8.0]),
+    ],
+)
+def test_what_has_no_rule_names_the_line_of_its_call(f, x):
+    for _ in range(2):
+        with pytest.raises(
+            NoRuleError, match=r"in returned:   return cubic_root\(y\)  # the unknown"
+        ):
+            jvp(f, (x,), ([1.0] if isinstance(x, list) else 1.0,))
+
+
 # -- the traps -------------------------------------------------------------------------------------
 
 

@@ -88,6 +88,9 @@ class Module:
             if not self.copy(fn):
                 raise NeedsMorula
             return name
+        of = str(getattr(getattr(fn, "__objclass__", None), "__name__", ""))
+        if of and getattr(builtins, of, None) is fn.__objclass__:
+            return f"{of}.{name}"
         if isinstance(fn, BuiltinMethodType) and owner is not None and not inspect.ismodule(owner):
             return f"{self.constant(owner)}.{name}"
         found = place_of(fn)
