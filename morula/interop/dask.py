@@ -24,6 +24,7 @@ from morula.core.extend import (
     NONE,
     ZERO,
     AbstractZero,
+    CotangentError,
     Thunk,
     general,
     is_zero,
@@ -106,28 +107,44 @@ def _(x: Anything, shape: Anything, chunks: Anything):
     return spread(x, shape, chunks), spread_pullback
 
 
-def operands(xs: Args, shape: Any, chunks: Any) -> Args:
-    """Numbers and arrays, all broadcast to a shape."""
-    return tuple([spread(x, shape, chunks) for x in xs])
+def operands(xs: Args, shape: Any, chunks: Any, dtype: Any) -> Args:
+    """Numbers and arrays, all broadcast to a shape; numbers of Python's and integers in a dtype."""
+    return tuple([spread(in_precision(x, x, dtype), shape, chunks) for x in xs])
+
+
+def in_precision(c: Any, x: Any, dtype: Any) -> Any:
+    """An operand `x`, or a tangent of it, in the dtype of the result where it does not decide that."""
+    if isinstance(x, Array) or dtype is None:
+        return c
+    decides = type(x) not in (int, float, complex) and np.asarray(x).dtype.kind not in "iu"
+    return c if decides else np.asarray(c, dtype)
 
 
 @serves(operands)
 def _(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    xs, shape, chunks = args
+    xs, shape, chunks, dtype = args
 
     def operands_pullback(ȳ: Any) -> Args:
         bars = tuple([cotangent_of(x, entry(ȳ, i)) for i, x in enumerate(xs)])
-        return NONE, bars, NONE, NONE
+        return NONE, bars, NONE, NONE, NONE
 
-    return operands(xs, shape, chunks), operands_pullback
+    return operands(xs, shape, chunks, dtype), operands_pullback
 
 
 @pushes(operands)
 def _(run: Any, args: Args, tangents: Args, keywords: Any) -> Any:
-    xs, shape, chunks = args
+    xs, shape, chunks, dtype = args
     dots = [entry(tangents[0], i) for i in range(len(xs))]
-    moved = [ẋ if is_zero(ẋ) else run.each(lambda c: spread(c, shape, chunks), ẋ) for ẋ in dots]
-    return operands(xs, shape, chunks), together(moved)
+    moved = [
+        ẋ if is_zero(ẋ) else run.each(lambda c, x=x: brought(c, x, shape, chunks, dtype), ẋ)
+        for x, ẋ in zip(xs, dots, strict=True)
+    ]
+    return operands(xs, shape, chunks, dtype), together(moved)
+
+
+def brought(c: Any, x: Any, shape: Any, chunks: Any, dtype: Any) -> Any:
+    """The tangent of an operand, broadcast."""
+    return spread(in_precision(c, x, dtype), shape, chunks)
 
 
 def cotangent_of(x: Any, ȳ: Any) -> Any:
@@ -371,11 +388,20 @@ def _(x: Any) -> Any:
     def project_dask(x̄: Any) -> Any:
         if not isinstance(x̄, Array):
             x̄ = chunked(np.broadcast_to(x̄, x.shape), x.chunks)
+        if len(x̄.shape) != len(x.shape) or any(map(differ, x̄.shape, x.shape)):
+            raise CotangentError(
+                f"the cotangent of an array of shape {x.shape} has shape {x̄.shape}"
+            )
         if x.dtype.kind == "f" and x̄.dtype.kind == "c":
             x̄ = elementwise(np.real, x̄)
         return x̄ if x̄.dtype == x.dtype else cast(x̄, x.dtype)
 
     return project_dask
+
+
+def differ(m: Any, n: Any) -> bool:
+    """Are these two lengths, neither of them unknown, which is NaN?"""
+    return m != n and m == m and n == n
 
 
 @unit.register(Array)
@@ -416,7 +442,14 @@ def by_elements(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """An operator, or a universal function."""
     fn = UFUNCS.get(id(fn), fn)
     shape, chunks = common(args)
-    return elementwise(fn, *operands(args, shape, chunks))
+    return elementwise(fn, *operands(args, shape, chunks, precision_of(fn, args)))
+
+
+def precision_of(fn: Any, xs: Args) -> Any:
+    """The dtype in which numbers are computed; None: in integers, or with some that stay such."""
+    given = [x if type(x) in (int, float, complex) else np.result_type(x) for x in xs]
+    dtype = np.result_type(*given)
+    return dtype if dtype.kind in "fc" and fn is not np.ldexp else None
 
 
 def common(xs: Any) -> tuple[Any, Any]:
@@ -448,7 +481,7 @@ def times(y: Any, factor: float) -> Any:
 
 def full_of(factor: float, y: Any) -> Any:
     """An array like another of one number."""
-    return da.full(y.shape, factor, y.dtype, chunks=y.chunks)
+    return da.full(y.shape, factor, dtype=y.dtype, chunks=y.chunks)
 
 
 def variance(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -729,7 +762,9 @@ def belongs(x: Any) -> bool:
     return str(getattr(x, "__module__", "")).split(".")[0] == "dask"
 
 
-non_differentiable(full_of, common, pairs, chunks_of, after, whole_shape, is_operand)
+non_differentiable(
+    differ, full_of, common, precision_of, pairs, chunks_of, after, whole_shape, is_operand
+)
 general.CLAIMS.append(claims)
 stays_general.append(belongs)
 registry.registry.entry(claims).changed()

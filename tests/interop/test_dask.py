@@ -7,7 +7,7 @@ pytest.importorskip("dask", reason="the extra dask is not installed")
 import dask
 import dask.array as da
 
-from morula import gradient, jvp, pullback, ravel
+from morula import DifferentiationError, gradient, jvp, pullback, ravel
 
 X = np.arange(12.0).reshape(3, 4) / 5 + 0.1
 W = np.arange(4.0) + 1
@@ -163,3 +163,64 @@ def test_on_a_cluster():
 def test_vectors_of_structures_are_not_computed_silently():
     with pytest.raises(TypeError, match=r"ravel computes: give it x.compute\(\)"):
         ravel([da.ones(3)])
+
+
+def test_structures_precision_and_pullbacks_called_twice():
+    x = da.from_array(X.astype("f4"), chunks=(2, 2))
+    p = {"x": x, "parts": [x[0] * 1, np.arange(4.0)], "n": 2, "name": "p"}
+
+    def f(p):
+        a, b = p["parts"]
+        return (p["x"] * a * b).sum() * p["n"] + p["x"].max()
+
+    (g,) = gradient(f, p)
+    assert (g["x"].dtype, g["parts"][0].dtype, g["x"].chunks) == (np.float32, np.float32, x.chunks)
+    assert (type(g["parts"][1]), g["parts"][1].dtype, g["name"]) == (np.ndarray, np.float64, None)
+    whole = X.astype("f4").astype(float)
+    want = np.outer(np.ones(3), 2 * whole[0] * np.arange(4.0))
+    want[2, 3] += 1
+    np.testing.assert_allclose(g["x"].compute(), want, rtol=1e-6)
+    np.testing.assert_allclose(g["parts"][1], 2 * whole.sum(0) * whole[0], rtol=1e-6)
+    np.testing.assert_allclose(g["n"], (whole * whole[0] * np.arange(4.0)).sum(), rtol=1e-6)
+    _, back = pullback(lambda x: da.concatenate([x, x * x]), x)
+    for _ in range(2):
+        (x̄,) = back(da.ones((6, 4), chunks=2))
+        np.testing.assert_allclose(x̄.compute(), 1 + 2 * whole, rtol=1e-6)
+    with pytest.raises(DifferentiationError, match="has shape"):
+        back(da.ones(3))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * 2,
+        lambda x: 2.5 - x,
+        lambda x: x**2 / 3,
+        lambda x: x * np.float64(2),
+        lambda x: x * np.arange(4),
+        lambda x: x * np.arange(4, dtype=np.int8),
+        lambda x: da.maximum(x, 1) + x.mean() + x.var(axis=0) + x.std(),
+    ],
+)
+def test_precision_is_that_of_the_plain_call(f):
+    x = da.from_array(X.astype("f4"), chunks=(2, 2))
+    y, back = pullback(f, x)
+    assert y.dtype == f(x).dtype == y.compute().dtype
+    np.testing.assert_allclose(y.compute(), f(x).compute(), rtol=1e-6)
+    (x̄,) = back(da.ones_like(y))
+    assert x̄.dtype == x̄.compute().dtype == np.float32
+    _, ẏ = jvp(f, (x,), (da.ones_like(x),))
+    assert ẏ.dtype == y.dtype
+
+
+@pytest.mark.parametrize("k", [3, 3.0, np.int64(3), np.arange(4)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_integers_beside_arrays_of_dask_are_points_of_the_real_line(k, dtype):
+    x = da.from_array(X.astype(dtype), chunks=(2, 2))
+    f = lambda k: float((x * k * k + da.sin(k * x)).sum())
+    want = 2 * X * k + X * np.cos(k * X)
+    want = want.sum(0) if np.ndim(k) else want.sum()
+    (found,) = gradient(f, k)
+    assert isinstance(found, np.ndarray if np.ndim(k) else float)
+    np.testing.assert_allclose(found, want, rtol=1e-5)
+    np.testing.assert_allclose(jvp(f, (k,), (np.ones(np.shape(k)),))[1], np.sum(want), rtol=1e-5)

@@ -272,6 +272,8 @@ def vjp(run: Any, leaves: Args, active: list[int]) -> tuple[Any, Any, Any]:
 
     def function(*values: Any) -> tuple[Any, Any]:
         result = run.traced(with_leaves(leaves, active, values))
+        if any(type(x) in (float, complex) for x in result.outs):
+            raise TypeError("it gave a number for an array")  # a constant, or its tracer is lost
         kept.append(result)
         return result.outs, result.others
 

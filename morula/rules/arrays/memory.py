@@ -62,11 +62,6 @@ def is_followed(x: Any) -> bool:
     return memory.in_memory() and isinstance(x, np.ndarray) and memory.is_written(owner_of(x))
 
 
-def has_tangents(dtype: np.dtype) -> bool:
-    """Have the items of an array of this dtype tangents of their own?"""
-    return dtype.kind in "fciuO" or is_added_float(dtype)
-
-
 class Beside:
     """The cotangents of the items in some memory, and which of them are not structurally zero."""
 
@@ -75,7 +70,7 @@ class Beside:
     def __init__(self, owner: np.ndarray) -> None:
         start, stop = bounds(owner)
         dtype = owner.dtype
-        self.uniform = has_tangents(dtype)
+        self.uniform = dtype.kind in "fciuO" or is_added_float(dtype)
         self.start, self.dtype, self.itemsize = start, dtype, dtype.itemsize
         n = (stop - start) // max(dtype.itemsize, 1) if self.uniform else stop - start
         kind = float if dtype.kind in "iu" else dtype if self.uniform else np.uint8
@@ -201,7 +196,7 @@ def give_at(x: np.ndarray, index: Any, ȳ: Any) -> None:
         np.add.at(x̄, index, ȳ)
         give(x, x̄)
         return
-    if not has_tangents(x.dtype):
+    if x.dtype.kind not in "fciuO" and not is_added_float(x.dtype):
         return
     part, reached = beside_of(x)
     if is_basic(index):
@@ -223,7 +218,8 @@ def take_at(x: np.ndarray, index: Any) -> Any:
     """The cotangents of x[index], which are zero afterwards."""
     if x.dtype.names is not None:
         refuse_records(x)
-    if not has_tangents(x.dtype) or (x.dtype.kind in "iu" and is_of_records(x)):
+    kind = x.dtype.kind
+    if (kind not in "fciuO" and not is_added_float(x.dtype)) or (kind in "iu" and is_of_records(x)):
         return ZERO
     part, reached = beside_of(x)
     if reached is None:
