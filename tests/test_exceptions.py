@@ -576,6 +576,82 @@ def raised_with_keywords_and_stars(x):
         return error.args[0] * x
 
 
+class Without(Exception):
+    def __init__(self, v, w=1.0):
+        self.product = v * w
+
+
+class OwnNew(Exception):
+    def __new__(cls, v, *more):
+        made = super().__new__(cls, v * v)
+        made.given = v
+        return made
+
+    def __init__(self, *more):
+        pass
+
+
+class OwnSystem(OSError):
+    def __init__(self, v):
+        super().__init__(v, v * v)
+        self.own = v
+
+
+# What raises, what it raises, and what a handler makes of that: the attributes of each kind.
+MADE_OF = {
+    "a value": (lambda x: StopIteration(x * x), lambda e, x: e.value * e.args[0]),
+    "a code": (lambda x: SystemExit(x * x), lambda e, x: e.code * x),
+    "codes": (lambda x: SystemExit(x, x * x), lambda e, x: e.code[1] * e.args[0]),
+    "numbers of the system": (
+        lambda x: OSError(x, x * x, 3 * x, None, x**4),
+        lambda e, x: e.errno * e.filename + e.filename2 + e.args[1] + len(e.args) * x,
+    ),
+    "an object": (lambda x: AttributeError("a", obj=x * x), lambda e, x: e.obj * x),
+    "names": (
+        lambda x: ImportError("a", name=x * x, path=x),
+        lambda e, x: e.name * e.path,
+    ),
+    "arguments that its own __init__ leaves alone": (
+        lambda x: Without(x * x, w=x),
+        lambda e, x: e.args[0] * e.product,
+    ),
+    "arguments of its own __new__": (lambda x: OwnNew(x, 3), lambda e, x: e.args[0] * e.given),
+    "arguments for its base": (
+        lambda x: OwnSystem(x),
+        lambda e, x: e.args[0] * e.args[1] + e.strerror * e.own,
+    ),
+    "a value that is set later": (
+        lambda x: replaced(StopIteration(x), x * x),
+        lambda e, x: e.value + e.args[0] * x,
+    ),
+    "a code of sys.exit": (lambda x: sys.exit(x * x), lambda e, x: e.code * e.args[0]),
+}
+
+
+def replaced(error, value):
+    error.value = value
+    return error
+
+
+@pytest.mark.parametrize("case", MADE_OF)
+def test_what_exceptions_are_made_of(case):
+    make, read = MADE_OF[case]
+
+    def f(x):
+        try:
+            raise make(x)
+        except BaseException as error:
+            return read(error, x)
+
+    value, (slope,) = withgradient(f, 1.3)
+    assert value == f(1.3)
+    assert slope == pytest.approx((f(1.3 + 1e-5) - f(1.3 - 1e-5)) / 2e-5)
+    assert jvp(f, (1.3,), (1.0,)) == (value, pytest.approx(slope))
+    second = pytest.approx((grad(f)(1.3 + 1e-5) - grad(f)(1.3 - 1e-5)) / 2e-5)
+    assert grad(grad(f))(1.3) == second
+    assert hvp(f, 1.3, 1.0) == second
+
+
 LEAVING = [
     loop_with_continue, nested_and_chained, thrown_in_a_callee_after_an_effect,
     thrown_by_a_method_and_a_callable_object, a_manager_that_restores, raised_in_a_generator,
