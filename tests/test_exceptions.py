@@ -406,6 +406,68 @@ def test_an_exception_that_nobody_catches_is_the_users():
     assert "return x / 0" in lines
 
 
+class Dividing:
+    def __init__(self, v):
+        self.v = v
+
+    def __mul__(self, other):
+        return self.v / 0
+
+
+# Programs that fail in operations that Morula does in their place.
+FAILING = {
+    "a quotient": lambda x: x / 0,
+    "an index": lambda x: [x][3],
+    "a key": lambda x: {"a": x}["b"],
+    "a text and a number": lambda x: "a" + x,
+    "an attribute": lambda x: x.nothing,
+    "a name": lambda x: x * no_such_name,  # noqa: F821
+    "an unpacking": lambda x: sum(a * b for a, b in [[x]]),
+    "an iteration": lambda x: sum([v * v for v in x]),
+    "a comparison": lambda x: x if x < "a" else 1.0,
+    "a membership": lambda x: x * (x in 3),
+    "a call": lambda x: (lambda v: v)(x, x),
+    "a domain": lambda x: math.sqrt(-abs(x)),
+    "shapes": lambda x: np.sum(np.ones(3) * x + np.ones(4)),
+    "an operator method": lambda x: Dividing(x) * 2,
+    "a callback": lambda x: sum(map(lambda v: v / 0, [x])),
+    "a generator": lambda x: sum(v / 0 for v in [x]),
+    "a format": lambda x: float(f"{x:zz}"),
+    "a manager": lambda x: within(x),
+}
+
+
+def within(x):
+    with x:
+        return x
+
+
+@pytest.mark.parametrize("program", FAILING)
+@pytest.mark.parametrize("mode", [gradient, lambda f, x: jvp(f, (x,), (1.0,))])
+def test_tracebacks_end_where_the_plain_one_does(program, mode, path):
+    f = FAILING[program]
+    with pytest.raises(Exception, match=r"\w") as plain:
+        f(1.5)
+    with pytest.raises(type(plain.value)) as caught:
+        mode(f, 1.5)
+    assert str(caught.value) == str(plain.value)
+    last, *others = [
+        [(entry.filename, entry.lineno, entry.name) for entry in traceback.extract_tb(e.tb)]
+        for e in (caught, plain)
+    ]
+    assert last[-1] in (others[0] if path == "specialised" else others[0][-1:])
+    assert any("while Morula differentiated" in note for note in caught.value.__notes__)
+
+
+def test_too_deep_a_recursion_says_what_to_do():
+    def endless(x):
+        return endless(x) * 1.001
+
+    with pytest.raises(RecursionError) as caught:
+        gradient(endless, 2.0)
+    assert any("sys.setrecursionlimit" in note for note in caught.value.__notes__)
+
+
 def test_what_is_being_handled_is_as_in_the_plain_program():
     def f(x):
         try:

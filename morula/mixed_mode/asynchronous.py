@@ -57,6 +57,12 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return split_call(asyncio.run, args, keywords), entry(stepper.frame, 1)
 
 
+@pushes(asyncio.BaseEventLoop.run_forever)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    once("asyncio.run_forever")
+    return split_call(asyncio.BaseEventLoop.run_forever, args, keywords), ZERO
+
+
 def _task(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:

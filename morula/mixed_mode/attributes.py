@@ -291,6 +291,8 @@ for _fn in (staticmethod, classmethod):
 
 @pushes(vars)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if not args:
+        return objects.attributes_of(vars, args, {})
     (x,) = args
     return (vars(x) if isinstance(x, (type, ModuleType)) else objects.expose(x)), ZERO
 

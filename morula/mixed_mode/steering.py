@@ -112,10 +112,12 @@ for _fn in (eval, exec):
 def _asking(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if args:
+            return split_call(fn, args, keywords), ZERO
         return refuse_names(fn, args, {})
 
 
-for _fn in (globals, locals):
+for _fn in (globals, locals, dir):
     _asking(_fn)
 del _fn
 

@@ -10,6 +10,7 @@ Tests: tests/test_asynchronous.py
 import asyncio
 from asyncio import BaseEventLoop
 from collections.abc import Callable, Generator
+from functools import partial
 from types import CoroutineType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -89,16 +90,19 @@ on_entry.register(asyncio.Future, lambda x, known: x)
 materialise.register(asyncio.Future, lambda x, x̄, of: None)
 
 non_differentiable(of_coroutine, remember, wait_for, awaited, done_waiting)
-non_differentiable(asyncio.sleep, asyncio.get_running_loop, asyncio.current_task)
+non_differentiable(
+    asyncio.sleep, asyncio.get_running_loop, asyncio.current_task, asyncio.new_event_loop
+)
 
 
-@serves(asyncio.run)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The steps that the loop makes, of whichever coroutine, are pulled back last first."""
-    record = record_of(args[0])
-    if record is None:
-        return compiled(fn, args, kwargs)
-    once("asyncio.run")
+def run_loop(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], receive: Callable[[Any], None]
+) -> Any:
+    """The steps that a loop makes, of whichever coroutine, are pulled back last first.
+
+    `receive` takes the cotangent of what `fn` returns to where that came from.
+    """
+    once(f"asyncio.{fn.__name__}")
     steps: list[tuple[Any, int]] = []
 
     def observer(record: Any, signal: Any) -> Any:
@@ -109,7 +113,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             steps.append((record, n))
 
     def pull_back(ȳ: Any) -> Any:
-        give_returned(record, ȳ)
+        receive(ȳ)
         for driven, n in reversed(steps):
             pull_steps(driven, n, ZERO)
         return (NONE, *[ZERO] * (len(args) + len(kwargs)))
@@ -125,6 +129,19 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         general.end_attempt(outer)
 
     return y, pull_back
+
+
+@serves(asyncio.run)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    record = record_of(args[0])
+    if record is None:
+        return compiled(fn, args, kwargs)
+    return run_loop(fn, args, kwargs, partial(give_returned, record))
+
+
+@serves(BaseEventLoop.run_forever)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return run_loop(fn, args, kwargs, lambda ȳ: None)
 
 
 # -- what a loop calls

@@ -73,6 +73,7 @@ from morula.core.extend import (
     reaching,
     remembered,
     results_of,
+    unsupported,
     unthunk,
 )
 from morula.rules import builtins as of_builtins
@@ -690,7 +691,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @serves(vars)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def attributes_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The attributes of an object; those of nothing would be the variables around."""
+    if not args:
+        raise unsupported("vars(), which asks for the variables around it,", "vars() is called")
     (x,) = args
     y = vars(x) if isinstance(x, (type, ModuleType)) else expose(x)
     return y, lambda ȳ: (NONE, ZERO)

@@ -98,7 +98,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @rewrites
 def _(s: Any) -> bool:
     """Functions that run texts go by the general path."""
-    if any(c.primitive in (eval, exec, globals, locals) for c in s.ir.calls()):
+    calls = [*s.ir.calls()]
+    if any(c.primitive in (eval, exec, globals, locals) for c in calls) or any(
+        c.primitive in (vars, dir) and not c.args for c in calls
+    ):
         raise NotSpecialised("a text is run")
     return False
 
@@ -111,10 +114,20 @@ def user_code() -> CodeType:
     return frame.f_code
 
 
+@serves(dir)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not args:
+        return refuse_names(fn, args, kwargs)
+    return dir(*args), lambda ȳ: (NONE,) * (1 + len(args))
+
+
 @serves(globals, locals)
 def refuse_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The functions that ask for variables around them; pytest does to word a failed assertion."""
     if fn is locals and "@py_builtins" in user_code().co_names:
         return {}, lambda ȳ: (NONE,)
-    where = f"{fn.__name__}() is called"
-    raise unsupported(f"{fn.__name__}(), which asks for the variables around it,", where)
+    raise unsupported(
+        f"{fn.__name__}(), which asks for the variables around it,",
+        f"{fn.__name__}() is called",
+        "Name the variables that are meant, as in {'x': x}",
+    )
