@@ -434,6 +434,8 @@ FAILING = {
     "a generator": lambda x: sum(v / 0 for v in [x]),
     "a format": lambda x: float(f"{x:zz}"),
     "a manager": lambda x: within(x),
+    "a keyword": lambda x: sorted([x], wrong=1)[0],
+    "too many arguments": lambda x: sorted([x], x)[0],
 }
 
 
