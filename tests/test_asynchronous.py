@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import re
+import socket
+import sys
 
 import pytest
 
@@ -263,7 +265,120 @@ async def resultof(x):
     return k.result() * x
 
 
+async def called_soon(x):
+    items = []
+    loop = asyncio.get_running_loop()
+    loop.call_soon(items.append, x * x)
+    loop.call_soon(items.append, 1e6).cancel()
+    loop.call_later(0, lambda v: items.append(v * items[0]), 2 * x)
+    await asyncio.sleep(0.01)
+    return items[1] * x
+
+
+async def called_when_done(x):
+    total = [x]
+
+    def add(task):
+        total[0] += task.result() * x
+
+    def never(task):
+        total[0] = 1e6
+
+    task = asyncio.create_task(squared(x))
+    task.add_done_callback(add)
+    task.add_done_callback(never)
+    assert task.remove_done_callback(never) == 1
+    await task
+    await asyncio.sleep(0)
+    return total[0]
+
+
+async def squared(x):
+    await asyncio.sleep(0)
+    return x * x
+
+
+async def set_by_a_callback(x):
+    loop = asyncio.get_running_loop()
+    result, failure = loop.create_future(), loop.create_future()
+    loop.call_soon(result.set_result, x * x)
+    loop.call_soon(failure.set_exception, ValueError(3 * x))
+    try:
+        await failure
+    except ValueError as error:
+        return error.args[0] * await result
+
+
+async def handled_by_the_loop(x):
+    items = [x]
+
+    def fail(v):
+        items.append(v * x)
+        raise ValueError
+
+    def handle(loop, context):
+        items.append(items[-1] * x)
+
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(handle)
+    loop.call_soon(fail, 2 * x)
+    loop.call_soon(fail, x)
+    await asyncio.sleep(0.01)
+    return sum(i * v for i, v in enumerate(items))
+
+
+async def when_readable(x):
+    items = []
+    ours, theirs = socket.socketpair()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(ours, lambda v: items.append(v * len(ours.recv(1))), x * x)
+    theirs.send(b"a")
+    while not items:
+        await asyncio.sleep(0.001)
+    loop.remove_reader(ours)
+    ours.close()
+    theirs.close()
+    return items[0]
+
+
+async def shielded(x):
+    return await asyncio.shield(squared(x)) * x
+
+
+async def in_a_thread(x):
+    return await asyncio.to_thread(lambda v: v * v, x) * x
+
+
+async def the_errors_of_a_group(x):
+    items = [x]
+
+    async def bad():
+        items.append(x * x)
+        raise ValueError(3 * x)
+
+    async def slow():
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            items.append(x**3)
+            raise
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(slow())
+            group.create_task(bad())
+    except* ValueError as errors:
+        items.append(errors.exceptions[0].args[0])
+    return sum(v * (i + 1) for i, v in enumerate(items))
+
+
+CALLED_BACK = [
+    called_soon, called_when_done, set_by_a_callback, handled_by_the_loop, shielded, in_a_thread,
+    the_errors_of_a_group, *[when_readable] * (sys.platform != "win32"),
+]  # fmt: skip
+
 PROGRAMS = [
+    *CALLED_BACK,
     loop, compr, sends, throws, acm, gathered, abandoned, raising, userit,
     order, taskgroup, queue, waitfor, lock, fut, exc, resultof,
 ]  # fmt: skip
@@ -292,12 +407,46 @@ def test_gradients(program):
     check_gradient(f, 1.3)
 
 
-@pytest.mark.parametrize("program", [sends, gathered, fut, resultof], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", [sends, gathered, fut, resultof, *CALLED_BACK], ids=lambda f: f.__name__
+)
 def test_forward_mode(program):
     f = by_asyncio(program)
     value, tangent = jvp(f, (1.3,), (1.0,))
     assert value == f(1.3)
     assert tangent == pytest.approx(grad(f)(1.3))
+
+
+def loops_of_ones_own(x):
+    items = [x]
+    loop = asyncio.new_event_loop()
+
+    def begin(v):
+        items.append(v * items[-1])
+        loop.call_soon(end, v * x)
+
+    def end(v):
+        items.append(v + items[-1] * x)
+        loop.stop()
+
+    try:
+        loop.call_soon(begin, x * x)
+        loop.run_forever()
+        return sum(items) * loop.run_until_complete(lock(x))
+    finally:
+        loop.close()
+
+
+def one_runner(x):
+    with asyncio.Runner() as runner:
+        return runner.run(lock(x)) * runner.run(squared(x))
+
+
+@pytest.mark.parametrize("f", [loops_of_ones_own, one_runner])
+def test_loops_without_asyncio_run(f):
+    assert withgradient(f, 1.3)[0] == f(1.3)
+    check_gradient(f, 1.3)
+    assert jvp(f, (1.3,), (1.0,))[1] == pytest.approx(grad(f)(1.3))
 
 
 async def sent_twice(x):

@@ -406,6 +406,70 @@ def test_an_exception_that_nobody_catches_is_the_users():
     assert "return x / 0" in lines
 
 
+class Dividing:
+    def __init__(self, v):
+        self.v = v
+
+    def __mul__(self, other):
+        return self.v / 0
+
+
+# Programs that fail in operations that Morula does in their place.
+FAILING = {
+    "a quotient": lambda x: x / 0,
+    "an index": lambda x: [x][3],
+    "a key": lambda x: {"a": x}["b"],
+    "a text and a number": lambda x: "a" + x,
+    "an attribute": lambda x: x.nothing,
+    "a name": lambda x: x * no_such_name,  # noqa: F821
+    "an unpacking": lambda x: sum(a * b for a, b in [[x]]),
+    "an iteration": lambda x: sum([v * v for v in x]),
+    "a comparison": lambda x: x if x < "a" else 1.0,
+    "a membership": lambda x: x * (x in 3),
+    "a call": lambda x: (lambda v: v)(x, x),
+    "a domain": lambda x: math.sqrt(-abs(x)),
+    "shapes": lambda x: np.sum(np.ones(3) * x + np.ones(4)),
+    "an operator method": lambda x: Dividing(x) * 2,
+    "a callback": lambda x: sum(map(lambda v: v / 0, [x])),
+    "a generator": lambda x: sum(v / 0 for v in [x]),
+    "a format": lambda x: float(f"{x:zz}"),
+    "a manager": lambda x: within(x),
+    "a keyword": lambda x: sorted([x], wrong=1)[0],
+    "too many arguments": lambda x: sorted([x], x)[0],
+}
+
+
+def within(x):
+    with x:
+        return x
+
+
+@pytest.mark.parametrize("program", FAILING)
+@pytest.mark.parametrize("mode", [gradient, lambda f, x: jvp(f, (x,), (1.0,))])
+def test_tracebacks_end_where_the_plain_one_does(program, mode, path):
+    f = FAILING[program]
+    with pytest.raises(Exception, match=r"\w") as plain:
+        f(1.5)
+    with pytest.raises(type(plain.value)) as caught:
+        mode(f, 1.5)
+    assert str(caught.value) == str(plain.value)
+    last, *others = [
+        [(entry.filename, entry.lineno, entry.name) for entry in traceback.extract_tb(e.tb)]
+        for e in (caught, plain)
+    ]
+    assert last[-1] in (others[0] if path == "specialised" else others[0][-1:])
+    assert any("while Morula differentiated" in note for note in caught.value.__notes__)
+
+
+def test_too_deep_a_recursion_says_what_to_do():
+    def endless(x):
+        return endless(x) * 1.001
+
+    with pytest.raises(RecursionError) as caught:
+        gradient(endless, 2.0)
+    assert any("sys.setrecursionlimit" in note for note in caught.value.__notes__)
+
+
 def test_what_is_being_handled_is_as_in_the_plain_program():
     def f(x):
         try:
@@ -574,6 +638,82 @@ def raised_with_keywords_and_stars(x):
         f(*[x], **{"b": x, "c": 2 * x})
     except ValueError as error:
         return error.args[0] * x
+
+
+class Without(Exception):
+    def __init__(self, v, w=1.0):
+        self.product = v * w
+
+
+class OwnNew(Exception):
+    def __new__(cls, v, *more):
+        made = super().__new__(cls, v * v)
+        made.given = v
+        return made
+
+    def __init__(self, *more):
+        pass
+
+
+class OwnSystem(OSError):
+    def __init__(self, v):
+        super().__init__(v, v * v)
+        self.own = v
+
+
+# What raises, what it raises, and what a handler makes of that: the attributes of each kind.
+MADE_OF = {
+    "a value": (lambda x: StopIteration(x * x), lambda e, x: e.value * e.args[0]),
+    "a code": (lambda x: SystemExit(x * x), lambda e, x: e.code * x),
+    "codes": (lambda x: SystemExit(x, x * x), lambda e, x: e.code[1] * e.args[0]),
+    "numbers of the system": (
+        lambda x: OSError(x, x * x, 3 * x, None, x**4),
+        lambda e, x: e.errno * e.filename + e.filename2 + e.args[1] + len(e.args) * x,
+    ),
+    "an object": (lambda x: AttributeError("a", obj=x * x), lambda e, x: e.obj * x),
+    "names": (
+        lambda x: ImportError("a", name=x * x, path=x),
+        lambda e, x: e.name * e.path,
+    ),
+    "arguments that its own __init__ leaves alone": (
+        lambda x: Without(x * x, w=x),
+        lambda e, x: e.args[0] * e.product,
+    ),
+    "arguments of its own __new__": (lambda x: OwnNew(x, 3), lambda e, x: e.args[0] * e.given),
+    "arguments for its base": (
+        lambda x: OwnSystem(x),
+        lambda e, x: e.args[0] * e.args[1] + e.strerror * e.own,
+    ),
+    "a value that is set later": (
+        lambda x: replaced(StopIteration(x), x * x),
+        lambda e, x: e.value + e.args[0] * x,
+    ),
+    "a code of sys.exit": (lambda x: sys.exit(x * x), lambda e, x: e.code * e.args[0]),
+}
+
+
+def replaced(error, value):
+    error.value = value
+    return error
+
+
+@pytest.mark.parametrize("case", MADE_OF)
+def test_what_exceptions_are_made_of(case):
+    make, read = MADE_OF[case]
+
+    def f(x):
+        try:
+            raise make(x)
+        except BaseException as error:
+            return read(error, x)
+
+    value, (slope,) = withgradient(f, 1.3)
+    assert value == f(1.3)
+    assert slope == pytest.approx((f(1.3 + 1e-5) - f(1.3 - 1e-5)) / 2e-5)
+    assert jvp(f, (1.3,), (1.0,)) == (value, pytest.approx(slope))
+    second = pytest.approx((grad(f)(1.3 + 1e-5) - grad(f)(1.3 - 1e-5)) / 2e-5)
+    assert grad(grad(f))(1.3) == second
+    assert hvp(f, 1.3, 1.0) == second
 
 
 LEAVING = [

@@ -6,10 +6,11 @@ import gc
 import inspect
 import itertools
 import math
+import sys
 
 import pytest
 
-from morula import grad, gradient, jvp, pullback, withgradient
+from morula import grad, gradient, hvp, jvp, pullback, withgradient
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -714,3 +715,156 @@ def test_steps_in_and_out_of_protected_code(make, take, path):
     slope = pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-8)
     assert withgradient(f, x) == (f(x), (slope,))
     assert jvp(f, (x,), (1.0,)) == (f(x), slope)
+
+
+# -- exceptions of generators that were sent something ---------------------------------------------
+
+
+def returning_what_was_sent(x):
+    def sums():
+        total = 0.0
+        for _ in range(3):
+            total = total + (yield total) * x
+        return total * x
+
+    it = sums()
+    next(it)
+    s, v = 0.0, x
+    try:
+        while True:
+            v = it.send(2 * v)
+            s += v
+    except StopIteration as stop:
+        return s + stop.value
+
+
+def raising_what_was_sent(x):
+    def raising():
+        raise ValueError((yield x) * x)
+
+    it = raising()
+    first = next(it)
+    try:
+        it.send(first * x)
+    except ValueError as error:
+        return error.args[0] * first
+
+
+def raising_through_a_delegation(x):
+    def inner():
+        raise ValueError((yield x) * x)
+
+    def outer():
+        try:
+            yield from inner()
+        except ValueError as error:
+            return (yield error.args[0]) * x
+
+    it = outer()
+    second = it.send(next(it) * 3)
+    try:
+        it.send(second * x)
+    except StopIteration as stop:
+        return stop.value
+
+
+class Scaling:
+    """An iterator with a `send` of its own, which returns a value in the end."""
+
+    def __init__(self, x):
+        self.x = x
+        self.n = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1.0
+
+    def send(self, v):
+        self.n += 1
+        if self.n > 2:
+            raise StopIteration(v * self.x)
+        return v * self.x
+
+
+def delegating_to_an_object(x):
+    def outer():
+        return (yield from Scaling(x)) * x
+
+    it = outer()
+    v, s = next(it), 0.0
+    try:
+        while True:
+            v = it.send(v * x)
+            s += v
+    except StopIteration as stop:
+        return s + stop.value
+
+
+class Asking:
+    def __init__(self, x):
+        self.x = x
+
+    def __await__(self):
+        return (yield self.x) * self.x
+
+
+def a_loop_by_hand(x):
+    async def asking():
+        first = await Asking(x)
+        return first * await Asking(first * x)
+
+    coroutine = asking()
+    v = coroutine.send(None)
+    try:
+        while True:
+            v = coroutine.send(2 * v)
+    except StopIteration as stop:
+        return stop.value
+
+
+SENT = [
+    returning_what_was_sent,
+    raising_what_was_sent,
+    raising_through_a_delegation,
+    delegating_to_an_object,
+    a_loop_by_hand,
+]
+
+
+@pytest.mark.parametrize("program", SENT)
+def test_what_was_sent_to_a_generator_that_raises(program):
+    value, (slope,) = withgradient(program, 1.3)
+    assert value == program(1.3)
+    assert slope == pytest.approx((program(1.3 + 1e-5) - program(1.3 - 1e-5)) / 2e-5)
+    assert jvp(program, (1.3,), (1.0,)) == (value, pytest.approx(slope))
+
+
+@pytest.mark.parametrize("program", SENT)
+def test_second_derivatives_of_what_was_sent(program):
+    def pushed(x):
+        return jvp(program, (x,), (1.0,))[1]
+
+    first = grad(program)
+    second = pytest.approx((first(1.3 + 1e-5) - first(1.3 - 1e-5)) / 2e-5)
+    assert grad(first)(1.3) == second
+    assert grad(pushed)(1.3) == second
+    assert hvp(program, 1.3, 1.0) == second
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="it warns since 3.12")
+def test_throwing_a_class_and_a_value():
+    def f(x):
+        def g():
+            try:
+                yield x
+            except ValueError as error:
+                yield error.args[0]
+
+        it = g()
+        next(it)
+        return it.throw(ValueError, x * x)
+
+    assert gradient(f, 1.5) == (3.0,)
+    assert jvp(f, (1.5,), (1.0,)) == (2.25, 3.0)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import plum
 
+from morula.core import debug
 from morula.core.errors import DifferentiationError
 
 HERE = str(Path(__file__).parents[1])
@@ -99,12 +100,46 @@ def show(place: Place, error: DifferentiationError) -> None:
 
 
 def add_note(error: BaseException) -> None:
-    """Let an exception say, below its own text, which line was differentiated when it was raised."""
+    """Let an exception say, below its own text, which line was differentiated when it was raised.
+
+    Its traceback ends there, as that of the plain call does.
+    """
     place = place_in(error.__traceback__)
-    note = f"while Morula differentiated {place}"
-    if place is not NOWHERE and note not in getattr(error, "__notes__", ()):
-        with suppress(Exception):  # of a class that lets nobody set attributes
-            error.add_note(note)
+    if place is NOWHERE:
+        return
+    if not debug.ON:
+        end_at_user(error.__traceback__)
+    notes = [f"while Morula differentiated {place}"]
+    if isinstance(error, RecursionError):
+        notes.append(DEEPER)
+    for note in notes:
+        if note not in getattr(error, "__notes__", ()):
+            with suppress(Exception):  # of a class that lets nobody set attributes
+                error.add_note(note)
+
+
+DEEPER = (
+    "A call that is differentiated needs several frames of the interpreter. Ways out: raise the "
+    "limit with sys.setrecursionlimit(...), or write the recursion as a loop"
+)
+
+
+def end_at_user(traceback: TracebackType | None) -> None:
+    """Leave out what Morula's own functions did behind the last line of somebody else's."""
+    last = None
+    while traceback is not None:
+        if not is_own(traceback.tb_frame):
+            last = traceback
+        traceback = traceback.tb_next
+    if last is not None:
+        last.tb_next = None
+
+
+def is_own(frame: FrameType) -> bool:
+    """Does it run a function of Morula's, perhaps one that was made of a text?"""
+    name = frame.f_globals.get("__name__")
+    made = frame.f_code.co_filename == "<string>" and str(name).startswith("morula.")
+    return made or frame.f_code.co_filename.startswith(HERE)
 
 
 ENTRIES: list[CodeType] = []  # of functions that begin a reverse pass

@@ -120,7 +120,7 @@ def unpack(items: Any, n: int) -> tuple[Any, ...]:
     if type(items) is tuple and len(items) == n:
         return items
     names = [f"_{i}" for i in range(n)]
-    scope = {"items": items}
+    scope = {"items": items, "__name__": __name__}
     exec(f"{', '.join(names)}{',' if n == 1 else ''} = items" if n else "() = items", scope)
     return tuple([scope[name] for name in names])
 

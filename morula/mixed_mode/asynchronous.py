@@ -10,7 +10,7 @@ from types import CoroutineType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from morula.core import errors, generators
+from morula.core import generators
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import non_differentiable
 from morula.mixed_mode.calls import Args, Names, compiled
@@ -37,7 +37,7 @@ def of_coroutine(run: Pass, x: Any) -> Tangents:
 
 def from_elsewhere(y: Any) -> Any:
     """The tangent of a result that differentiated code has not made."""
-    return Unknown(errors.no_rule(asyncio.gather, (y,))) if carries(y) else ZERO
+    return Unknown(reverse.not_followed(y)) if carries(y) else ZERO
 
 
 def remember(run: Pass, future: Any, tangents: Tangents) -> None:
@@ -57,6 +57,12 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return split_call(asyncio.run, args, keywords), entry(stepper.frame, 1)
 
 
+@pushes(asyncio.BaseEventLoop.run_forever)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    once("asyncio.run_forever")
+    return split_call(asyncio.BaseEventLoop.run_forever, args, keywords), ZERO
+
+
 def _task(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
@@ -68,6 +74,22 @@ def _task(fn: Any) -> None:
 _task(asyncio.create_task)
 _task(asyncio.Task)
 _task(asyncio.ensure_future)
+
+
+def _calls_later(fn: Any, first: int) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        n = len(args) - len(keywords)
+        if not reverse.is_to_be_followed(fn, args[:n]):
+            return compiled(run, fn, ZERO, args, tangents, keywords)
+        steps, _ = push(run, reverse.called_by_loop, ZERO, args[first:n], tangents[first:n])
+        callback = reverse.Callback(args[first], steps)
+        return split_call(fn, (*args[:first], callback, *args[n:]), keywords), ZERO
+
+
+for _later, _first in reverse.CALLS_LATER.items():
+    _calls_later(_later, _first)
+del _later, _first
 
 
 @pushes(asyncio.gather)
@@ -112,6 +134,11 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     y = args[0].result()
     return y, of_coroutine(run, args[0])(y)
+
+
+@pushes(asyncio.Task.exception, asyncio.Future.exception)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return args[0].exception(), ZERO
 
 
 @pushes(asyncio.Future.set_result)

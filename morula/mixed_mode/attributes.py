@@ -293,6 +293,8 @@ for _fn in (staticmethod, classmethod):
 
 @pushes(vars)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if not args:
+        return objects.variables_of(vars, args, {})
     (x,) = args
     return objects.expose(x), ZERO
 
@@ -570,30 +572,38 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 # -- exceptions, namespaces, copies ----------------------------------------------------------------
 
 
+def set_made_of(run: Pass, error: Any, values: Args, tangents: Args, n: int) -> None:
+    """An exception was made of these values, the first n of which are its `args`."""
+    if all_zero(tangents):
+        return
+    set_value(run, error, "args", tuple(tangents[:n]))
+    for name, i in objects.exception_fields(error, values).items():
+        set_value(run, error, name, tuple(tangents[:n]) if i == objects.ALL else tangents[i])
+
+
 def _exception(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        split_call(fn, args, keywords)
-        if not all_zero(tangents[1:]):
-            set_value(run, args[0], "args", tuple(tangents[1 : len(args) - len(keywords)]))
-        return None, ZERO
+        y = split_call(fn, args, keywords)
+        error = args[0] if y is None else y
+        set_made_of(run, error, args[1:], tangents[1:], len(args) - len(keywords) - 1)
+        return y, ZERO
 
 
-_initialisers = {
-    id(cls.__dict__["__init__"]): cls.__dict__["__init__"]
+_makers = {
+    id(cls.__dict__[name]): cls.__dict__[name]
     for cls in objects.EXCEPTIONS
-    if "__init__" in cls.__dict__
+    for name in ("__new__", "__init__")
+    if name in cls.__dict__
 }
-for _fn in _initialisers.values():
+for _fn in _makers.values():
     _exception(_fn)
 
 
 @pushes(protected.hold)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    error, dot = args[0], tangents[1]
-    if not is_zero(dot):
-        name, ẏ = ("obj", dot) if type(error) is AttributeError else ("args", (dot,))
-        set_value(run, error, name, ẏ)
+    n = 0 if type(args[0]) is AttributeError else 1
+    set_made_of(run, args[0], args[1:], tangents[1:], n)
     return split_call(protected.hold, args, keywords), ZERO
 
 

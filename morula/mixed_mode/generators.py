@@ -69,6 +69,13 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return y, ZERO
 
 
+def returned(run: Pass, stop: StopIteration, ẏ: Any) -> None:
+    """A generator has returned a value with this tangent."""
+    if not is_zero(ẏ):
+        set_value(run, stop, "value", ẏ)
+        set_value(run, stop, "args", (ẏ,))
+
+
 def stepped(run: Pass, fn: Any, x: Any, rest: Args, sent: Any = ZERO) -> Both:
     """`fn(x, *rest)`, which makes the generator `x` take a step."""
     stepper = stepper_of(run, x)
@@ -78,7 +85,7 @@ def stepped(run: Pass, fn: Any, x: Any, rest: Args, sent: Any = ZERO) -> Both:
     try:
         y = reverse.run_steps(fn, x, *rest)
     except StopIteration as stop:
-        set_value(run, stop, "value", entry(stepper.frame, 1))
+        returned(run, stop, entry(stepper.frame, 1))
         raise
     return y, entry(stepper.frame, 1)
 
@@ -86,6 +93,8 @@ def stepped(run: Pass, fn: Any, x: Any, rest: Args, sent: Any = ZERO) -> Both:
 def _steps(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if fn.__name__ == "throw" and len(args) > 2:
+            return push(run, reverse.throw_parts, ZERO, args, tangents)
         if keywords or stepper_of(run, args[0]) is None:
             return compiled(run, fn, ZERO, args, tangents, keywords)
         y, ẏ = stepped(run, fn, args[0], args[1:], (*tangents[1:], ZERO)[0])
@@ -157,12 +166,17 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     try:
         y = reverse.run_steps(fn, x, *values)
     except StopIteration as stop:
-        set_value(run, stop, "value", entry(frames[-1], 1))
+        returned(run, stop, entry(frames[-1], 1))
         raise
     finally:
         record.resume = inner
     ẏ = entry(frames[-1], 1)
     return y, (ZERO, ẏ) if fn is generators.delegate else ẏ
+
+
+@pushes(reverse.as_raised)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return reverse.as_raised(*args), (ZERO, tangents[1])
 
 
 @pushes(generators.received)

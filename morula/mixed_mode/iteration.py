@@ -425,6 +425,8 @@ for _fn in (max, min):
 
 @pushes(sorted)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) != 1 + len(keywords) or {*keywords} - {"key", "reverse"}:
+        split_call(sorted, args, keywords)  # raises
     items, dots = drain(run, args[0], tangents[0])
     named = dict(zip(keywords, args[1:], strict=True))
     order = order_of(run, items, dots, named, dict(zip(keywords, tangents[1:], strict=True)))

@@ -107,8 +107,6 @@ def _text_runner(fn: Any) -> None:
 
 for _fn in (eval, exec):
     _text_runner(_fn)
-
-
 del _fn
 
 
@@ -117,54 +115,14 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return global_variables(globals, args, {})[0], ZERO
 
 
-@pushes(locals)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    return refuse_names(locals, args, {})
-
-
-def _pickler(fn: Any) -> None:
+def _asking(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        if not all_zero(tangents) or reached(run, args):
-            raise errors.no_rule(fn, args, why="in forward mode")
-        return split_call(fn, args, keywords), ZERO
+        if args:
+            return split_call(fn, args, keywords), ZERO
+        return refuse_names(fn, args, {})
 
 
-for _fn in (pickle.dumps, pickle.dump):
-    _pickler(_fn)
+for _fn in (locals, dir):
+    _asking(_fn)
 del _fn
-
-
-@pushes(protected.special_method)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    protected.special_method(*args)  # raises where there is none
-    return push(run, getattr, ZERO, args, tangents)
-
-
-@pushes(steering.hook)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    return args[1], tangents[1]
-
-
-@pushes(steering.nestlevel)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    return 1 + steering.nestlevel(), ZERO
-
-
-@pushes(steering.ignore_derivatives)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    y, changed = steering.ignored(*args)
-    for x, _ in changed:
-        raise steering.cannot_ignore(x)
-    return y, ZERO
-
-
-@pushes(checkpoint, context.call_plainly)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    return push(run, args[0], tangents[0], args[1:], tangents[1:], keywords)
-
-
-@pushes(checkpointed)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    at = 0 if len(args) > len(keywords) else keywords.index("iterable")
-    return args[at], tangents[at]

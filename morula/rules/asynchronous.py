@@ -4,11 +4,13 @@
 are pulled back, in the reverse of the order in which the loop made them. A task or a `gather` stands
 for the coroutines that it runs: where it has been awaited, these get the cotangents of what they
 returned.
-Tests: tests/test_generators.py
+Tests: tests/test_asynchronous.py
 """
 
 import asyncio
-from collections.abc import Callable
+from asyncio import BaseEventLoop
+from collections.abc import Callable, Generator
+from functools import partial
 from types import CoroutineType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -51,7 +53,13 @@ def of_coroutine(x: Any) -> Receive:
 def from_elsewhere(ȳ: Any, y: Any) -> None:
     """A result that differentiated code has not made."""
     if not is_zero(ȳ):
-        raise no_rule(asyncio.gather, (y,))
+        raise not_followed(y)
+
+
+def not_followed(y: Any) -> Exception:
+    """Code that is not differentiated has set what a future holds."""
+    why = "which other code has set, and whose value reaches the gradient"
+    return no_rule(asyncio.Future.result, (y,), why=why)
 
 
 def remember(future: Any, receive: Receive) -> None:
@@ -82,16 +90,19 @@ on_entry.register(asyncio.Future, lambda x, known: x)
 materialise.register(asyncio.Future, lambda x, x̄, of: None)
 
 non_differentiable(of_coroutine, remember, wait_for, awaited, done_waiting)
-non_differentiable(asyncio.sleep, asyncio.get_running_loop, asyncio.current_task)
+non_differentiable(
+    asyncio.sleep, asyncio.get_running_loop, asyncio.current_task, asyncio.new_event_loop
+)
 
 
-@serves(asyncio.run)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The steps that the loop makes, of whichever coroutine, are pulled back last first."""
-    record = record_of(args[0])
-    if record is None:
-        return compiled(fn, args, kwargs)
-    once("asyncio.run")
+def run_loop(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], receive: Callable[[Any], None]
+) -> Any:
+    """The steps that a loop makes, of whichever coroutine, are pulled back last first.
+
+    `receive` takes the cotangent of what `fn` returns to where that came from.
+    """
+    once(f"asyncio.{fn.__name__}")
     steps: list[tuple[Any, int]] = []
 
     def observer(record: Any, signal: Any) -> Any:
@@ -102,7 +113,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             steps.append((record, n))
 
     def pull_back(ȳ: Any) -> Any:
-        give_returned(record, ȳ)
+        receive(ȳ)
         for driven, n in reversed(steps):
             pull_steps(driven, n, ZERO)
         return (NONE, *[ZERO] * (len(args) + len(kwargs)))
@@ -118,6 +129,94 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         general.end_attempt(outer)
 
     return y, pull_back
+
+
+@serves(asyncio.run)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    record = record_of(args[0])
+    if record is None:
+        return compiled(fn, args, kwargs)
+    return run_loop(fn, args, kwargs, partial(give_returned, record))
+
+
+@serves(BaseEventLoop.run_forever)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return run_loop(fn, args, kwargs, lambda ȳ: None)
+
+
+# -- what a loop calls
+
+
+def called_by_loop(fn: Any, *args: Any) -> Generator[Any, Any, None]:
+    """The calls that a loop makes of a function, as the steps of a generator."""
+    given = yield
+    while True:
+        try:
+            fn(*args, *given)
+            error = None
+        except Exception as raised:
+            error = raised
+        given = yield error
+
+
+class Callback:
+    """What a loop calls in the place of a function; it is equal to that, for who looks for it."""
+
+    __slots__ = ("fn", "steps")
+
+    def __init__(self, fn: Any, steps: Any) -> None:
+        self.fn = fn
+        self.steps = steps
+        next(steps)
+
+    def __call__(self, *given: Any) -> None:
+        """One more step."""
+        error = self.steps.send(given)
+        if error is not None:
+            raise error
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.fn == (other.fn if type(other) is Callback else other))
+
+    __hash__ = None
+
+
+# Where the callback stands among the arguments; those behind it are its own.
+CALLS_LATER = {
+    **dict.fromkeys((BaseEventLoop.call_soon, BaseEventLoop.call_soon_threadsafe), 1),
+    **dict.fromkeys((BaseEventLoop.call_later, BaseEventLoop.call_at), 2),
+    **dict.fromkeys((asyncio.Future.add_done_callback, asyncio.Task.add_done_callback), 1),
+    BaseEventLoop.set_exception_handler: 1,
+    asyncio.SelectorEventLoop.add_reader: 2,
+    asyncio.SelectorEventLoop.add_writer: 2,
+    asyncio.SelectorEventLoop.add_signal_handler: 2,
+}
+
+
+def is_to_be_followed(fn: Any, args: tuple[Any, ...]) -> bool:
+    """Is a callback handed over that nobody follows yet?"""
+    callback = (*args, None)[min(CALLS_LATER[fn], len(args))]
+    return callable(callback) and type(callback) is not Callback
+
+
+non_differentiable(is_to_be_followed)
+
+
+@serves(*CALLS_LATER)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    first = CALLS_LATER[fn]
+    if not is_to_be_followed(fn, args):
+        return compiled(fn, args, kwargs)
+    steps, back = call(called_by_loop, *args[first:])
+    y = fn(*args[:first], Callback(args[first], steps), **kwargs)
+
+    def later_pullback(ȳ: Any) -> tuple[Any, ...]:
+        return (NONE, *[ZERO] * first, *back(ZERO)[1:], *[NONE] * len(kwargs))
+
+    return y, later_pullback
+
+
+# -- tasks and futures
 
 
 @serves(asyncio.create_task, asyncio.ensure_future, asyncio.Task)
@@ -191,6 +290,12 @@ class Given:
     """A result that a future was given; its adjoint table has the cotangent."""
 
     __slots__ = ("value",)
+
+
+@serves(asyncio.Task.exception, asyncio.Future.exception)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The very exception that was raised or set, which is found by its identity."""
+    return fn(*args), lambda ȳ: (NONE, ZERO)
 
 
 @serves(asyncio.Future.set_result)

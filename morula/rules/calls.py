@@ -345,8 +345,8 @@ non_differentiable(moves)
 BuiltinMethodType: Any = type(re.compile("").match)
 
 
-@resolves(BuiltinFunctionType)
-@resolves(BuiltinMethodType)
+@resolves(BuiltinFunctionType, passing=True)
+@resolves(BuiltinMethodType, passing=True)
 def builtin_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A compiled function, or a compiled method that is bound to its object."""
     resolver = served(fn)
@@ -355,6 +355,7 @@ def builtin_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     owner = fn.__self__
     descriptor = unbound(fn)
     if descriptor is None:
+        expect_nothing()
         return respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
     y, back = call(descriptor, owner, *args, **kwargs)
     return y, partial(without_callee, back)
@@ -390,14 +391,15 @@ def method_wrapper(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 STEPS: dict[str, Any] = {"__iter__": iter, "__next__": next}  # what methods of iteration mean
 
 
-@resolves(MethodDescriptorType)
-@resolves(WrapperDescriptorType)
-@resolves(ClassMethodDescriptorType)
+@resolves(MethodDescriptorType, passing=True)
+@resolves(WrapperDescriptorType, passing=True)
+@resolves(ClassMethodDescriptorType, passing=True)
 def unbound_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A compiled method without a rule for these arguments."""
     resolver = served(fn)
     if resolver is not None:
         return resolver(fn, args, kwargs)
+    expect_nothing()
     if fn.__name__ in STEPS and len(args) == 1 and not kwargs:
         return call(STEPS[fn.__name__], *args)
     return (
@@ -691,8 +693,7 @@ HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are wr
 
 # What these make does not depend on their arguments: `__init__` reads them.
 non_differentiable(
-    object.__new__, list.__new__, dict.__new__, set.__new__, deque.__new__, BaseException.__new__,
-    object.__init__,
+    object.__new__, list.__new__, dict.__new__, set.__new__, deque.__new__, object.__init__,
 )  # fmt: skip
 
 

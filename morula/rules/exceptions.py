@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import NONE, call, non_differentiable, patterns, protected
+from morula.rules.arrays.bodies import instead_of
 from morula.rules.calls import serves
 
 non_differentiable(
@@ -46,6 +47,12 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     fn(x, name)  # raises where there is none
     y, back = call(getattr, x, name)
     return y, lambda ȳ: (NONE, back(ȳ)[1], NONE)
+
+
+@instead_of(sys.exit)
+def leave(status=None, /):
+    """The exception has what it is given as an attribute, and as an argument."""
+    raise SystemExit(status)
 
 
 # -- managers whose bodies have nothing to do with the numbers ------------------------------------

@@ -172,6 +172,8 @@ del _choose
 
 @serves(sorted)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) != 1 or kwargs.keys() - {"key", "reverse"}:
+        sorted(*args, **kwargs)  # raises
     items, back = drain(args[0])
     order, asked = order_of(items, kwargs.get("key"), kwargs.get("reverse", False))
     y = [items[i] for i in order]

@@ -27,6 +27,7 @@ from morula.core.extend import (
     attempted,
     call,
     collector,
+    general,
     generators,
     is_protected,
     is_zero,
@@ -217,10 +218,11 @@ def run_steps(fn: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
     return fn(x, *args, **kwargs)
 
 
-@serves(run_steps)
+@serves(run_steps, passing=True)
 def _(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """In a derivative of a derivative: how the steps are made is differentiated in its turn."""
     fn, x, *values = args
+    _, expected = general.how_called()
     record = any_record_of(x)
     inner, backs = record.resume, []
     strays = strays_here()
@@ -247,35 +249,54 @@ def _(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         y = run_steps(fn, x, *values, **kwargs)
     except BaseException as error:
-        strays.insert(first, (x, partial(pull_back_raising, pull_back, error)))
+        if expected:
+            return as_raised(error, partial(back_to, values, pull_back_raising, pull_back, error))
+        strays.insert(first, (x, partial(pull_back_alone, pull_back, error)))
         raise
     finally:
         record.resume = inner
 
     def run_steps_pullback(ȳ: Any) -> tuple[Any, ...]:
-        sent = pull_back(entry(ȳ, 1) if fn is generators.delegate else ȳ)
-        return (NONE, NONE, ZERO, *[sent] * len(values[:1]), *[NONE] * len(values[1:]))
+        return back_to(values, pull_back, entry(ȳ, 1) if fn is generators.delegate else ȳ)
 
     return y, run_steps_pullback
 
 
-def steps_of(fn: Any, x: Any, *args: Any, **kwargs: Any) -> tuple[Any, Steps]:
-    """What `fn(x, *args)` gives, and the steps that it lets the generator `x` make."""
+def back_to(values: list[Any], pull_back: Any, *args: Any) -> tuple[Any, ...]:
+    """The cotangents of a call of `run_steps`, from that of what was sent, the first of the values."""
+    sent = pull_back(*args)
+    return (NONE, NONE, ZERO, *[sent] * len(values[:1]), *[NONE] * len(values[1:]))
+
+
+def steps_of(
+    fn: Any, x: Any, *args: Any, expected: bool = False, **kwargs: Any
+) -> tuple[Any, Callable[[Any], Any]]:
+    """What `fn(x, *args)` gives, and the pullback of the steps that it lets the generator `x` make.
+
+    It gives the cotangent of what was sent. Where `Raised` is expected, an exception is that.
+    """
     steps = Steps(x)
     try:
         y = run_steps(fn, x, *args, **kwargs)
     except BaseException as error:
         steps.end()
-        note_raising(x, steps, error)
+        if expected:
+            return as_raised(error, partial(pull_back_raising, steps.pull_back, error))
+        if is_protected():
+            strays_here().append((x, partial(pull_back_alone, steps.pull_back, error)))
         raise
     steps.end()
-    return y, steps
+    return y, steps.pull_back
 
 
-def note_raising(x: Any, steps: Steps, error: BaseException) -> None:
-    """Keep the pullback of steps that have raised an exception, for who handles it."""
-    if is_protected():
-        strays_here().append((x, partial(pull_back_raising, steps.pull_back, error)))
+def as_raised(error: BaseException, back: Any) -> tuple[Any, Any]:
+    """An exception as a value, with its pullback: alone it would be taken for one that was raised."""
+    return protected.Raised(error), back
+
+
+@serves(as_raised)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return as_raised(*args), lambda ȳ: (NONE, ZERO, entry(ȳ, 1))
 
 
 def remember(x: Any, record: Any) -> None:
@@ -283,13 +304,18 @@ def remember(x: Any, record: Any) -> None:
     _records[x] = record
 
 
-def pull_back_raising(pull_back: Any, error: BaseException, ȳ: Any) -> tuple[Any, ...]:
+def pull_back_raising(pull_back: Any, error: BaseException, ȳ: Any) -> Any:
     """Pull back steps the last of which has raised an exception, if only because it was the last."""
     returned = ZERO
     if isinstance(error, StopIteration):
         bars = adjoint_of(error)
         returned = accumulate(take(bars, "value"), entry(take(bars, "args"), 0))
-    return (pull_back(returned),)
+    return pull_back(returned)
+
+
+def pull_back_alone(pull_back: Any, error: BaseException, ȳ: Any) -> tuple[Any, ...]:
+    """The same for steps whose caller does not pull them back."""
+    return (pull_back_raising(pull_back, error, ȳ),)
 
 
 non_differentiable(record_of, any_record_of, remember, generators.generator_of, generators.new_step)
@@ -323,23 +349,36 @@ def _(signal: Anything):
 
 def next_of(x: Any) -> tuple[Any, Any]:
     """The next item of a recorded generator, or DONE; and the pullback of the step."""
-    y, steps = steps_of(next, x, primitives.DONE)
-    return y, steps.pull_back
+    return steps_of(next, x, primitives.DONE)
 
 
-@serves(GeneratorType.send, GeneratorType.throw, GeneratorType.close)
-@serves(CoroutineType.send, CoroutineType.throw, CoroutineType.close)
+@serves(GeneratorType.send, GeneratorType.throw, GeneratorType.close, passing=True)
+@serves(CoroutineType.send, CoroutineType.throw, CoroutineType.close, passing=True)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, *values = args
+    if fn.__name__ == "throw" and len(values) > 1:
+        return call(throw_parts, *args)
+    _, expected = general.how_called()
     if record_of(x) is None:
         return compiled(fn, args, kwargs)
-    y, steps = steps_of(fn, *args, **kwargs)
+    y, pull_back = steps_of(fn, *args, expected=expected, **kwargs)
 
     def step_pullback(ȳ: Any) -> tuple[Any, ...]:
-        sent = steps.pull_back(ȳ)
+        sent = pull_back(ȳ)
         return (NONE, ZERO, *[sent] * len(values[:1]), *[NONE] * len(values[1:]))
 
     return y, step_pullback
+
+
+def throw_parts(x: Any, kind: Any, value: Any, traceback: Any = None) -> Any:
+    """`x.throw(kind, value, traceback)`, the way of Python 2."""
+    if isinstance(value, kind):
+        error = value
+    elif value is None:
+        error = kind()
+    else:
+        error = kind(*value) if isinstance(value, tuple) else kind(value)
+    return x.throw(error if traceback is None else error.with_traceback(traceback))
 
 
 @serves(AsyncGeneratorType.asend, AsyncGeneratorType.__anext__)
@@ -377,9 +416,10 @@ async def next_or(x: Any, default: Any) -> Any:
         return default
 
 
-@serves(generators.delegate)
+@serves(generators.delegate, passing=True)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     receiver, signal = args
+    _, expected = general.how_called()
     for rule in _delegations:
         found = rule(receiver, signal)
         if found is not None:
@@ -388,10 +428,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_compiled(receiver):  # what it returns comes with an exception that it makes itself
             return compiled(fn, args, kwargs)
         return call(delegate_to_others, receiver, signal)
-    both, steps = steps_of(generators.delegate, receiver, signal)
+    both, pull_back = steps_of(generators.delegate, receiver, signal, expected=expected)
 
     def delegate_pullback(ȳ: Any) -> tuple[Any, ...]:
-        return NONE, ZERO, steps.pull_back(entry(ȳ, 1))
+        return NONE, ZERO, pull_back(entry(ȳ, 1))
 
     return both, delegate_pullback
 

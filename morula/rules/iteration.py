@@ -733,8 +733,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if lookup(type(iterator), "__next__") is MISSING:
         return next(*args), None  # raises
     if not default and record_of(iterator) is not None:
-        y, steps = steps_of(next, iterator)
-        return y, lambda ȳ: (NONE, no_more(steps.pull_back(ȳ)))
+        y, pull_back = steps_of(next, iterator)
+        return y, lambda ȳ: (NONE, no_more(pull_back(ȳ)))
     if not default and type(lookup(type(iterator), "__next__")) is FunctionType:
         return call(lookup(type(iterator), "__next__"), iterator)
     if not default and hasattr(iterator, "send"):  # it may return a value, with StopIteration

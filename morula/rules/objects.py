@@ -17,6 +17,7 @@ import numbers
 import operator
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from functools import cached_property, partial
 from threading import local
@@ -74,6 +75,7 @@ from morula.core.extend import (
     reaching,
     remembered,
     results_of,
+    unsupported,
     unthunk,
 )
 from morula.rules import builtins as of_builtins
@@ -712,7 +714,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @serves(vars)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def variables_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The attributes of an object; those of nothing would be the variables around."""
+    if not args:
+        raise unsupported("vars(), which asks for the variables around it,", "vars() is called")
     (x,) = args
     return expose(x), lambda ȳ: (NONE, ZERO)
 
@@ -1246,20 +1251,67 @@ EXCEPTIONS = [
     for cls in vars(builtins).values()
     if isinstance(cls, type) and issubclass(cls, BaseException)
 ]
-non_differentiable(*[cls.__dict__["__new__"] for cls in EXCEPTIONS if "__new__" in cls.__dict__])
+ALL = -1  # in the place of the number of one value
+
+# The attributes of those, besides `args`, that hold what their classes are given.
+EXCEPTION_FIELDS = {
+    cls: [
+        name
+        for name, found in vars(cls).items()
+        if type(found) in (MemberDescriptorType, GetSetDescriptorType)
+        and not (name.startswith("_") or name == "args")
+    ]
+    for cls in EXCEPTIONS
+}
 
 
-@serves(*[cls.__dict__["__init__"] for cls in EXCEPTIONS if "__init__" in cls.__dict__])
+def exception_fields(error: BaseException, values: tuple[Any, ...]) -> dict[str, int]:
+    """Which attributes hold which of the values that an exception was made of, besides `args`.
+
+    That with all of them is ALL.
+    """
+    names = [name for cls in type(error).__mro__ for name in EXCEPTION_FIELDS.get(cls, ())]
+    fields = {}
+    for name in names:
+        with suppress(AttributeError):  # it holds nothing
+            held = object.__getattribute__(error, name)
+            found = [i for i, value in enumerate(values) if value is held]
+            found += [ALL] * (held is error.args)
+            if found and has_tangent(type(held)):
+                fields[name] = found[0]
+    return fields
+
+
+non_differentiable(exception_fields)
+
+
+@serves(
+    *{
+        id(cls.__dict__[name]): cls.__dict__[name]
+        for cls in EXCEPTIONS
+        for name in ("__new__", "__init__")
+        if name in cls.__dict__
+    }.values()
+)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    x, *rest = args
-    fn(*args, **kwargs)
+    """Both note the arguments in `args`; `__init__` notes them anew, in other attributes too."""
+    y = fn(*args, **kwargs)
+    error = args[0] if y is None else y
+    values = (*args[1:], *kwargs.values())
+    fields = exception_fields(error, values)
+    n = min(len(args) - 1, len(error.args))
 
-    def init_pullback(ȳ: Any) -> tuple[Any, ...]:
-        values = take(table_of(x), "args")
-        bars = [ZERO if is_zero(values) else values[i] for i in range(len(rest))]
+    def exception_pullback(ȳ: Any) -> tuple[Any, ...]:
+        table = table_of(error)
+        bars = [ZERO] * len(values)
+        for name, at in [("args", ALL), *fields.items()]:
+            c = take(table, name)
+            held = {i: entry(c, i) for i in range(n)} if at == ALL else {at: c}
+            for i, part in held.items():
+                bars[i] = accumulate(bars[i], part)
         return (NONE, ZERO, *bars)
 
-    return None, init_pullback
+    return y, exception_pullback
 
 
 @serves(protected.hold)
@@ -1268,9 +1320,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def hold_pullback(ȳ: Any) -> tuple[Any, ...]:
         table = table_of(error)
-        if type(error) is AttributeError:
-            return NONE, ZERO, take(table, "obj")
-        return NONE, ZERO, entry(take(table, "args"), 0)
+        held = entry(take(table, "args"), 0)
+        for name in exception_fields(error, (args[1],)):
+            held = accumulate(held, take(table, name))
+        return NONE, ZERO, held
 
     return fn(*args), hold_pullback
 

@@ -98,7 +98,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @rewrites
 def _(s: Any) -> bool:
     """Functions that run texts go by the general path."""
-    if any(c.primitive in (eval, exec, globals, locals) for c in s.ir.calls()):
+    calls = [*s.ir.calls()]
+    if any(c.primitive in (eval, exec, globals, locals) for c in calls) or any(
+        c.primitive in (vars, dir) and not c.args for c in calls
+    ):
         raise NotSpecialised("a text is run")
     return False
 
@@ -119,13 +122,20 @@ def global_variables(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return namespace, lambda ȳ: (NONE,)
 
 
+@serves(dir)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not args:
+        return refuse_names(fn, args, kwargs)
+    return dir(*args), lambda ȳ: (NONE,) * (1 + len(args))
+
+
 @serves(locals)
 def refuse_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function that asks for variables around it; pytest does to word a failed assertion."""
-    if "@py_builtins" in user_frame().f_code.co_names:
+    if fn is locals and "@py_builtins" in user_frame().f_code.co_names:
         return {}, lambda ȳ: (NONE,)
     raise unsupported(
-        "locals(), which asks for the variables around it,",
-        "locals() is called",
-        "Way out: write them down, dict(a=a, b=b)",
+        f"{fn.__name__}(), which asks for the variables around it,",
+        f"{fn.__name__}() is called",
+        "Name the variables that are meant, as in {'x': x}",
     )

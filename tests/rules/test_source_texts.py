@@ -71,6 +71,8 @@ def test_second_derivatives(program):
         (lambda x: eval("x * 2"), "eval without a namespace"),
         (lambda x: exec("y = x") or x, "exec without a namespace"),
         (lambda x: locals()["x"] * 2, r"locals\(\), which asks"),
+        (lambda x: vars()["x"] * 2, r"vars\(\), which asks"),
+        (lambda x: len(dir()) * x, r"dir\(\), which asks"),
     ],
 )
 def test_texts_that_read_the_variables_around_them_are_refused(program, message):
@@ -99,3 +101,16 @@ def test_the_namespace_holds_what_the_plain_run_leaves_there():
     assert withgradient(f, 1.0)[0] == 6.0
     assert names["y"] == 6.0
     assert "__builtins__" in names
+
+
+def test_attributes_and_names_of_an_object():
+    class Point:
+        pass
+
+    def f(x):
+        point = Point()
+        point.v = x
+        return vars(point)["v"] * x * ("v" in dir(point))
+
+    assert gradient(f, 1.5) == (3.0,)
+    assert jvp(f, (1.5,), (1.0,)) == (2.25, 3.0)

@@ -23,7 +23,7 @@ def derivative_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[...,
     """Let a Python function tell the derivative of callables; the values are theirs."""
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        @serves(*primals)
+        @serves(*primals, passing=True)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             def plain(*args: Any, **kwargs: Any) -> Any:
                 y = fn(*args, **kwargs)
@@ -51,7 +51,7 @@ def instead_of(*primals: Any) -> Callable[[Callable[..., Any]], Callable[..., An
     """Let a Python function run in the place of callables."""
 
     def register(body: Callable[..., Any]) -> Callable[..., Any]:
-        @serves(*primals)
+        @serves(*primals, passing=True)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return call(body, *args, **kwargs)
 
