@@ -418,7 +418,8 @@ def to_the_square(x):
 
 FUNCTIONS = [
     math.sin, math.cos, np.tanh, np.exp, multiplied_by(2.0), multiplied_by(3.0), to_the_square,
-    Layer(math.sin), functools.partial(math.pow, 2.0), functools.partial(math.pow, 3.0), Layer(math.cos).__call__,
+    Layer(math.sin), functools.partial(math.pow, 2.0), functools.partial(math.pow, 3.0),
+    Layer(math.cos).__call__,
 ]  # fmt: skip
 
 
