@@ -397,13 +397,13 @@ def extreme(fn: Any) -> Any:
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         n = len(args) - len(keywords)
         named = dict(zip(keywords, zip(args[n:], tangents[n:], strict=True), strict=True))
-        if n > 1:
+        if n != 1:
             items, dots = list(args[:n]), list(tangents[:n])
         else:
             items, dots = drain(run, args[0], tangents[0])
         if not items and "default" in named and n == 1:
             return named["default"]
-        if not items or (n > 1 and "default" in named):
+        if not items or (n != 1 and "default" in named):
             return split_call(fn, (*([items] if n == 1 else args[:n]), *args[n:]), keywords), ZERO
         keys: list[Any] = list(items)
         of_keys = dots

@@ -18,7 +18,7 @@ import numpy as np
 
 from morula.core import errors, memory
 from morula.core.context import Reached
-from morula.core.cotangents import NONE, ZERO, Tangent, is_zero, project_to, unthunk
+from morula.core.cotangents import NONE, ZERO, NotKnown, Tangent, is_zero, project_to, unthunk
 from morula.core.extend import adjoint_object, non_differentiable
 from morula.core.general import held_by
 from morula.core.shipped import meet
@@ -302,6 +302,8 @@ def of_leaves(tangents: Any, leaf: type, take: Callable[[Any], Any]) -> Any:
 def in_space_of(y: Any, ẏ: Any) -> Any:
     """A tangent in the space of the value."""
     ẏ = unthunk(ẏ)
+    if type(ẏ) is NotKnown:
+        ẏ.refuse()
     if is_zero(ẏ) or ẏ is NONE:
         return ZERO
     ẏ = unthunk(project_to(y)(ẏ))

@@ -102,7 +102,7 @@ def extreme(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             key_backs.append(key_back)
 
     items, back = visit(args[0] if single else args, each)
-    if not single and "default" in kwargs:
+    if not args or (not single and "default" in kwargs):
         return fn(*args, **kwargs), None  # raises
     if not items:
         if "default" not in kwargs:

@@ -491,7 +491,7 @@ NUMBERS = (Known(float), Known(int), Known(np.float64))
 @transfers(min, max)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
     """The least or the greatest of some numbers, or of a list of them."""
-    if call.keywords:
+    if call.keywords or not args:
         return None
     if len(args) > 1:
         if None in args:

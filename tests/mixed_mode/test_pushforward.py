@@ -338,3 +338,14 @@ def test_an_array_as_an_attribute():
 
     x = np.array([1.0, 2.0])
     assert jvp(f, (x,), (np.ones(2),))[1] == np.sum(3 * x * x)
+
+
+def test_tangents_of_arrays_in_an_array_of_objects_have_their_shapes():
+    """They were broadcast, or an error of NumPy's."""
+    x, wrong = np.empty(2, object), np.empty(2, object)
+    x[:], wrong[0], wrong[1] = [np.ones(2), np.ones(3)], np.ones(2), np.ones(2)
+    f = lambda x: (x[0] ** 2).sum() + x[1].sum()
+    assert jvp(f, (x,), (x,)) == (5.0, 7.0)
+    for ẋ in (wrong, np.ones(2)):
+        with pytest.raises(ValueError, match=r"argument 0 .* an array of shape .* that is entry"):
+            jvp(f, (x,), (ẋ,))

@@ -256,3 +256,13 @@ def test_the_first_extreme_of_three_gets_the_cotangent(args):
         place = args.index(choose(args))
         expected = tuple([1.0 if i == place else 0.0 for i in range(3)])
         assert gradient(lambda a, b, c, choose=choose: choose(a, b, c) * 1.0, *args) == expected
+
+
+@pytest.mark.parametrize("xs", [[], (), np.zeros(0)])
+@pytest.mark.parametrize("extreme", [max, min])
+def test_the_largest_of_nothing_is_the_error_of_the_plain_call(extreme, xs, path):
+    """It was an IndexError of Morula's, or what the call says of an empty list."""
+    with pytest.raises(TypeError, match="expected at least 1 argument, got 0"):
+        gradient(lambda xs: extreme(*xs), xs)
+    with pytest.raises(TypeError, match="expected at least 1 argument, got 0"):
+        jvp(lambda xs: extreme(*xs), (xs,), (xs,))

@@ -556,6 +556,7 @@ def _(a: np.ndarray, mask: Anything, values: Anything):
 
 @rrule(np.put_along_axis, by_identity=True)
 def _(arr: np.ndarray, indices: Anything, values: Anything, axis: Anything):
+    np.take_along_axis(arr, np.asarray(indices), axis)  # raises where there are no such places
     where = along(arr.shape, np.asarray(indices), axis)
     if axis is None:
         where = np.unravel_index(np.asarray(indices), arr.shape)

@@ -40,7 +40,7 @@ def keywords_of(mode: str, constant_values, end_values, stat_length, reflect_typ
     return {"constant_values": constant_values} if mode == "constant" else {}
 
 
-non_differentiable(widths_of, keywords_of)
+non_differentiable(widths_of)
 
 
 @rrule(np.pad)

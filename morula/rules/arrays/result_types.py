@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import Call, Const, Known, known, only_reads, result_on_samples, transfers
+from morula.rules.arrays.traits import whole_shape
 from morula.rules.list_types import is_array, items_in
 
 
@@ -52,6 +53,14 @@ def remaining(call: Call, args: list[Any], x: Any, axis_at: int) -> int | None:
     if type(axis) is not Const or not is_array(x):
         return None
     return 1 if axis.value is None else int(x.detail[1])
+
+
+@transfers(np.cov, np.corrcoef)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Of one variable it is a number, of several a matrix: only whole shapes tell."""
+    if any([is_array(k) and whole_shape(k.detail) is None for k in args]):
+        return None
+    return result_on_samples(call.primitive, args, call.keywords)
 
 
 @transfers(np.reshape, np.ndarray.reshape)

@@ -322,4 +322,14 @@ def _(x, x̄):
     """A cotangent of an array has its shape, and is finite where the array is."""
     if np.shape(x̄) != x.shape:
         return f"an array of shape {x.shape}", f"of type {type(x̄).__name__} and shape {np.shape(x̄)}"
+    return problem_inside(x, x̄) if x.dtype.kind == "O" else None
+
+
+def problem_inside(x: np.ndarray, x̄: Any) -> tuple[str, str] | None:
+    """The same for the arrays that an array of objects holds."""
+    for i, (item, c) in enumerate(zip(x.flat, np.asarray(x̄).flat, strict=True)):
+        if isinstance(item, np.ndarray) and not (c is None or is_abstract(c)):
+            problem = space_problem(item, c)
+            if problem is not None:
+                return f"{problem[0]} for the array that is entry {i} of it", problem[1]
     return None

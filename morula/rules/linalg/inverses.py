@@ -12,9 +12,11 @@ Tests: tests/rules/linalg/test_inverses.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from morula.core.extend import AbstractZero, NoTangent, rrule
+from morula.core.extend import AbstractZero, NoTangent, non_differentiable, rrule
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import NO_VALUE
 from morula.rules.linalg.parts import ctranspose, filled, read_of
@@ -55,8 +57,7 @@ def _(a: np.ndarray, b: np.ndarray, rcond=None):
 def lstsq_cotangents(x̄, r̄, s̄, a, b, y):
     """Of A and b, from those of x = A⁺ b, of the sums of squares of b - A x and of the values of A."""
     x, squares, rank = y[0], y[1], y[2]
-    U, S, Vh = np.linalg.svd(a, full_matrices=False)
-    Y = (ctranspose(Vh)[:, :rank] / S[:rank]) @ ctranspose(U)[:rank]
+    Y = np.linalg.pinv(a, cutoff(a, y[3], rank))
     X = as_columns(x)
     X̄ = as_columns(filled(x̄, x))
     rest = as_columns(b) - a @ X
@@ -68,8 +69,21 @@ def lstsq_cotangents(x̄, r̄, s̄, a, b, y):
         Z = Z + wide
         Ā = Ā - wide @ ctranspose(X)
     if not isinstance(s̄, AbstractZero):
+        U, S, Vh = np.linalg.svd(a, full_matrices=False)
         Ā = Ā + values_cotangent(s̄, U, S, Vh)
     return Ā, np.reshape(Z, b.shape)
+
+
+def cutoff(A: Any, S: Any, rank: int) -> Any:
+    """What separates the singular values that count from the others, as a part of the largest one."""
+    if S is None:
+        S = np.linalg.svd(A, compute_uv=False)
+    if rank == len(S) or not rank:
+        return 2.0 if not rank else 0.0
+    return (S[rank - 1] + S[rank]) / 2 / S[0]
+
+
+non_differentiable(cutoff)
 
 
 def as_columns(x):

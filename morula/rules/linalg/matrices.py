@@ -17,11 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import AbstractZero, NoTangent, partial_functions, rrule, type_stable
+from morula.core.extend import (
+    AbstractZero,
+    NoTangent,
+    non_differentiable,
+    partial_functions,
+    rrule,
+    type_stable,
+)
 from morula.rules.arrays.broadcasting import match
 from morula.rules.arrays.construction import as_it_is
 from morula.rules.arrays.shapes import members
-from morula.rules.linalg.parts import ctranspose, field
+from morula.rules.linalg.parts import ctranspose, diagonal, field, on_diagonal, precision
 
 
 @rrule(np.linalg.solve)
@@ -58,7 +65,7 @@ def _(a: np.ndarray):
     y = np.linalg.det(a)
 
     def det_pullback(ȳ):
-        if not np.all(y):
+        if is_singular(a):
             return (ctranspose(adjugate(a)) * np.asarray(ȳ)[..., None, None],)
         inverse = ctranspose(np.linalg.inv(a))
         return (np.asarray(ȳ * y.conjugate())[..., None, None] * inverse,)
@@ -66,14 +73,50 @@ def _(a: np.ndarray):
     return y, det_pullback
 
 
+def is_singular(A: Any) -> bool:
+    """Is a matrix so near to a singular one that its inverse has lost half of its digits?"""
+    try:
+        return not A.size or bool(np.any(np.linalg.cond(A, 1) * np.sqrt(precision(A)) > 1))
+    except np.linalg.LinAlgError:
+        return True
+
+
 def adjugate(A):
     """The transposed cofactors of any A = U S Vᴴ: adj A = adj Vᴴ adj S adj U."""
     U, s, Vh = np.linalg.svd(A)
-    n = s.shape[-1]
-    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(axis=-1)
-    turned = np.linalg.det(U) * np.linalg.det(Vh)
-    middle = others[..., :, None] * ctranspose(U)
-    return turned[..., None, None] * np.matmul(ctranspose(Vh), middle)
+    middle = without(s)[..., :, None] * ctranspose(U)
+    return turned_by(U, Vh) * np.matmul(ctranspose(Vh), middle)
+
+
+@rrule(adjugate)
+def _(A: np.ndarray):
+    """For B = Uᴴ Ȧ V: (adj S)˙ᵢᵢ = Σₖ Pᵢₖ Bₖₖ, (adj S)˙ᵢⱼ = -Pᵢⱼ Bᵢⱼ, P the products of two less."""
+
+    def adjugate_pullback(ȳ):
+        U, s, Vh = np.linalg.svd(A)
+        P = without_two(s)
+        X = turned_by(U, Vh).conjugate() * (Vh @ ȳ @ U)
+        inner = on_diagonal(np.matmul(P, diagonal(X)[..., None])[..., 0]) - P * X
+        return (U @ inner @ Vh,)
+
+    return adjugate(A), adjugate_pullback
+
+
+def turned_by(U, Vh):
+    """The determinant of the two bases of singular vectors, for all entries of a matrix."""
+    return (np.linalg.det(U) * np.linalg.det(Vh))[..., None, None]
+
+
+def without(s):
+    """The products of all numbers but one."""
+    return np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(axis=-1)
+
+
+def without_two(s):
+    """The products of all numbers but two, for each two of them that are not the same."""
+    one = np.eye(s.shape[-1], dtype=bool)
+    left = np.where(one[:, None, :] | one[None, :, :], 1, s[..., None, None, :]).prod(axis=-1)
+    return np.where(one, 0, left)
 
 
 @rrule(np.linalg.slogdet)
@@ -196,5 +239,6 @@ def _(x1: np.ndarray, x2: np.ndarray):
     return np.linalg.outer(x1, x2), outer_pullback
 
 
+non_differentiable(is_singular)
 type_stable(np.linalg.solve, np.linalg.inv, np.linalg.det)
 partial_functions(np.linalg.solve, np.linalg.inv, of_arrays=True)

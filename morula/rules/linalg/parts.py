@@ -12,13 +12,19 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     AbstractZero,
+    NoTangent,
     Tangent,
     UnsupportedError,
+    frule,
+    is_zero,
     non_differentiable,
     partial_functions,
+    rrule,
     unthunk,
 )
+from morula.rules.arrays.types import Anything
 
 
 def ctranspose(A):
@@ -105,6 +111,138 @@ def shared(w̄: Any, w: Any) -> Any:
     return np.matmul(same, w̄[..., None])[..., 0] / np.sum(same, axis=-1)
 
 
+# -- directions that mix equal values ---------------------------------------------------------------
+
+MIXED = (
+    "a direction, or a second derivative, that mixes equal eigenvalues or singular values cannot be "
+    "told from the cotangents of the values and vectors alone: use functions of the matrix itself "
+    "(norm, det, expm, inv)"
+)
+
+
+def apart(X, same):
+    """X, without its entries at pairs of equal values, of which no derivative is known."""
+    return np.where(same, 0.0, X)
+
+
+@rrule(apart)
+def _(X: np.ndarray, same: np.ndarray):
+    def apart_pullback(X̄):
+        return apart(X̄, same), NoTangent()
+
+    return apart(X, same), apart_pullback
+
+
+@frule(apart)
+def _(X: np.ndarray, same: np.ndarray):
+    def apart_pushforward(Ẋ, _):
+        if is_zero(Ẋ):
+            return ZERO
+        require_zero(Ẋ, same & ~np.eye(same.shape[-1], dtype=bool), Ẋ, MIXED)
+        return apart(Ẋ, same)
+
+    return apart(X, same), apart_pushforward
+
+
+def beside_vectors(w̄, w, zero):
+    """The matrices with the cotangents of values on the diagonal, where vectors are used as well."""
+    return on_diagonal(w̄)
+
+
+@rrule(beside_vectors)
+def _(w̄: np.ndarray, w: np.ndarray, zero: Anything):
+    """Along directions that mix equal values, these go with vectors that are turned: NaN."""
+
+    def beside_vectors_pullback(M):
+        lost = is_mixed(M, w, zero)
+        return np.where(lost, np.nan, np.real(diagonal(M))), NoTangent(), NoTangent()
+
+    return beside_vectors(w̄, w, zero), beside_vectors_pullback
+
+
+def of_values(w̄, w, zero):
+    """The matrices with the cotangents of values on the diagonal; equal ones share, zeros have none.
+
+    How the cotangents change with the values along directions that mix these is not known: NaN.
+    """
+    w̄ = shared(w̄, w)
+    return on_diagonal(np.where(zero & ~np.isnan(w̄), 0.0, w̄))
+
+
+@rrule(of_values)
+def _(w̄: np.ndarray, w: np.ndarray, zero: Anything):
+    def of_values_pullback(M):
+        found = np.where(zero, 0.0, shared(np.real(diagonal(M)), w))
+        return np.where(is_mixed(M, w, zero), np.nan, found), NoTangent(), NoTangent()
+
+    return of_values(w̄, w, zero), of_values_pullback
+
+
+@frule(of_values)
+def _(w̄: np.ndarray, w: np.ndarray, zero: Anything):
+    """The cotangents change with the values in a way that depends on their direction."""
+
+    def of_values_pushforward(ẇ̄, ẇ, _):
+        if is_zero(ẇ̄):
+            return ZERO
+        if np.any(zero) or np.any(ẇ̄):
+            require_single(w, zero)
+        return of_values(ẇ̄, w, zero)
+
+    return of_values(w̄, w, zero), of_values_pushforward
+
+
+def tangent_of_values(M, w, zero):
+    """The tangents of values, from that of the matrix in the basis of their vectors."""
+    return np.where(zero, 0.0, shared(np.real(diagonal(M)), w))
+
+
+@rrule(tangent_of_values)
+def _(M: np.ndarray, w: np.ndarray, zero: Anything):
+    def tangent_of_values_pullback(c):
+        require_unmixed(M, w, zero)
+        return of_values(c, w, zero).astype(M.dtype), NoTangent(), NoTangent()
+
+    return tangent_of_values(M, w, zero), tangent_of_values_pullback
+
+
+@frule(tangent_of_values)
+def _(M: np.ndarray, w: np.ndarray, zero: Anything):
+    def tangent_of_values_pushforward(Ṁ, ẇ, _):
+        require_unmixed(M, w, zero)
+        return ZERO if is_zero(Ṁ) else tangent_of_values(Ṁ, w, zero)
+
+    return tangent_of_values(M, w, zero), tangent_of_values_pushforward
+
+
+def is_mixed(M: Any, w: Any, zero: Any) -> Any:
+    """Which values a direction does not treat as those that they are equal to, or moves from zero."""
+    zero = np.broadcast_to(zero, w.shape)
+    H = hermitian(M)
+    noise = 1000 * max(1, w.shape[-1]) * precision(H) * np.max(np.absolute(H), initial=0)
+    alike = shared(np.real(diagonal(H)), w)
+    turned = repeated(w) & (np.absolute(H - on_diagonal(alike)) > noise)
+    moved = both(zero) & (np.absolute(M) > noise)
+    return np.any(turned | moved | np.swapaxes(moved, -1, -2), axis=-1)
+
+
+def both(zero: Any) -> Any:
+    """Which pairs are of two zeros."""
+    return zero[..., None, :] & zero[..., :, None]
+
+
+def require_unmixed(M: Any, w: Any, zero: Any) -> None:
+    """Refuse directions that do not treat equal values alike."""
+    if np.any(is_mixed(M, w, zero)):
+        raise UnsupportedError(MIXED)
+
+
+def require_single(w: Any, zero: Any) -> None:
+    """Refuse values of which some are equal, or zero."""
+    if np.any(zero) or np.any(repeated(w) & ~np.eye(w.shape[-1], dtype=bool)):
+        raise UnsupportedError(MIXED)
+
+
 def require_full_rank(R: Any) -> None:
     """Refuse a triangular factor of dependent columns or rows: nothing tells what turns with them.
 
@@ -126,6 +264,9 @@ def require_distinct(w: Any, what: str) -> None:
 
 
 non_differentiable(
-    precision, repeated, vanishing, involved, require_zero, require_full_rank, require_distinct
+    precision, repeated, vanishing, involved, require_zero, require_full_rank, require_distinct,
+    require_unmixed, require_single, is_mixed, both,
+)  # fmt: skip
+partial_functions(
+    require_zero, require_full_rank, require_distinct, require_unmixed, require_single
 )
-partial_functions(require_zero, require_full_rank, require_distinct)

@@ -1,7 +1,8 @@
-"""Forward rules of inv, solve and cholesky, for stacks of matrices too.
+"""Forward rules of inv, solve, cholesky, eigvalsh and svdvals, for stacks of matrices too.
 
     Y = A⁻¹:       Ẏ = -Y Ȧ Y
     A X = B:       A Ẋ = Ḃ - Ȧ X
+    A = V w Vᴴ:    ẇ = diag Vᴴ Ȧ V, where equal values share;  A = U s Vᴴ: ṡ = Re diag Uᴴ Ȧ V
     A = L Lᴴ:      L̇ = L Φ(L⁻¹ Ȧ L⁻ᴴ),   Φ(X) = tril(X) with half its diagonal
 
 The transposes of the reverse rules solve with the transposed matrix as well; these need A alone, which
@@ -18,7 +19,7 @@ import numpy as np
 
 from morula.core.extend import ZERO, frule, is_zero
 from morula.rules.arrays.pushforwards import fitted
-from morula.rules.linalg.parts import ctranspose
+from morula.rules.linalg.parts import ctranspose, tangent_of_values, vanishing
 
 
 @frule(np.linalg.inv)
@@ -48,6 +49,41 @@ def _(a: np.ndarray, b: np.ndarray):
 def columns(b, x):
     """Vectors as matrices of one column, if `b` is a vector."""
     return x[..., None] if b.ndim == 1 else x
+
+
+@frule(np.linalg.eigvalsh)
+def _(a: np.ndarray, UPLO="L"):
+    y = np.linalg.eigvalsh(a, UPLO)
+
+    def eigvalsh_pushforward(ȧ, *_):
+        w, V = np.linalg.eigh(a, UPLO)
+        M = ctranspose(V) @ read_from(ȧ, UPLO in ("L", "l")) @ V
+        return fitted(y, tangent_of_values(M, w, False))
+
+    return y, eigvalsh_pushforward
+
+
+def read_from(Ȧ, lower):
+    """The Hermitian matrix of which one triangle is read."""
+    read = np.tril(Ȧ, -1) if lower else np.triu(Ȧ, 1)
+    return read + ctranspose(read) + np.eye(Ȧ.shape[-1]) * np.real(Ȧ)
+
+
+@frule(np.linalg.svdvals)
+def _(x: np.ndarray):
+    y = np.linalg.svdvals(x)
+
+    def svdvals_pushforward(ẋ):
+        return fitted(y, singular_tangents(x, ẋ))
+
+    return y, svdvals_pushforward
+
+
+def singular_tangents(A, Ȧ):
+    """The tangents of singular values."""
+    U, s, Vh = np.linalg.svd(A, full_matrices=False)
+    M = ctranspose(U) @ Ȧ @ ctranspose(Vh)
+    return tangent_of_values(M, s, vanishing(s))
 
 
 @frule(np.linalg.cholesky)

@@ -36,12 +36,16 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.linalg.parts import (
+    apart,
+    beside_vectors,
+    both,
     ctranspose,
     diagonal,
     field,
     filled,
     hermitian,
     involved,
+    of_values,
     on_diagonal,
     precision,
     read_of,
@@ -74,11 +78,11 @@ NO_VECTORS = (
 def hermitian_eigen_cotangent(w̄, V̄, w, V):
     """Ā, Hermitian, of A ↦ (w, V)."""
     if isinstance(V̄, AbstractZero):
-        inner = on_diagonal(shared(filled(w̄, w), w))
+        inner = of_values(filled(w̄, w), w, False)
     else:
         w̄ = filled(w̄, w)
         K = ctranspose(V) @ V̄
-        inner = on_diagonal(w̄) + over_gaps((K - ctranspose(K)) / 2, K, w̄, w)
+        inner = beside_vectors(w̄, w, False) + over_gaps((K - ctranspose(K)) / 2, K, w̄, w)
     return hermitian(V @ inner @ ctranspose(V))
 
 
@@ -87,7 +91,7 @@ def over_gaps(skew, K, w̄, w):
     same = repeated(w)
     refuse_mixed(skew, K, w̄, same)
     gaps = w[..., None, :] - w[..., :, None]
-    return np.where(same, 0.0, skew / np.where(same, 1.0, gaps))
+    return apart(skew / np.where(same, 1.0, gaps), same)
 
 
 def refuse_mixed(skew: Any, K: Any, w̄: Any, same: Any) -> None:
@@ -119,7 +123,7 @@ def _(a: np.ndarray, UPLO="L"):
 def _(a: np.ndarray, UPLO="L"):
     def eigvalsh_pullback(w̄):
         w, V = np.linalg.eigh(a, UPLO)
-        H = (V * shared(w̄, w)[..., None, :]) @ ctranspose(V)
+        H = V @ of_values(w̄, w, False) @ ctranspose(V)
         return triangle(H, UPLO in ("L", "l")), NoTangent()
 
     return np.linalg.eigvalsh(a, UPLO), eigvalsh_pullback
@@ -227,8 +231,8 @@ def singular_cotangent(Ū, s̄, V̄h, U, s, Vh):
     Ψ = K - ctranspose(K)
     refuse_mixed_singular(J, K, s̄, repeated(s), zero)
     inner = (
-        on_diagonal(s̄)
-        + over(Ω + Ψ, 2 * (s[..., None, :] - s[..., :, None]), repeated(s))
+        beside_vectors(s̄, s, zero)
+        + over_gaps_of(Ω + Ψ, s)
         + over(Ω - Ψ, 2 * (s[..., None, :] + s[..., :, None]), both(zero))
     )
     outside = over_values(Ū - U @ J, s, zero, Ū)
@@ -239,8 +243,7 @@ def singular_cotangent(Ū, s̄, V̄h, U, s, Vh):
 def values_cotangent(s̄, U, s, Vh):
     """Ā, where only the singular values are used; those that are zero have slope 0."""
     k = s.shape[-1]
-    s̄ = np.where(vanishing(s), 0.0, shared(s̄, s))
-    return (U[..., :, :k] * s̄[..., None, :]) @ Vh[..., :k, :]
+    return U[..., :, :k] @ of_values(s̄, s, vanishing(s)) @ Vh[..., :k, :]
 
 
 def of_basis(U, Ū, k):
@@ -254,11 +257,6 @@ def of_basis(U, Ū, k):
     require_zero(rest - ctranspose(rest), True, Ū, TURNED)
     first = U[..., :k]
     return first, Ū[..., :k] - U[..., k:] @ (ctranspose(Ū[..., k:]) @ first)
-
-
-def both(zero: Any) -> Any:
-    """Which pairs are of two zeros."""
-    return zero[..., None, :] & zero[..., :, None]
 
 
 def refuse_mixed_singular(J: Any, K: Any, s̄: Any, same: Any, zero: Any) -> None:
@@ -278,8 +276,15 @@ def refuse_mixed_singular(J: Any, K: Any, s̄: Any, same: Any, zero: Any) -> Non
         raise UnsupportedError(NO_VECTORS)
 
 
-non_differentiable(refuse_mixed_singular, both)
+non_differentiable(refuse_mixed_singular)
 partial_functions(refuse_mixed_singular)
+
+
+def over_gaps_of(X, s):
+    """Xᵢⱼ / 2(sⱼ - sᵢ), where equal values add nothing."""
+    same = repeated(s)
+    gaps = 2 * (s[..., None, :] - s[..., :, None])
+    return apart(X / np.where(same, 1.0, gaps), same)
 
 
 def over(X, divisor, where):

@@ -798,3 +798,18 @@ def test_arrays_of_arrays_by_numbers_in_place(op, slope):
     by_x, by_s = gradient(f, x, 2.0)
     np.testing.assert_allclose(by_x, [4 * slope, slope, slope])
     np.testing.assert_allclose(by_s, (f(x, 2.0 + 1e-6) - f(x, 2.0 - 1e-6)) / 2e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (3,)])
+def test_places_that_are_not_there(shape, path):
+    """np.put_along_axis raises what the plain call does."""
+
+    def f(x):
+        y = x * 1.0
+        np.put_along_axis(y, np.zeros((1, 2), int), 2.0, 1)
+        return y.sum()
+
+    with pytest.raises((IndexError, ValueError)) as plain:
+        f(np.zeros(shape))
+    with pytest.raises(plain.type, match=str(plain.value)):
+        gradient(f, np.zeros(shape))

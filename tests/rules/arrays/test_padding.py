@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, gradient
+from morula import UnsupportedError, grad, gradient, jvp
 from morula.testing import check_rrule
 
 WIDTHS = [0, 1, 3, (2, 1), ((1, 0), (0, 2)), ((4, 9), (7, 5))]
@@ -57,3 +57,23 @@ def test_a_function_as_mode_is_refused():
 
     with pytest.raises(UnsupportedError, match=r"np\.pad with a function"):
         gradient(lambda x: np.pad(x, 1, margins).sum(), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "pad",
+    [
+        lambda x, s: np.pad(x, 1, constant_values=s),
+        lambda x, s: np.pad(x, 1, constant_values=(s, 2.0 * s)),
+        lambda x, s: np.pad(x, 3, "linear_ramp", end_values=s),
+    ],
+)
+def test_second_derivatives_by_what_is_put_around(pad, path):
+    """That the result depends on these values was lost, so second derivatives were wrong."""
+
+    def f(s):
+        y = pad(np.array([0.5, 1.5, 2.5]), s)
+        return np.sin(np.sum(y * np.linspace(0.3, 1.4, y.size)))
+
+    steps = grad(f)(0.7 + 1e-5) - grad(f)(0.7 - 1e-5)
+    assert grad(grad(f))(0.7) == pytest.approx(steps / 2e-5)
+    assert jvp(grad(f), (0.7,), (1.0,))[1] == pytest.approx(steps / 2e-5)

@@ -63,3 +63,18 @@ def test_an_average_along_an_axis():
             up = f(*(v + h * e if k == i else v for k, v in enumerate((x, w))))
             down = f(*(v - h * e if k == i else v for k, v in enumerate((x, w))))
             assert entry == pytest.approx((up - down) / (2 * h), rel=1e-6)
+
+
+@pytest.mark.parametrize("correlate", [np.corrcoef, np.cov])
+def test_covariances_of_arrays_of_many_shapes(correlate):
+    """A program for all shapes took them for the number that they are of one variable."""
+
+    def f(x):
+        return np.sum(correlate(x) * np.arange(float(len(x) ** 2)).reshape(len(x), -1))
+
+    for n in range(2, 9):
+        x = np.random.default_rng(n).standard_normal((n, n + 1))
+        v = np.cos(np.arange(float(x.size))).reshape(x.shape)
+        steps = f(x + 1e-6 * v) - f(x - 1e-6 * v)
+        for _ in range(2):
+            np.testing.assert_allclose(np.vdot(morula.grad(f)(x), v), steps / 2e-6, rtol=1e-5)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import linalg
 
-from morula import grad, gradient
+from morula import grad, gradient, hvp, jvp
 from morula.core.extend import UnsupportedError
 from morula.testing import check_gradient, check_rrule
 from tests.rules.linalg.matrices import draw, hermitian
@@ -231,3 +232,110 @@ def test_a_matrix_put_together_again_from_equal_eigenvalues_is_refused(a):
 
     with pytest.raises(UnsupportedError, match="equal eigenvalues"):
         gradient(rebuilt, a)
+
+
+# -- second derivatives, and directions, where values are equal -------------------------------------
+
+MIXING = np.array([[0.3, -0.7, 0.2], [0.5, 1.1, -0.4], [0.9, 0.6, -0.8]])
+TURN = np.linalg.qr(MIXING)[0]
+TWICE = TURN @ np.diag([2.0, 2.0, 5.0]) @ TURN.T
+
+
+def second_ways(f, A, v):
+    """The second derivative along v, in all mixtures of modes; NaN, or an error, is no number."""
+    ways = (
+        lambda: hvp(f, A, v),
+        lambda: gradient(lambda A: np.sum(gradient(f, A)[0] * v), A)[0],
+        lambda: jvp(lambda A: gradient(f, A)[0], (A,), (v,))[1],
+        lambda: gradient(lambda A: jvp(f, (A,), (v,))[1], A)[0],
+    )
+    for way in ways:
+        try:
+            found = way()
+        except UnsupportedError:
+            continue
+        if np.all(np.isfinite(found)):
+            yield found
+
+
+@pytest.mark.parametrize("A", [np.eye(3), TWICE, np.zeros((3, 3)), np.diag([0.0, 1.0, 3.0])])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda A: np.sum(np.linalg.eigvalsh((A + A.T) / 2) ** 3),
+        lambda A: np.sum(np.linalg.eigvalsh((A + A.T) / 2)),
+        lambda A: np.sum(np.linalg.svdvals(A) ** 2),
+        lambda A: np.sum(np.linalg.svd(A, compute_uv=False) ** 4),
+        lambda A: np.sum(linalg.svdvals(A) ** 2),
+        lambda A: np.sum(linalg.eigvalsh((A + A.T) / 2) ** 3),
+        lambda A: np.sum((lambda U, s, Vh: U * s @ Vh)(*np.linalg.svd(A)) * MIXING),
+        lambda A: np.sum((lambda U, s, Vh: U @ Vh)(*np.linalg.svd(A)) * MIXING),
+    ],
+)
+def test_second_derivatives_at_equal_values_are_right_or_no_number(f, A):
+    """They were numbers: of those of f, what mixes equal values had been left out."""
+    for found in second_ways(f, A, MIXING):
+        steps = [gradient(f, A + h * MIXING)[0] for h in (1e-5, -1e-5)]
+        np.testing.assert_allclose(found, (steps[0] - steps[1]) / 2e-5, atol=1e-5)
+
+
+def test_second_derivatives_of_a_sum_of_equal_values():
+    f = lambda A: np.sum(np.linalg.eigvalsh(A))
+    assert np.abs(hvp(f, np.eye(3), MIXING)).max() == 0.0
+
+
+@pytest.mark.parametrize("A", [np.eye(3), TWICE])
+def test_directions_that_mix_equal_values(A):
+    """The values go with vectors that are turned: the tangent of their product was wrong."""
+    v = MIXING + MIXING.T
+    ways = [
+        lambda A: (lambda w, V: V * w @ V.T)(*np.linalg.eigh(A)),
+        lambda A: (lambda w, V: V * w @ V.T)(*linalg.eigh(A)),
+        lambda A: (lambda U, s, Vh: U * s @ Vh)(*np.linalg.svd(A)),
+    ]
+    for f in ways:
+        assert not np.all(np.isfinite(jvp(f, (A,), (v,))[1]))
+    np.testing.assert_allclose(jvp(ways[0], (A,), (np.eye(3),))[1], np.eye(3), atol=1e-12)
+    for values in (np.linalg.eigvalsh, linalg.eigvalsh):
+        found = jvp(lambda A, values=values: values(A).sum(), (A,), (v,))[1]
+        np.testing.assert_allclose(found, np.trace(v))
+    for values in (np.linalg.svdvals, linalg.svdvals):
+        found = jvp(lambda A, values=values: values(A).sum(), (A,), (v,))[1]
+        np.testing.assert_allclose(found, np.trace(v))
+
+
+def test_tangents_of_some_generalised_values(rng):
+    A, B = [x @ x.T + np.eye(4) for x in rng.standard_normal((2, 4, 4))]
+    Ȧ, Ḃ = [x + x.T for x in rng.standard_normal((2, 4, 4))]
+    f = lambda A, B: linalg.eigvalsh(A, B, subset_by_index=[1, 2])
+    steps = f(A + 1e-6 * Ȧ, B + 1e-6 * Ḃ) - f(A - 1e-6 * Ȧ, B - 1e-6 * Ḃ)
+    np.testing.assert_allclose(jvp(f, (A, B), (Ȧ, Ḃ))[1], steps / 2e-6, rtol=1e-6)
+
+
+# -- determinants and least squares ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [2, 1, 0])
+@pytest.mark.parametrize("det", [np.linalg.det, linalg.det])
+def test_second_derivatives_of_determinants_of_low_rank(det, rank):
+    A = TURN @ np.diag([2.0, 1.5, 1.0] * (np.arange(3) < rank)) @ MIXING
+    v = MIXING.T + np.eye(3)
+    steps = [gradient(det, A + h * v)[0] for h in (1e-4, -1e-4)]
+    for found in (
+        hvp(det, A, v),
+        jvp(lambda A: gradient(det, A)[0], (A,), (v,))[1],
+        gradient(lambda A: jvp(det, (A,), (v,))[1], A)[0],
+        gradient(lambda A: np.sum(gradient(det, A)[0] * v), A)[0],
+    ):
+        np.testing.assert_allclose(found, (steps[0] - steps[1]) / 2e-4, atol=1e-6)
+
+
+def test_second_derivatives_of_least_squares_at_equal_singular_values():
+    b = np.array([1.0, -0.5, 2.0])
+    for A in (np.eye(3), np.eye(3)[:, :2]):
+        v = MIXING[:, : A.shape[1]]
+        f = lambda A: np.sum(np.linalg.lstsq(A, b)[0] ** 2)
+        steps = [gradient(f, A + h * v)[0] for h in (1e-5, -1e-5)]
+        for found in second_ways(f, A, v):
+            np.testing.assert_allclose(found, (steps[0] - steps[1]) / 2e-5, atol=1e-5)
+        assert np.all(np.isfinite(hvp(f, A, v)))

@@ -572,3 +572,14 @@ def test_a_truth_value_has_no_cotangent_and_needs_no_formula(name):
     with np.errstate(all="ignore"):
         y, back = pullback(lambda x, b: np.sum(x * fn(b)), x, np.array([True]))
         np.testing.assert_allclose(back(1.0)[0], y / x, rtol=1e-12)
+
+
+def test_at_a_pole_and_at_what_has_no_value():
+    """The slopes are infinite or NaN; they were errors of Python's."""
+    with np.errstate(all="ignore"):
+        assert np.isinf(gradient(sp.zetac, 1.0)[0])
+        assert gradient(lambda x, b: sp.zetac(b) * x, 2.0, True) == (np.inf, None)
+        assert np.isnan(gradient(sp.chndtrinc, 1.0, 0.5, 3.0)).all()
+        x = np.array([1.0, 3.0]), np.array([0.5, 2.0]), np.array([3.0, 0.5])
+        found = gradient(lambda *x: sp.chndtrinc(*x).sum(), *x)
+    assert [list(np.isfinite(g)) for g in found] == [[False, True]] * 3

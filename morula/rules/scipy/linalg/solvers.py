@@ -20,7 +20,7 @@ from morula.rules.arrays.broadcasting import match, part
 from morula.rules.arrays.sequences import as_array
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.inverses import lstsq_cotangents, pinv_cotangent
-from morula.rules.linalg.matrices import adjugate
+from morula.rules.linalg.matrices import adjugate, is_singular
 from morula.rules.linalg.parts import ctranspose, hermitian, triangle
 from morula.rules.scipy.linalg.stacks import EITHER, is_stack, of_columns, of_each
 
@@ -131,7 +131,7 @@ def _(a: np.ndarray, overwrite_a=False, check_finite=True):
 
     def det_pullback(ȳ):
         wide = np.asarray(ȳ)[..., None, None]
-        if not np.all(y):
+        if is_singular(a):
             return ctranspose(adjugate(a)) * wide, NoTangent(), NoTangent()
         factor = wide * np.conjugate(np.asarray(y))[..., None, None]
         return factor * ctranspose(np.linalg.inv(a)), NoTangent(), NoTangent()

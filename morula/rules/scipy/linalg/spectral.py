@@ -17,20 +17,34 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from morula.core.extend import ZERO, AbstractZero, NoTangent, UnsupportedError, rrule
+from morula.core.extend import (
+    ZERO,
+    AbstractZero,
+    NoTangent,
+    UnsupportedError,
+    frule,
+    is_zero,
+    non_differentiable,
+    rrule,
+)
 from morula.rules.arrays.broadcasting import match, part
+from morula.rules.arrays.pushforwards import fitted
 from morula.rules.arrays.types import Anything
 from morula.rules.linalg.parts import (
+    beside_vectors,
     ctranspose,
     diagonal,
     filled,
     hermitian,
+    of_values,
     on_diagonal,
     require_distinct,
     require_zero,
     shared,
+    tangent_of_values,
     triangle,
 )
+from morula.rules.linalg.pushforwards import read_from, singular_tangents
 from morula.rules.linalg.spectral import (
     PHASE,
     eigen_cotangent,
@@ -42,6 +56,8 @@ from morula.rules.linalg.spectral import (
 )
 from morula.rules.scipy.linalg.stacks import is_stack, of_each
 
+OF_ANOTHER_TYPE = "scipy.linalg.eigh of type {} has no derivative here: write it with type=1"
+
 # -- Hermitian -------------------------------------------------------------------------------------
 
 
@@ -50,11 +66,11 @@ def hermitian_cotangents(w̄, V̄, w, V, generalised):
     VH = ctranspose(V)
     if isinstance(V̄, AbstractZero):
         K = None
-        M = on_diagonal(shared(filled(w̄, w), w)).astype(V.dtype)
+        M = of_values(filled(w̄, w), w, False).astype(V.dtype)
     else:
         w̄ = filled(w̄, w)
         K = VH @ V̄
-        M = on_diagonal(w̄) + over_gaps((K - ctranspose(K)) / 2, K, w̄, w)
+        M = beside_vectors(w̄, w, False) + over_gaps((K - ctranspose(K)) / 2, K, w̄, w)
     Ā = hermitian(V @ M @ VH)
     if not generalised:
         return Ā, None
@@ -87,9 +103,7 @@ def positions(all_values: Any, found: Any) -> Any:
 def eigh_cotangents(w̄, V̄, a, b, lower, found, selected, type):
     """Ā and B̄ in the triangles that are read."""
     if type != 1:
-        raise UnsupportedError(
-            f"scipy.linalg.eigh of type {type} has no derivative here: write it with type=1"
-        )
+        raise UnsupportedError(OF_ANOTHER_TYPE.format(type))
     w, V = linalg.eigh(a, b, lower=lower)
     if len(found) < len(w):
         chosen = positions(w, found)
@@ -407,3 +421,56 @@ def _(A: np.ndarray, B: np.ndarray, *rest: Anything, **keywords):
         )
 
     return linalg.qz(A, B, *rest, **keywords), qz_pullback
+
+
+# -- forward: the values alone ---------------------------------------------------------------------
+
+
+@frule(linalg.svdvals)
+def _(a: np.ndarray, overwrite_a=False, check_finite=True):
+    y = linalg.svdvals(a, False, check_finite)
+
+    def svdvals_pushforward(ȧ, *_):
+        return fitted(y, singular_tangents(a, ȧ))
+
+    return y, svdvals_pushforward
+
+
+@frule(linalg.eigvalsh)
+def _(
+    a: np.ndarray, b: np.ndarray | None = None, /, *, lower=True, overwrite_a=False,
+    overwrite_b=False, type=1, check_finite=True, subset_by_index=None, subset_by_value=None,
+    driver=None,
+):  # fmt: skip
+    y = linalg.eigvalsh(
+        a, b, lower=lower, type=type, check_finite=check_finite, subset_by_index=subset_by_index,
+        subset_by_value=subset_by_value, driver=driver,
+    )  # fmt: skip
+
+    def eigvalsh_pushforward(ȧ, *ḃ):
+        if type != 1:
+            raise UnsupportedError(OF_ANOTHER_TYPE.format(type))
+        w, V = linalg.eigh(a, b, lower=lower)
+        M: Any = np.zeros_like(V) if is_zero(ȧ) else in_basis(V, read_from(ȧ, lower))
+        if b is not None and ḃ and not is_zero(ḃ[0]):
+            M = M - in_basis(V, read_from(ḃ[0], lower)) * w[..., None, :]
+        ẇ = tangent_of_values(M, w, False)
+        return fitted(y, np.take_along_axis(ẇ, places_among(w, y), -1))
+
+    return y, eigvalsh_pushforward
+
+
+def places_among(w: Any, y: Any) -> Any:
+    """Where ascending values stand among all of them, for each matrix."""
+    places = np.empty(y.shape, int)
+    for k in np.ndindex(w.shape[:-1]):
+        places[k] = positions(w[k], y[k])
+    return places
+
+
+non_differentiable(places_among)
+
+
+def in_basis(V, A):
+    """A matrix in the basis of vectors."""
+    return ctranspose(V) @ A @ V

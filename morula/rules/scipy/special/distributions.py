@@ -215,7 +215,7 @@ def mixture(half, n):
 
 def terms_for(nc):
     """How many of them count."""
-    most = float(np.max(nc, initial=0.0)) / 2
+    most = float(np.max(nc, initial=0.0, where=np.isfinite(nc))) / 2
     return int(most + 12 * math.sqrt(most + 10) + 20)
 
 

@@ -227,7 +227,8 @@ def riemann_cotangent(ȳ, x):
     """x̄ of ζ(x); far to the left the sum has no digits left."""
     if np.any(np.real(x) < -8):
         return unknown(sp.zeta, "an argument below -8")
-    return call(hurwitz, widened(x), 1.0)[1](ȳ)[1]
+    with np.errstate(divide="ignore", invalid="ignore"):  # at the pole
+        return call(hurwitz, np.asarray(widened(x)), 1.0)[1](ȳ)[1]
 
 
 @rrule(sp.zetac)
