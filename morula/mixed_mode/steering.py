@@ -5,29 +5,24 @@ Tests: tests/mixed_mode/test_language.py
 
 import builtins
 import dataclasses
-import pickle
 from types import FunctionType
 from typing import Any
 
-from morula.core import context, errors, protected
+from morula.core import errors
 from morula.core.cotangents import ZERO, is_zero
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.meta import instead
 from morula.mixed_mode.push import push, pushes, split_call
 from morula.mixed_mode.tangents import (
     Pass,
-    all_zero,
-    reached,
     set_tangents,
     set_value,
     tangents_if_any,
     value_of,
 )
-from morula.rules import classes, objects, steering
+from morula.rules import classes, objects
 from morula.rules.calls import entry
-from morula.rules.checkpoints import checkpoint
 from morula.rules.iterators import type_seen
-from morula.rules.loops import checkpointed
 from morula.rules.source_texts import global_variables, refuse_names, run_text
 
 instead(builtins.__build_class__, classes.build_class)
