@@ -5,24 +5,29 @@ Tests: tests/mixed_mode/test_language.py
 
 import builtins
 import dataclasses
+import pickle
 from types import FunctionType
 from typing import Any
 
-from morula.core import errors
+from morula.core import context, errors, protected
 from morula.core.cotangents import ZERO, is_zero
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.meta import instead
 from morula.mixed_mode.push import push, pushes, split_call
 from morula.mixed_mode.tangents import (
     Pass,
+    all_zero,
+    reached,
     set_tangents,
     set_value,
     tangents_if_any,
     value_of,
 )
-from morula.rules import classes, objects
+from morula.rules import classes, objects, steering
 from morula.rules.calls import entry
+from morula.rules.checkpoints import checkpoint
 from morula.rules.iterators import type_seen
+from morula.rules.loops import checkpointed
 from morula.rules.source_texts import global_variables, refuse_names, run_text
 
 instead(builtins.__build_class__, classes.build_class)
@@ -102,6 +107,8 @@ def _text_runner(fn: Any) -> None:
 
 for _fn in (eval, exec):
     _text_runner(_fn)
+
+
 del _fn
 
 
@@ -121,3 +128,51 @@ def _asking(fn: Any) -> None:
 for _fn in (locals, dir):
     _asking(_fn)
 del _fn
+
+
+def _pickler(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if not all_zero(tangents) or reached(run, args):
+            raise errors.no_rule(fn, args, why="in forward mode")
+        return split_call(fn, args, keywords), ZERO
+
+
+for _fn in (pickle.dumps, pickle.dump):
+    _pickler(_fn)
+del _fn
+
+
+@pushes(protected.special_method)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    protected.special_method(*args)  # raises where there is none
+    return push(run, getattr, ZERO, args, tangents)
+
+
+@pushes(steering.hook)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return args[1], tangents[1]
+
+
+@pushes(steering.nestlevel)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return 1 + steering.nestlevel(), ZERO
+
+
+@pushes(steering.ignore_derivatives)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    y, changed = steering.ignored(*args)
+    for x, _ in changed:
+        raise steering.cannot_ignore(x)
+    return y, ZERO
+
+
+@pushes(checkpoint, context.call_plainly)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return push(run, args[0], tangents[0], args[1:], tangents[1:], keywords)
+
+
+@pushes(checkpointed)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    at = 0 if len(args) > len(keywords) else keywords.index("iterable")
+    return args[at], tangents[at]
