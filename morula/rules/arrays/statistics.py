@@ -44,11 +44,10 @@ def rows_of(x, rowvar):
 @derivative_of(np.corrcoef)
 def corrcoef(x, y=None, rowvar=True, *, dtype=None):
     """Covariances over the standard deviations."""
-    c = np.cov(x, y, rowvar)
-    if c.ndim == 0:
-        return c / c
+    c = np.atleast_2d(np.cov(x, y, rowvar))
     deviation = np.sqrt(np.real(np.diag(c)))
-    return c / deviation[:, None] / deviation[None, :]
+    found = c / deviation[:, None] / deviation[None, :]
+    return found if len(deviation) != 1 else found[0, 0]
 
 
 # -- histograms ------------------------------------------------------------------------------------
