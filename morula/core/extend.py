@@ -98,6 +98,7 @@ from morula.core.infer import (
     result_on_samples,
     stands_in,
     transfers,
+    transfers_like,
 )
 from morula.core.instances import in_class, new_instance
 from morula.core.ir import Block, Branch, Call, Const, Var, count_uses, substitute
@@ -441,6 +442,7 @@ __all__ = [
     "to_space",
     "traits",
     "transfers",
+    "transfers_like",
     "type_stable",
     "typed_bodies",
     "typed_zero",

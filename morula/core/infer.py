@@ -481,6 +481,12 @@ def transfers(*fns: Any) -> Callable[[Transfer], Transfer]:
     return register
 
 
+def transfers_like(f: Any, other: Any) -> None:
+    """Register that as much is known of the results of a primitive as of those of another one."""
+    if id(other) in TRANSFERS:
+        TRANSFERS[id(f)] = TRANSFERS[id(other)]
+
+
 ANSWERS: set[int] = set()
 
 

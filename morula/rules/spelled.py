@@ -31,6 +31,7 @@ from morula.core.extend import (
     rewrites,
     traits,
     transfers,
+    transfers_like,
     type_stable,
 )
 from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
@@ -245,6 +246,7 @@ def without_derivative(fn: Any) -> Any:
     entry = registry.registry.get(fn)
     if entry is not None and entry.stable:
         type_stable(plain)
+    transfers_like(plain, fn)
     return plain
 
 

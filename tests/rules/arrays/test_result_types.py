@@ -65,7 +65,7 @@ def test_an_average_along_an_axis():
             assert entry == pytest.approx((up - down) / (2 * h), rel=1e-6)
 
 
-@pytest.mark.parametrize("correlate", [np.cov])
+@pytest.mark.parametrize("correlate", [np.corrcoef, np.cov])
 def test_covariances_of_arrays_of_many_shapes(correlate):
     """A program for all shapes took them for the number that they are of one variable."""
 
