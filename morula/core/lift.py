@@ -23,7 +23,6 @@ from morula.core.cfg import dominates, dominators
 from morula.core.ir import IR, Call, Const, Operand, Var, substitute
 from morula.core.primitives import (
     UNDEFINED,
-    delete_cell,
     get_cell,
     make_cell,
     make_function,
@@ -155,6 +154,9 @@ def give_functions(s: Specialiser, call: Call, operands: list[Operand]) -> bool:
     given = {i: s.made[x] for i, x in enumerate(operands) if x in s.made and is_handed(s.made[x])}
     if not given or fn.__closure__ or fn.__code__.co_flags & NOT_PLAIN:
         return False
+    cells = [cell for f in given.values() for cell in f.args[5:]]
+    if any(may_be_rebound(s.ir, cell) for cell in cells):
+        return False
     key = fn, *[(i, *[id(x.value) for x in f.args[:5]]) for i, f in given.items()]
     stub = s.callees.given.get(key)
     if stub is None:
@@ -162,7 +164,6 @@ def give_functions(s: Specialiser, call: Call, operands: list[Operand]) -> bool:
         stub = s.callees.given[key] = stub_for(fn.__code__, fn.__globals__, given, count)
         s.callees.lifted[stub] = Given(fn, given)
     block = next(b for b in s.ir.blocks if call in b.calls)
-    cells = [cell for f in given.values() for cell in f.args[5:]]
     reads = [
         Call(s.ir.var(), Const(get_cell), (cell, Const("captured")), (), call.position)
         for cell in cells
@@ -173,6 +174,19 @@ def give_functions(s: Specialiser, call: Call, operands: list[Operand]) -> bool:
     call.fn, call.args, call.keywords = Const(stub), (*kept, *[c.out for c in reads]), ()
     s.called.add(call.out)
     return True
+
+
+def may_be_rebound(ir: IR, cell: Operand) -> bool:
+    """May something else than a statement of the program itself give a captured variable a value?"""
+    return any(cell in c.args and not leaves_alone(c) for c in ir.calls())
+
+
+def leaves_alone(call: Call) -> bool:
+    """Does nothing give the captured variables of a call another value later on?"""
+    if call.primitive is make_function:
+        code = call.args[1]
+        return type(code) is Const and not rebinds(code.value)
+    return call.primitive in (make_cell, get_cell, set_cell)
 
 
 def is_handed(f: Call) -> bool:
@@ -269,9 +283,7 @@ class LocalFunctions:
 
     def is_set_before(self, cell: Operand, group: Sequence[Call]) -> bool:
         """Has a captured variable the same value as long as one of the functions may be called?"""
-        if cell not in self.start or any(
-            c.primitive is delete_cell and cell in c.args for c in self.ir.calls()
-        ):
+        if cell not in self.start or may_be_rebound(self.ir, cell):
             return False
         sets = self.sets.get(cell, ())
         set_once = bool(sets) or not self.is_unset(cell)

@@ -215,7 +215,7 @@ class Specialiser(Inference):
             raise ExceptionsMatter
         if self.captured and self.may_be_rebound():
             raise NotSpecialised("a captured variable may be rebound by what it calls")
-        if any(map(self.is_lifted_in_vain, self.ir.calls())):
+        if any(map(self.is_lifted_in_vain, self.ir.calls())) or self.hands_on_lifted():
             raise NotSpecialised("a local function that calls itself is more than called")
         if any(self.own_cells.intersection(c.operands()) for c in self.ir.calls()):
             raise NotSpecialised("a captured variable is shared with a function that stays")
@@ -242,7 +242,12 @@ class Specialiser(Inference):
         lifted = self.callees.lifted
         if is_in(call.primitive, lifted) and self.callee_of(call) is None:
             return True
-        return any(type(a) is Const and is_in(a.value, lifted) for a in call.args)
+        return any(type(a) is Const and holds_one(a.value, lifted) for a in call.args)
+
+    def hands_on_lifted(self) -> bool:
+        """Does a block hand it on to another one, or the program to its caller?"""
+        handed = [a for b in self.ir.blocks for branch in b.branches for a in branch.args]
+        return any(type(a) is Const and holds_one(a.value, self.callees.lifted) for a in handed)
 
     def before(self, end: Block) -> list[Call]:
         """The calls that may have run where control comes to a block."""
@@ -750,6 +755,11 @@ class Specialiser(Inference):
 def is_in(x: Any, functions: Container[FunctionType]) -> bool:
     """Is it one of these functions?"""
     return type(x) is FunctionType and x in functions
+
+
+def holds_one(x: Any, functions: Container[FunctionType]) -> bool:
+    """Is it one of these functions, or a tuple with one?"""
+    return any(holds_one(y, functions) for y in x) if type(x) is tuple else is_in(x, functions)
 
 
 class NamedLeaves(list[Any]):

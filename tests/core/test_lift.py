@@ -187,6 +187,96 @@ def given_ever_new_ones(x, y):
     return nested(lambda t: t * t, 3)
 
 
+def rebound_by_another(x, y):
+    k = x
+
+    def f(n):
+        return k if n <= 0 else f(n - 1) * y
+
+    def change():
+        nonlocal k
+        k = k * y
+
+    before = f(1)
+    change()
+    return before + f(1)
+
+
+def rebound_in_a_class(x, y):
+    k = x
+
+    def f(n):
+        return k if n <= 0 else f(n - 1) * y
+
+    before = f(1)
+
+    class Change:
+        nonlocal k
+        k = x * x
+
+    return before + f(1)
+
+
+def kept_for_the_next_round(x, y):
+    total, before = 0.0, None
+    for i in range(3):
+        k = x * (i + 1)
+
+        def f(n):
+            return k * y if n <= 0 else f(n - 1) + k
+
+        if before is not None:
+            total += before(1)
+        total += f(2)
+        before = f
+    return total
+
+
+def called_before_it_is_made_anew(x, y):
+    total, i = 0.0, 0
+    while i < 4:
+        k = x * (i + 1)
+        if i > 0:
+            total += f(1)  # noqa: F821
+
+        def f(n):
+            return k * y if n <= 0 else f(n - 1) + k
+
+        total += f(2)
+        i += 1
+    return total
+
+
+def put_into_a_tuple(x, y):
+    k = x
+
+    def f(n):
+        return k if n <= 0 else f(n - 1) * y
+
+    def change(by):
+        nonlocal k
+        k = k * by
+        return k
+
+    pair = (f, f)
+    return pair[0](2) + change(x) + pair[1](1)
+
+
+def given_and_rebound(x, y):
+    k = x
+
+    def g(a):
+        return k * a
+
+    def change():
+        nonlocal k
+        k = k * y
+
+    before = halves(g, 0.0, 1.0, 2)
+    change()
+    return before + halves(g, 0.0, 1.0, 1)
+
+
 LIFTED = [
     given, of_a_root,
     power, fibonacci, by_turns, with_a_helper, by_a_sum, by_a_list, twice_made, of_arrays, returned,
@@ -285,6 +375,12 @@ OTHERS = [
     of_any_number,
     remembering,
     noting,
+    rebound_by_another,
+    rebound_in_a_class,
+    kept_for_the_next_round,
+    called_before_it_is_made_anew,
+    put_into_a_tuple,
+    given_and_rebound,
 ]
 
 
