@@ -17,7 +17,7 @@ from morula.core.general import pullback_like, separate
 from morula.core.infer import Guards, is_fixed
 from morula.core.instances import Escapes
 from morula.core.ir import Branch, Const, Operand, Var
-from morula.core.lift import Given, Lifted
+from morula.core.lift import Given, Lifted, is_stub
 from morula.core.primitives import build_tuple
 from morula.core.registry import Rule
 from morula.core.specialise import NotSpecialised, Specialiser, may_run_twice
@@ -126,6 +126,8 @@ class Callees:
     def specialiser(self, callee: Callee, own_objects: bool) -> Specialiser:
         """What specialises a callee, which may be a local function that is lifted."""
         lifted = self.lifted.get(callee.fn)
+        if lifted is None and is_stub(callee.fn):
+            raise NotSpecialised("a local function that calls itself is called from outside")
         ir = None if lifted is None else lifted.ir()
         return Specialiser(callee.fn, callee.knowns, self, own_objects=own_objects, ir=ir)
 

@@ -208,15 +208,36 @@ def stub_for(
     n = code.co_argcount
     names = [name for i, name in enumerate(code.co_varnames[:n]) if i not in without]
     names += [f"captured {i}" for i in range(count)]
-    signature = code.replace(
-        co_varnames=(*names, *code.co_varnames[n:]),
-        co_nlocals=len(names) + len(code.co_varnames) - n,
+    signature = _TEMPLATE.replace(
+        co_varnames=tuple(names),
+        co_nlocals=len(names),
         co_argcount=len(names),
-        co_posonlyargcount=0,
-        co_freevars=(),
-        co_cellvars=(),
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
     )
-    return FunctionType(signature, namespace, code.co_name)
+    stub = FunctionType(signature, namespace, code.co_name)
+    stub.__dict__[STUB] = True
+    return stub
+
+
+def _template() -> None:
+    raise AssertionError("what stands for a local function was called")
+
+
+_TEMPLATE = _template.__code__
+STUB = "__morula_stub__"
+
+
+def is_stub(x: Any) -> bool:
+    """Does it stand for a local function?"""
+    return type(x) is FunctionType and STUB in x.__dict__
+
+
+def holds_stub(x: Any) -> bool:
+    """Is it one, or a tuple with one?"""
+    return any(map(holds_stub, x)) if type(x) is tuple else is_stub(x)
 
 
 class LocalFunctions:

@@ -6,7 +6,7 @@ import dis
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,14 @@ from morula.core.ir import (
     reachable,
     substitute,
 )
-from morula.core.lift import captured_by, captures, give_functions, lift_functions
+from morula.core.lift import (
+    captured_by,
+    captures,
+    give_functions,
+    holds_stub,
+    is_stub,
+    lift_functions,
+)
 from morula.core.primitives import (
     actual_attribute,
     actual_item,
@@ -239,15 +246,14 @@ class Specialiser(Inference):
 
     def is_lifted_in_vain(self, call: Call) -> bool:
         """Is what stands for a local function called without being specialised, or not called?"""
-        lifted = self.callees.lifted
-        if is_in(call.primitive, lifted) and self.callee_of(call) is None:
+        if is_stub(call.primitive) and self.callee_of(call) is None:
             return True
-        return any(type(a) is Const and holds_one(a.value, lifted) for a in call.args)
+        return any(type(a) is Const and holds_stub(a.value) for a in call.args)
 
     def hands_on_lifted(self) -> bool:
         """Does a block hand it on to another one, or the program to its caller?"""
         handed = [a for b in self.ir.blocks for branch in b.branches for a in branch.args]
-        return any(type(a) is Const and holds_one(a.value, self.callees.lifted) for a in handed)
+        return any(type(a) is Const and holds_stub(a.value) for a in handed)
 
     def before(self, end: Block) -> list[Call]:
         """The calls that may have run where control comes to a block."""
@@ -640,7 +646,7 @@ class Specialiser(Inference):
                 return None
             if fn.value in BY_CLASS:
                 return None
-            if fn.value in self.callees.lifted:
+            if is_stub(fn.value):
                 self.call_lifted(call, fn.value)
                 return None
             if fn.value.__closure__ and not self.captures_functions(fn.value):
@@ -750,16 +756,6 @@ class Specialiser(Inference):
             return NEVER
         callee = self.callee_of(call)
         return None if callee is None else callee.result
-
-
-def is_in(x: Any, functions: Container[FunctionType]) -> bool:
-    """Is it one of these functions?"""
-    return type(x) is FunctionType and x in functions
-
-
-def holds_one(x: Any, functions: Container[FunctionType]) -> bool:
-    """Is it one of these functions, or a tuple with one?"""
-    return any(holds_one(y, functions) for y in x) if type(x) is tuple else is_in(x, functions)
 
 
 class NamedLeaves(list[Any]):
