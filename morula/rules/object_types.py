@@ -43,6 +43,8 @@ class Fields(Entries):
             return this.values.get(name)
         if type(of_class) in (FunctionType, MemberDescriptorType):
             return this.values.get(name)
+        if hasattr(type(of_class), "__get__"):  # it is asked what is read
+            return None
         s.guards.attributes[id(cls), name] = (cls, name, of_class)
         this.put_at(name, item(Const(of_class)))
         return None if this.values is None else this.values[name]
