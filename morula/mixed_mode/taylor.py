@@ -56,6 +56,7 @@ from morula.mixed_mode.tangents import (
     zeros_like,
 )
 from morula.rules.arrays.elementwise import array_part, marked_part
+from morula.rules.linalg.parts import apart, unmixed
 
 NUMERIC = (int, float, complex, np.ndarray, np.generic)
 NUMBERS = (*NUMERIC, numbers.Number)
@@ -524,7 +525,9 @@ LINEAR: dict[Any, tuple[int, ...]] = {  # the arguments in which they are linear
     np.append: (0, 1),
     np.insert: (0, 2),
     np.where: (1, 2),
+    apart: (0,),
 }  # fmt: skip
+OF_COEFFICIENTS = {apart: unmixed}  # what these are for the coefficients of a series
 KEYWORDS = {  # of these that hold no numbers of the result
     "axis", "axes", "keepdims", "offset", "axis1", "axis2", "n", "k", "copy", "order", "shape",
     "dtype", "shift", "reps", "repeats", "optimize",
@@ -604,7 +607,7 @@ def linearly(
             replaced(x, s, k) if i in places else x
             for i, (x, s) in enumerate(zip(args, series, strict=True))
         ]
-        return split_call(fn, tuple(given), keywords)
+        return split_call(OF_COEFFICIENTS.get(fn, fn), tuple(given), keywords)
 
     return y, parts_of(y, Series((), after))
 

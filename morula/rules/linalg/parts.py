@@ -136,12 +136,15 @@ def _(X: np.ndarray, same: np.ndarray):
 @frule(apart)
 def _(X: np.ndarray, same: np.ndarray):
     def apart_pushforward(Ẋ, _):
-        if is_zero(Ẋ):
-            return ZERO
-        require_zero(Ẋ, same & ~np.eye(same.shape[-1], dtype=bool), Ẋ, MIXED)
-        return apart(Ẋ, same)
+        return ZERO if is_zero(Ẋ) else unmixed(Ẋ, same)
 
     return apart(X, same), apart_pushforward
+
+
+def unmixed(Ẋ, same):
+    """The tangent of what is kept apart, of directions that do not mix equal values."""
+    require_zero(Ẋ, same & ~np.eye(same.shape[-1], dtype=bool), Ẋ, MIXED)
+    return apart(Ẋ, same)
 
 
 def beside_vectors(w̄, w, zero):
