@@ -147,11 +147,12 @@ class Family:
                 tries = 0 if found is None else found.tries + 1
                 if len(self.programs) >= self.most_programs:
                     self.drop_programs()
+                replaced = found
                 found = self.programs[key] = self.compile_with_all_rules(f, key, tries, args)
-                if failed is not None:
-                    if self.first is failed.code:
+                if replaced is not None:
+                    if self.first is replaced.code:
                         self.first = found.code  # new functions do not begin with what did not hold
-                    failed.drop()
+                    replaced.drop()
                 self.kinds[kind_of(key)] += 1
         return found
 
