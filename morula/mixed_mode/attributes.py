@@ -50,6 +50,7 @@ from morula.rules.calls import (
     own_method,
     part,
 )
+from morula.rules.containers import is_native
 from morula.rules.foreign import CData, is_in_array
 from morula.rules.objects import has_table, is_by_identity
 from morula.rules.questions import is_contained
@@ -566,6 +567,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     method = own_method(type(args[0]), "__delitem__")
     if method is not MISSING:
         return push(run, method, ZERO, args, tangents)
+    if isinstance(args[0], dict) and is_native(args[0], "__delitem__"):
+        return push(run, dict.__delitem__, ZERO, args, tangents)
     return NotImplemented
 
 

@@ -320,6 +320,16 @@ def put_in_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return None, ZERO
 
 
+@pushes(dict.__delitem__)
+def take_from_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """`del d[key]`."""
+    d, key = args
+    dicts.delete_of(d)(d, key)
+    set_value(run, d, key, ZERO)
+    set_value(run, d, Key(key), ZERO)
+    return None, ZERO
+
+
 # -- lists -----------------------------------------------------------------------------------------
 
 

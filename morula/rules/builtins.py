@@ -416,7 +416,7 @@ reads_at_once(sum, min, max, list, tuple, sorted, set, frozenset, math.fsum, mat
 # -- constants -------------------------------------------------------------------------------------
 
 CONSTANT = """
-    all any ascii bin bool bytearray bytes callable chr format hasattr hash hex id input int
+    all any ascii bin bool bytearray bytes callable chr dir format hasattr hash hex id input int
     isinstance issubclass len oct open ord print range repr round str type
 """
 non_differentiable(*[getattr(builtins, name) for name in CONSTANT.split()])

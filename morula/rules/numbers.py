@@ -168,10 +168,12 @@ def _converter(x: Any) -> Callable[[Any], Any]:
             x̄ = x̄.real
         if isinstance(x̄, kind) or not isinstance(x̄, numbers.Number):
             return x̄
-        try:
-            return kind(x̄)
-        except TypeError:
-            return kind(to_float(x̄) if real else to_complex(x̄))
+        for convert in (lambda v: v, to_float if real else to_complex):
+            try:
+                return kind(convert(x̄))
+            except TypeError:
+                continue
+        return 0 * x + x̄  # a constant of mpmath's, say, is made of no number
 
     return converted
 

@@ -18,6 +18,7 @@ from morula.core.extend import (
     NotSpecialised,
     body_code,
     call,
+    constant_unless_written,
     non_differentiable,
     rewrites,
     unsupported,
@@ -122,11 +123,12 @@ def global_variables(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return namespace, lambda ȳ: (NONE,)
 
 
+constant_unless_written(lambda fn, n, keywords: not n, dir)  # what is around is written to
+
+
 @serves(dir)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if not args:
-        return refuse_names(fn, args, kwargs)
-    return dir(*args), lambda ȳ: (NONE,) * (1 + len(args))
+    return refuse_names(fn, args, kwargs)
 
 
 @serves(locals)

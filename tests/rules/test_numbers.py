@@ -197,3 +197,8 @@ def test_bound_methods_are_not_kept():
     assert describe([].append) == describe([].append) == Known(types.BuiltinFunctionType)
     with pytest.raises(KeyError):
         sample(describe([].append))
+
+
+def test_constants_that_are_made_of_no_number_have_cotangents():
+    pi = mpmath.mp.pi
+    assert project_to(pi)(2.5) == mpmath.mpf(2.5)
