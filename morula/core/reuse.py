@@ -17,6 +17,7 @@ from morula.core.traits import (
     instead_if_marked,
     is_written,
     marks,
+    may_give_operand,
     typed_zero,
 )
 from morula.core.values import is_fine
@@ -48,13 +49,16 @@ def reuse_memory(
                 if is_like(operand, call, known) and call.args.count(operand) == 1:
                     _overwrite(call, form, readers.get(operand, []))
                     break
+            is_own = is_new
+            if may_give_operand(call.primitive):  # whose memory others may read by another name
+                is_own = is_new and ours.get(call.args[0]) == 0
             holds_nothing = (k := known(call.out)) is not None and typed_zero(k.type) is not None
             for x in read:
                 if not (is_new or holds_nothing) or is_written(call.primitive):
                     ours.pop(x, None)  # the result may share its memory
                 else:
                     readers.setdefault(x, []).append(call)
-            if is_new and is_in_memory(call.out):
+            if is_own and is_in_memory(call.out):
                 ours[call.out] = uses.get(call.out, 0)
 
 

@@ -117,6 +117,16 @@ if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
 
 
+WRITES_ATTRIBUTES = (
+    setattr,
+    delattr,
+    object.__setattr__,
+    object.__delattr__,
+    type.__setattr__,
+    type.__delattr__,
+)
+
+
 class NotSpecialised(Exception):
     """The function goes by the general path."""
 
@@ -220,6 +230,8 @@ class Specialiser(Inference):
             raise Escapes
         if self.protected and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise ExceptionsMatter
+        if any(map(self.writes_what_was_taken, self.ir.calls())):
+            raise NotSpecialised("an attribute of a class that was taken as it is is written")
         if self.captured and self.may_be_rebound():
             raise NotSpecialised("a captured variable may be rebound by what it calls")
         if any(map(self.is_lifted_in_vain, self.ir.calls())) or self.hands_on_lifted():
@@ -577,6 +589,16 @@ class Specialiser(Inference):
         substitute(ir, fixed)  # type: ignore[arg-type]
         ir.entry.calls[:0] = reads
 
+    def writes_what_was_taken(self, call: Call) -> bool:
+        """May a call write or delete an attribute of a class or module that was read for good?"""
+        if call.primitive not in WRITES_ATTRIBUTES:
+            return False
+        owner, name = (self.value(x) for x in call.args[:2])
+        return any(
+            (type(name) is not Const or name.value == taken) and may_own(owner, x)
+            for x, taken, _ in self.guards.attributes.values()
+        )
+
     def may_be_rebound(self) -> bool:
         """May what it calls rebind what it has captured?
 
@@ -756,6 +778,15 @@ class Specialiser(Inference):
             return NEVER
         callee = self.callee_of(call)
         return None if callee is None else callee.result
+
+
+def may_own(owner: Value, x: Any) -> bool:
+    """May x, or the class that x has its attributes from, be what this is known of?"""
+    if type(owner) is Const:
+        return x is owner.value or (
+            isinstance(x, type) and any(c is owner.value for c in x.__mro__)
+        )
+    return owner is None or any(isinstance(x, k.type) for k in possibilities(owner))
 
 
 class NamedLeaves(list[Any]):

@@ -561,6 +561,19 @@ def is_written(fn: Any) -> bool:
     return id(fn) in _written
 
 
+_in_operand: set[int] = set()
+
+
+def results_in_operand(*fns: Any) -> None:
+    """Declare callables that may write to their first arguments, and give those as results."""
+    _in_operand.update(map(id, fns))
+
+
+def may_give_operand(fn: Any) -> bool:
+    """May the result of this callable be its first argument, which it has written to?"""
+    return id(fn) in _in_operand
+
+
 def gives_new(fn: Any) -> bool:
     """Does the result of this callable share memory with nothing?"""
     return id(fn) in _new

@@ -101,7 +101,7 @@ non_differentiable(are_numbers)
 only_reads(are_numbers)
 
 
-@exactly(sum, list)
+@exactly(sum, list, by_identity=True)  # what objects add up to may be an object
 def _(xs):
     if not are_numbers(xs):
         y, back = call(sum, xs)

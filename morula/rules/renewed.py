@@ -250,11 +250,11 @@ class Renewal:
             whole = type(call.args[1]) is Const and call.args[1].value is Ellipsis
             fn, args = (filled, (x, v)) if whole else (with_item, call.args)
             block.calls[i] = Call(new, Const(fn), args, (), call.position)
-            written = (x, call.out)  # that a write is done is required where it may raise
             for later in block.calls[i + 1 :]:
-                later.fn, *args = [new if a in written else a for a in (later.fn, *later.args)]
+                later.fn, *args = [new if a is x else a for a in (later.fn, *later.args)]
                 later.args = tuple(args)
             rename(block.branches, x, new)
+            self.give_none(call.out, new)
             for b in behind:
                 for later in b.calls:
                     later.args = tuple([new if a is x else a for a in later.args])
@@ -274,6 +274,15 @@ class Renewal:
             call.args = (x, ahead[-1].out)
         i = block.calls.index(call)
         block.calls[i:i] = ahead
+
+    def give_none(self, out: Any, new: Any) -> None:
+        """A write gave None to its readers; that it is done is required where it may raise."""
+        for block in self.ir.blocks:
+            for call in block.calls:
+                instead = new if call.primitive is primitives.require else Const(None)
+                call.fn, *args = [instead if a is out else a for a in (call.fn, *call.args)]
+                call.args = tuple(args)
+            rename(block.branches, out, Const(None))
 
 
 def has_room(shape: Any, given: Any) -> bool:

@@ -184,11 +184,12 @@ class Writes:
     def spell_as(
         self, block: Any, call: Any, ahead: list[Any], y: Any, v: Any, k: Any = WHOLE
     ) -> None:
-        """`y[k] = v`, behind other calls; what the call gave is y."""
+        """`y[k] = v`, behind other calls; what the call gave is y, if it has given anything."""
         i = block.calls.index(call)
         block.calls[i:i] = ahead
+        gives_none = call.primitive is np.copyto
         call.fn, call.args, call.keywords = Const(operator.setitem), (y, k, v), ()
-        for b in self.ir.blocks:
+        for b in () if gives_none else self.ir.blocks:
             for later in b.calls:
                 later.fn, *args = [y if x is call.out else x for x in (later.fn, *later.args)]
                 later.args = tuple(args)

@@ -744,3 +744,26 @@ def test_random_programs_of_arrays(writer, number):
     assert np.asarray(found[1]).dtype == np.asarray(general[1]).dtype
     for x, other in zip(args, others, strict=True):
         np.testing.assert_array_equal(x, other)
+
+
+def changed_by_another_name(x):
+    y = np.exp(x)
+    r = y
+    y += 1.0
+    return (r * y).sum()
+
+
+def changed_by_both_names(x):
+    y = np.empty_like(x)
+    r = np.exp(x, out=y)
+    r *= x
+    y += 1.0
+    return (r * y).sum()
+
+
+@pytest.mark.parametrize("f", [changed_by_another_name, changed_by_both_names])
+def test_an_array_that_is_changed_under_two_names(f):
+    x, h = np.array([0.7, 1.3, 0.4, 2.1]), 1e-6
+    expected = (f(x + h) - f(x - h)) / (2 * h)
+    for _ in range(3):
+        assert jvp(f, (x,), (np.ones(4),))[1] == pytest.approx(expected, rel=1e-6)

@@ -563,3 +563,45 @@ def test_objects_in_lists_of_objects():
 
     check_gradient(f, 0.7)
     assert morula.withgradient(f, 0.7)[0] == f(0.7)
+
+
+class Product:
+    def __init__(self, a):
+        self.a = a
+
+    def __add__(self, other):
+        return Product(self.a * other.a)
+
+    def __radd__(self, other):
+        return Product(self.a * (1 + other))
+
+
+def test_objects_that_the_caller_gives_are_summed():
+    """What is pulled back is in the object that the sum is."""
+
+    def f(xs, x):
+        return sum(xs).a * x
+
+    for _ in range(3):
+        (first, second), slope = morula.gradient(f, [Product(2.0), Product(3.0)], 0.7)
+        assert (first.a, second.a, slope) == pytest.approx((2.1, 1.4, 6.0))
+
+
+class Setting:
+    factor = 2.0
+
+
+def test_class_attributes_that_the_program_writes():
+    def f(x):
+        before = Setting.factor * x
+        Setting.factor = before * x
+        made = Setting()
+        return made.factor * x + Setting.factor
+
+    for _ in range(3):
+        Setting.factor = 2.0
+        value, (slope,) = morula.withgradient(f, 1.5)
+        assert value == 2.0 * 1.5**3 + 2.0 * 1.5**2
+        assert slope == pytest.approx(6.0 * 1.5**2 + 4.0 * 1.5)
+        assert Setting.factor == 4.5
+    Setting.factor = 2.0

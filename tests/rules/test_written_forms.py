@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import morula
 from morula import code_adjoint, grad, hvp, jvp, value_and_grad
 from tests.mutation import check_mutation
 
@@ -281,3 +282,40 @@ def test_empty_arrays():
         return (y * y).sum()
 
     assert grad(f)(np.zeros(0)).shape == (0,)
+
+
+def none_of_copyto(x):
+    y = x * 1.0
+    r = np.copyto(y, 2.0)
+    return (y * x).sum() if r is None else 0.0
+
+
+def none_of_copyto_where(x):
+    y = np.zeros(4)
+    y[0] = x[0]
+    r = np.copyto(y, x, where=x > 1)
+    return (y * x).sum() if r is None else 0.0
+
+
+def none_of_fill(x):
+    y = x * 1.0
+    r = y.fill(2.0)
+    return (y * x).sum() if r is None else 0.0
+
+
+def none_of_sort(x):
+    y = x * 1.0
+    r = y.sort()
+    return (y * x).sum() if r is None else 0.0
+
+
+@pytest.mark.parametrize("f", [none_of_copyto, none_of_copyto_where, none_of_fill, none_of_sort])
+def test_writes_that_give_none(f):
+    x = np.array([0.7, 1.3, 0.4, 2.1])
+    h = 1e-6
+    slopes = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(4)]
+    for _ in range(3):
+        value, (slope,) = morula.withgradient(f, x)
+        assert value == f(x)
+        np.testing.assert_allclose(slope, slopes, rtol=1e-6)
+        assert morula.jvp(f, (x,), (np.ones(4),))[1] == pytest.approx(sum(slopes), rel=1e-6)

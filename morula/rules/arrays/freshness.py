@@ -27,6 +27,7 @@ from morula.core.extend import (
     marks_results,
     of_marked,
     result_on_samples,
+    results_in_operand,
     stands_in,
     transfers,
     type_stable,
@@ -93,6 +94,7 @@ def _in_place() -> None:
 _in_place()
 fresh_results(operator.isub, operator.imul, operator.itruediv)
 written_results(operator.isub, operator.imul, operator.itruediv)
+results_in_operand(*[in_place for in_place, _ in IN_PLACE.values()])
 
 
 def _by_name(name: str) -> None:
