@@ -50,8 +50,9 @@ def reuse_memory(
                     _overwrite(call, form, readers.get(operand, []))
                     break
             is_own = is_new
-            if may_give_operand(call.primitive):  # whose memory others may read by another name
-                is_own = is_new and ours.get(call.args[0]) == 0
+            if is_new and may_give_operand(call.primitive):  # which others may read
+                first = call.args[0]
+                is_own = type(first) is Var and ours.get(first) == 0
             holds_nothing = (k := known(call.out)) is not None and typed_zero(k.type) is not None
             for x in read:
                 if not (is_new or holds_nothing) or is_written(call.primitive):
