@@ -91,7 +91,9 @@ class Writes:
         if self.y_of_at(call) is not None:
             return self.spell_at
         if fn is np.ndarray.fill and n == 2 and not call.keywords:
-            return self.spell_whole if self.fits(call.args[0], call.args[1]) else None
+            one = known(self.s.value(call.args[1]))
+            is_one = one is not None and one.type is not np.ndarray
+            return self.spell_whole if is_one and self.fits(*call.args) else None
         if fn is np.copyto and n == 2 and not call.keywords:
             return self.spell_whole if self.fits(*call.args) else None
         if call.keywords and call.keywords[-1] == "where":

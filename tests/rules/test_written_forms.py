@@ -319,3 +319,25 @@ def test_writes_that_give_none(f):
         assert value == f(x)
         np.testing.assert_allclose(slope, slopes, rtol=1e-6)
         assert morula.jvp(f, (x,), (np.ones(4),))[1] == pytest.approx(sum(slopes), rel=1e-6)
+
+
+def filled_with_several(x):
+    y = np.zeros(4)
+    y.fill(x)
+    return y.sum()
+
+
+def sorted_without_axes(x):
+    y = np.array(x[0] * 2.0)
+    y.sort()
+    return y * 1.0
+
+
+@pytest.mark.parametrize("f", [filled_with_several, sorted_without_axes])
+def test_errors_are_those_of_numpy(f):
+    x = np.array([0.7, 1.3, 0.4, 2.1])
+    with pytest.raises(ValueError) as plain:  # noqa: PT011
+        f(x)
+    for run in (morula.gradient, lambda f, x: jvp(f, (x,), (x,))):
+        with pytest.raises(type(plain.value), match=str(plain.value)):
+            run(f, x)

@@ -349,6 +349,7 @@ def _(m: np.ndarray, k=0):
 @rrule(np.sort)
 def _(a: np.ndarray, axis=-1, kind=None, *, stable=None):
     """The permutation that a stable sort takes: one output has one source, ties or not."""
+    y = np.sort(a, axis, kind, stable=stable)
     flat = a.reshape(-1) if axis is None else a
     along_axis = -1 if axis is None else axis
     order = np.argsort(flat, along_axis, kind="stable")
@@ -358,7 +359,7 @@ def _(a: np.ndarray, axis=-1, kind=None, *, stable=None):
         ā = scatter(ȳ, index, flat.shape, a.dtype).reshape(a.shape)
         return ā, NoTangent(), NoTangent()
 
-    return np.sort(a, axis, kind, stable=stable), sort_pullback
+    return y, sort_pullback
 
 
 @rrule(np.partition)

@@ -577,8 +577,17 @@ def _(x: np.ndarray, value: Anything):
     if x.dtype.kind == "O":
         back = call(into_each, x, value)[1]
         return None, lambda ȳ: (ZERO, back(ZERO)[2])
+    require_one(x, value)
     _, back = call(operator.setitem, x, Ellipsis, value)
     return None, lambda ȳ: (ZERO, back(ZERO)[3])
+
+
+def require_one(x: np.ndarray, value: Any) -> None:
+    """Raise what NumPy raises where an array is filled with several numbers."""
+    np.empty((), x.dtype).fill(value)
+
+
+non_differentiable(require_one)
 
 
 def into_each(x, value):
