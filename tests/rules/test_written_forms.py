@@ -334,7 +334,7 @@ def sorted_without_axes(x):
 
 
 @pytest.mark.parametrize("f", [filled_with_several, sorted_without_axes])
-def test_errors_are_those_of_numpy(f):
+def test_what_numpy_refuses_is_refused_with_its_words(f):
     x = np.array([0.7, 1.3, 0.4, 2.1])
     with pytest.raises(ValueError) as plain:  # noqa: PT011
         f(x)
