@@ -86,6 +86,7 @@ from morula.core.specialise import (
 from morula.core.spread import spread_arguments
 from morula.core.traits import (
     Known,
+    better_made_anew,
     coarse_detail,
     contents,
     costs_little,
@@ -421,9 +422,13 @@ class Adjoint:
         )
 
     def is_in_memory(self, v: Var) -> bool:
-        """Is a variable a value that other values may be computed in the memory of?"""
+        """Is a variable a value that other values may well be computed in the memory of?"""
         value = self.types.get(v)
-        return value is not None and any(k.type in holds_memory for k in possibilities(value))
+        return value is not None and any(
+            k.type in holds_memory
+            and not (k.type in better_made_anew and better_made_anew[k.type](k.detail))
+            for k in possibilities(value)
+        )
 
     def is_truth_value(self, x: Operand) -> bool:
         """Is it True or False, and no other object that is asked whether it is true?"""

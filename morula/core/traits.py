@@ -745,6 +745,9 @@ stays_general: list[Callable[[Any], bool]] = []
 # Which values hold so much memory that they are worth releasing early: `holds_memory[T](detail)`.
 holds_memory: dict[type, Callable[[Any], bool]] = {}
 
+# Of these, which are so small that it takes longer to overwrite them than to make new ones.
+better_made_anew: dict[type, Callable[[Any], bool]] = {}
+
 
 # Types whose values may decide the details of a result, such as a shape: no sample stands for them.
 decide_details: set[type] = {int, bool}
