@@ -116,6 +116,8 @@ def captured_by(ir: IR, stub: FunctionType) -> tuple[Operand, ...] | None:
 
 def lift_functions(s: Specialiser) -> bool:
     """Put lifted functions in the place of local ones that call themselves; were there any?"""
+    if not any(c.primitive is make_function for c in s.ir.calls()):
+        return False
     local = LocalFunctions(s.ir)
     groups = local.groups()
     for group in groups:
@@ -246,13 +248,13 @@ class LocalFunctions:
     def __init__(self, ir: IR) -> None:
         self.ir = ir
         functions = {c.out: c for c in ir.calls() if c.primitive is make_function}
-        self.parent = dominators(ir) if functions else {}
+        self.parent = dominators(ir)
         self.home = {id(c): b for b in ir.blocks for c in b.calls}
         self.start: dict[Operand, Operand] = {
             c.out: c.args[0] for c in ir.calls() if c.primitive is make_cell
         }
         self.sets: dict[Operand, list[Call]] = {}
-        for call in ir.calls() if functions else ():
+        for call in ir.calls():
             if call.primitive is set_cell:
                 self.sets.setdefault(call.args[0], []).append(call)
         self.held: dict[Operand, Call] = {}  # the function in a captured variable

@@ -479,9 +479,10 @@ def constant_unless(
 
 
 def constant_unless_written(says: Callable[[Any, int, Iterable[str]], bool], *primals: Any) -> None:
-    """Say which calls of callables without derivative write to an argument: they are not constant.
+    """Say which calls of callables without derivative are not constant, as they write to an argument.
 
-    `says(primal, n, keywords)` is asked of calls with n arguments by position.
+    Or they ask for more than their arguments. `says(primal, n, keywords)` is asked of calls with n
+    arguments by position.
     """
     for primal in primals:
         registry.entry(primal).writes = partial(says, primal)

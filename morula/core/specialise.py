@@ -176,11 +176,9 @@ class Specialiser(Inference):
         self.left_general: set[Var] = set()  # derivatives that it takes by the general path
         self.may_expect = True  # may the types of derivatives be guessed before they are built?
         self.own_objects = own_objects  # are objects that it makes taken for its own?
-        self.leaves_objects = False  # does it know more of others that it makes than it uses?
-        self.presumes = (
-            False  # is what depends on the classes of objects not yet taken into account?
-        )
         self.keeps_objects = False  # and those that it puts into others for objects that it knows?
+        self.leaves_objects = False  # does it know more of others that it makes than it uses?
+        self.presumes = False  # does it leave out for now what depends on the classes of objects?
         self.by_bodies = True  # may functions stand in the place of others, to be compiled as well?
         self.has_bodies = False  # does one?
         self.by_forward_rules = False  # do functions stay calls that have no other rule?

@@ -36,6 +36,7 @@ from morula.core.extend import (
     result_on_samples,
     rewrites,
     rrule,
+    substitute,
     transfers,
     typed_zero,
 )
@@ -277,12 +278,10 @@ class Renewal:
 
     def give_none(self, out: Any, new: Any) -> None:
         """A write gave None to its readers; that it is done is required where it may raise."""
-        for block in self.ir.blocks:
-            for call in block.calls:
-                instead = new if call.primitive is primitives.require else Const(None)
-                call.fn, *args = [instead if a is out else a for a in (call.fn, *call.args)]
-                call.args = tuple(args)
-            rename(block.branches, out, Const(None))
+        for call in self.ir.calls():
+            if call.primitive is primitives.require:
+                call.args = tuple([new if a is out else a for a in call.args])
+        substitute(self.ir, {out: Const(None)})
 
 
 def has_room(shape: Any, given: Any) -> bool:

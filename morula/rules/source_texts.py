@@ -123,7 +123,7 @@ def global_variables(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return namespace, lambda ȳ: (NONE,)
 
 
-constant_unless_written(lambda fn, n, keywords: not n, dir)  # what is around is written to
+constant_unless_written(lambda fn, n, keywords: not n, dir)  # of what is around
 
 
 @serves(dir)

@@ -31,13 +31,13 @@ from morula.core.extend import (
     only_reads,
     result_on_samples,
     rewrites,
+    substitute,
     transfers,
 )
 from morula.rules.arrays.inplace import fits
 from morula.rules.arrays.outs import parted
 from morula.rules.arrays.traits import whole_shape
 from morula.rules.buffers import COPIES, MAKERS, add_at
-from morula.rules.renewed import rename
 
 REAL = ("<f8", "<f4")
 WHOLE = Const(Ellipsis)
@@ -189,13 +189,9 @@ class Writes:
         """`y[k] = v`, behind other calls; what the call gave is y, if it has given anything."""
         i = block.calls.index(call)
         block.calls[i:i] = ahead
-        gives_none = call.primitive is np.copyto
+        if call.primitive is not np.copyto:
+            substitute(self.ir, {call.out: y})
         call.fn, call.args, call.keywords = Const(operator.setitem), (y, k, v), ()
-        for b in () if gives_none else self.ir.blocks:
-            for later in b.calls:
-                later.fn, *args = [y if x is call.out else x for x in (later.fn, *later.args)]
-                later.args = tuple(args)
-            rename(b.branches, call.out, y)
         self.s.types[call.out] = Known(type(None))
 
     # -- where=

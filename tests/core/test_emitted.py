@@ -195,6 +195,18 @@ def test_small_arrays_are_overwritten():
     assert any(i.argrepr == "+=" for i in dis.get_instructions(g.__code__))
 
 
+def test_arrays_of_one_number_are_made_anew():
+    """NumPy takes twice as long where an operand is the result as well."""
+
+    def f(x):
+        return np.sum(np.exp(x * 2.0 + 1.0))
+
+    g = grad(f)
+    for _ in range(2):
+        np.testing.assert_allclose(g(np.array([0.5])), 2 * np.exp([2.0]), rtol=1e-15)
+    assert not any(i.argrepr in ("+=", "*=") for i in dis.get_instructions(g.__code__))
+
+
 def test_a_reciprocal_is_the_only_residual_of_itself():
     def program(x):
         for _ in range(3):

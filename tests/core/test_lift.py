@@ -9,6 +9,12 @@ import morula
 from morula.core import compiled
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
+from tests.specialised import (
+    POINT,
+    holds_for_other_types,
+    is_pulled_back_again,
+    nothing_is_left_to_run_time,
+)
 
 
 def power(x, y):
@@ -398,30 +404,18 @@ def test_value_and_gradient(f, point):
 
 @pytest.mark.parametrize("f", LIFTED)
 def test_nothing_is_left_to_run_time(f):
-    code = morula.code_adjoint(f, 0.7, 1.3)
-    assert code.kind.startswith("specialised")
-    assert not code.left
+    nothing_is_left_to_run_time(f)
 
 
 @pytest.mark.parametrize("f", LIFTED)
 def test_other_types_and_second_calls(f):
-    g = morula.value_and_grad(f, (0, 1))
-    for point in ((0.7, 1.3), (2, 1.3), (0.7, 1.3), (np.float64(0.7), 1)):
-        value, gradients = g(*point)
-        with by_the_general_path():
-            general, expected = morula.withgradient(f, *point)
-        assert type(value) is type(general)
-        assert repr(value) == repr(general)
-        np.testing.assert_allclose(gradients, expected, rtol=1e-12)
+    holds_for_other_types(f, [POINT, (2, 1.3), POINT, (np.float64(0.7), 1)])
 
 
 @pytest.mark.parametrize("f", LIFTED)
 def test_pullbacks_and_directions(f):
-    expected = np.array(morula.gradient(f, 0.7, 1.3))
+    expected = is_pulled_back_again(f)
     for _ in range(3):
-        _, back = morula.pullback(f, 0.7, 1.3)
-        np.testing.assert_allclose(back(1.0), expected, rtol=1e-12)
-        np.testing.assert_allclose(back(2.0), 2.0 * expected, rtol=1e-12)
         assert morula.jvp(f, (0.7, 1.3), (1.0, 0.5))[1] == pytest.approx(expected @ (1.0, 0.5))
 
 

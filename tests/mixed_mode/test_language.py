@@ -10,7 +10,7 @@ import math
 import pickle
 import statistics
 import typing
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 
 import numpy as np
 import pytest
@@ -594,3 +594,33 @@ def test_annotations_are_looked_at_in_forward_mode():
 
     assert jvp(f, (3.0,), (1.0,)) == (27.0, 18.0)
     assert hvp(f, 3.0, 1.0) == 6.0
+
+
+def items_that_are_deleted(x):
+    d = {"a": x * x, "b": x}
+    del d["a"]
+    d["a"] = x * 3.0
+    e = OrderedDict(a=x, b=x * x)
+    del e["b"]
+    e["b"] = 2.0
+    g = defaultdict(float)
+    g[1] += x
+    del g[1]
+    g[1] += x * x
+    k = {x: 1.0}
+    del k[x]
+    k[x] = 2.0
+    try:
+        del d["c"]
+    except KeyError:
+        d["c"] = x
+    return d["a"] * e["b"] * g[1] * d["c"] + sum(k)
+
+
+def test_items_that_are_deleted_leave_no_tangent():
+    x, h = 1.3, 1e-6
+    expected = (items_that_are_deleted(x + h) - items_that_are_deleted(x - h)) / (2 * h)
+    value, slope = jvp(items_that_are_deleted, (x,), (1.0,))
+    assert value == items_that_are_deleted(x)
+    assert slope == pytest.approx(expected, rel=1e-6)
+    assert gradient(items_that_are_deleted, x)[0] == pytest.approx(expected, rel=1e-6)

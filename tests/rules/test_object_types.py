@@ -11,6 +11,12 @@ import morula
 from morula.core import compiled
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
+from tests.specialised import (
+    POINT,
+    holds_for_other_types,
+    is_pulled_back_again,
+    nothing_is_left_to_run_time,
+)
 
 
 @dataclass
@@ -353,30 +359,17 @@ def test_value_and_gradient(f, point):
 
 @pytest.mark.parametrize("f", KEPT)
 def test_nothing_is_left_to_run_time(f):
-    code = morula.code_adjoint(f, 0.7, 1.3)
-    assert code.kind.startswith("specialised")
-    assert not code.left
+    nothing_is_left_to_run_time(f)
 
 
 @pytest.mark.parametrize("f", KEPT)
 def test_other_types_and_second_calls(f):
-    g = morula.value_and_grad(f, (0, 1))
-    for point in ((0.7, 1.3), (2, 1.3), (0.7, 1.3), (np.float64(0.7), 1.3)):
-        value, gradients = g(*point)
-        with by_the_general_path():
-            general, expected = morula.withgradient(f, *point)
-        assert type(value) is type(general)
-        assert repr(value) == repr(general)
-        np.testing.assert_allclose(gradients, expected, rtol=1e-12)
+    holds_for_other_types(f, [POINT, (2, 1.3), POINT, (np.float64(0.7), 1.3)])
 
 
 @pytest.mark.parametrize("f", KEPT)
 def test_a_pullback_may_be_called_again(f):
-    expected = np.array(morula.gradient(f, 0.7, 1.3))
-    for _ in range(3):
-        _, back = morula.pullback(f, 0.7, 1.3)
-        np.testing.assert_allclose(back(1.0), expected, rtol=1e-12)
-        np.testing.assert_allclose(back(2.0), 2.0 * expected, rtol=1e-12)
+    is_pulled_back_again(f)
 
 
 @pytest.mark.parametrize("f", [comprehension, trajectory, linked, summed])
