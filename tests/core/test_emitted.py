@@ -5,6 +5,7 @@ import dis
 import functools
 import math
 import random
+import sys
 import tracemalloc
 from types import FunctionType
 
@@ -401,3 +402,29 @@ def test_an_object_is_not_asked_again():
 def test_conditions_of_numpy():
     np.testing.assert_array_equal(gradient(by_an_array, np.array([0.5, 2.0]))[0], [1.0, 4.0])
     np.testing.assert_array_equal(gradient(by_an_array, np.array([0.5, 0.0]))[0], [1.0, 1.0])
+
+
+def test_the_lines_of_emitted_code_cover_it_exactly_where_the_source_is_wide(monkeypatch):
+    wide = f"def f(x):\n    y = {' ' * 120}x * x\n    return {' ' * 160}y * math.sin(y)\n"
+    codes = []
+
+    def kept(self, code, like):
+        codes.append(finish(self, code, like))
+        return codes[-1]
+
+    finish = assemble.Assembler.finish
+    monkeypatch.setattr(assemble.Assembler, "finish", kept)
+    slopes = []
+    for specialising in (True, False):
+        monkeypatch.setattr(compiled, "specialising", specialising)
+        compiled.forget_programs()
+        exec(wide, names := {"math": math})
+        sys.setprofile(lambda frame, event, arg: frame.f_lineno and None)
+        try:
+            slopes.append(hessian(names["f"], 1.1))
+        finally:
+            sys.setprofile(None)
+    assert slopes[0] == pytest.approx(slopes[1])
+    assert len(codes) >= 4
+    for code in codes:
+        assert max(end for _, end, _ in code.co_lines()) == len(code.co_code), code
