@@ -36,7 +36,7 @@ from morula import (
     value_and_grad,
     withgradient,
 )
-from morula.core import extend
+from morula.core import compiled, extend, general
 
 # -- names, and what is called by keyword ----------------------------------------------------------
 
@@ -900,3 +900,48 @@ def test_tangents_of_unrelated_types_do_not_add_and_sum_begins_with_zero():
         t + Tangent[collections.namedtuple("Point", "x")](x=1.0)
     assert (t + Tangent[Triple](a=1.0)).a == 2.0
     assert sum([t, t, t]) == Tangent[Pair](a=3.0)
+
+
+# -- section 5: a rule takes effect at the next call, and costs no more than what it changes -----------
+
+
+def square(x):
+    return x * x
+
+
+def test_a_rule_for_a_function_of_which_nothing_was_known_leaves_what_is_transformed():
+    def f(x):
+        return math.sin(square(x)) * x
+
+    with compiled.by_the_general_path():
+        assert grad(f)(0.7) == pytest.approx(math.sin(0.49) + 2 * 0.49 * math.cos(0.49))
+    kept = dict(general._forward_codes)
+    assert kept
+
+    def of_nobody(x):
+        return x
+
+    @rrule(of_nobody)
+    def _(x: float):
+        return x, lambda ȳ: (5.0 * ȳ,)
+
+    assert general._forward_codes.items() >= kept.items()
+    assert grad(lambda x: of_nobody(x) * 2.0)(1.0) == 10.0
+
+
+@pytest.mark.parametrize("order", [grad, hessian])
+def test_a_rule_takes_effect_where_the_callable_was_constant_in_transformed_code(order):
+    @non_differentiable
+    def step(x):
+        return 2.0 * x
+
+    def f(x):
+        return step(x) * x
+
+    assert order(f)(1.5) == (3.0 if order is grad else 0.0)
+
+    @rrule(step)
+    def _(x: float):
+        return 2.0 * x, lambda ȳ: (2.0 * ȳ,)
+
+    assert order(f)(1.5) == (6.0 if order is grad else 4.0)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from types import (
     BuiltinFunctionType,
+    FunctionType,
     MethodDescriptorType,
     MethodType,
     ModuleType,
@@ -200,6 +201,7 @@ class Entry:
 
     def add(self, table: str, function: Any, by_identity: bool = False) -> None:
         """Register a rule in `reverse` or `forward`."""
+        may_be_in_code = type(self.primal) is not FunctionType or self.has_meaning()
         if not callable(function):
             name = errors.qualified_name(self.primal)
             raise errors.RuleError(f"the rule of {name} is to be a function, got {function!r}")
@@ -216,9 +218,15 @@ class Entry:
         rules.register(function)
         if not (self.claimed or is_own(function)):
             self.claimed = True
-            for forget in on_claim:
-                forget()
+            if may_be_in_code:
+                for forget in on_claim:
+                    forget()
         self.changed()
+
+    def has_meaning(self) -> bool:
+        """Is anything said here of calls of the primal, which transformed code may rest on?"""
+        rules = (self.reverse, self.forward)
+        return self.constant or self.whole or any(r is not None for r in rules)
 
     def is_faithful(self, table: str = "reverse") -> bool:
         """Do the types of the arguments, and nothing else of them, decide which rule serves?"""
