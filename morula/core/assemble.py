@@ -66,8 +66,8 @@ HAS_DOCSTRING = 0x4000000
 INHERITED = 0x10 | 0x1FE0000 | HAS_DOCSTRING
 BOOL = 16  # flag of a comparison whose result is tested, in CPython 3.13
 SUBSCR = 26  # the number of `x[i]` among the binary operations, in CPython 3.14
-# `bytecode` writes columns up to 255 in one byte; CPython reads what is above 127 as the next entry, and
-# fills memory beyond the table's end when a tracer, profiler or debugger asks for its lines.
+# `bytecode` writes columns up to 255 in one byte. CPython reads what is above 127 as another entry: a
+# tracer, profiler or debugger that asks for the lines writes beyond the memory for them.
 LAST_COLUMN = 127
 OPPOSITE = {"TRUE": "FALSE", "FALSE": "TRUE", "NONE": "NOT_NONE", "NOT_NONE": "NONE"}
 
@@ -137,9 +137,12 @@ class Assembler:
         if line is None:
             return
         self.position = position
-        if end is None or column is None or end_column is None or end < line:
-            end = column = end_column = None
-        elif max(column, end_column) > LAST_COLUMN:
+        if (
+            end is None
+            or column is None
+            or end_column is None
+            or not (line <= end and max(column, end_column) <= LAST_COLUMN)
+        ):
             end = column = end_column = None
         self.location = InstrLocation(line, end, column, end_column)
 
