@@ -25,7 +25,6 @@ from morula.core.extend import (
     ZERO,
     NoTangent,
     Tangent,
-    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -640,6 +639,15 @@ def gathered(iterator: Any) -> Any:
     return Tangent[tuple](found) if found else ZERO
 
 
+def of_entries(cotangents: list[Any]) -> Any:
+    """The cotangent of an array of objects, which may be arrays, from those of its entries."""
+    whole = np.zeros(len(cotangents), object)
+    for i, c in enumerate(cotangents):
+        if not is_zero(c):
+            whole[i] = unthunk(c)
+    return whole
+
+
 def stacked(iterator: Any, xs: Any) -> Any:
     """The cotangent of the array that an iterator ran over."""
     bars = adjoint_of(iterator)
@@ -648,14 +656,8 @@ def stacked(iterator: Any, xs: Any) -> Any:
     rows = [bars.get(i, ZERO) for i in range(len(xs))]
     bars.clear()
     shape = np.shape(xs)[1:]
-    if (
-        isinstance(xs, np.ndarray)
-        and xs.dtype.kind == "O"
-        and any([np.ndim(row) > len(shape) for row in rows])
-    ):
-        raise UnsupportedError(
-            "arrays in an array of objects have no derivative here: put them in a list"
-        )
+    if isinstance(xs, np.ndarray) and xs.dtype.kind == "O" and not shape:
+        return of_entries(rows)
     parts = [np.zeros(shape) if is_zero(row) else np.reshape(unthunk(row), shape) for row in rows]
     whole = np.stack(parts)  # a row of a matrix is a matrix
     reached = np.array([not is_zero(row) for row in rows]).reshape((-1, *[1] * len(shape)))
