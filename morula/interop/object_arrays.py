@@ -41,12 +41,29 @@ from morula.interop.protocols import (
 )
 
 PLAIN = (int, float, complex, Fraction, Decimal, str, bytes, type(None), np.generic)
+SIMPLE = {
+    float, int, bool, complex, np.float64, np.ndarray, list, tuple, dict, set, frozenset, slice, range,
+}  # fmt: skip
+    float,
+    int,
+    bool,
+    complex,
+    np.float64,
+    np.ndarray,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    slice,
+    range,
+}
 IS_ARRAY = ("__array__", "__array_ufunc__", "__array_function__", "__array_interface__")
 
 
-def holds_objects(x: Any) -> bool:
+def holds_objects(x: np.ndarray) -> bool:
     """Is it an array of objects that are not all numbers?"""
-    if not isinstance(x, np.ndarray) or x.dtype.kind != "O" or type(x) is not np.ndarray:
+    if x.dtype.kind != "O":
         return False
     return any([not issubclass(t, PLAIN) for t in set(map(type, x.flat))])
 
@@ -62,14 +79,14 @@ def is_one(x: Any) -> bool:
     return adjoint_object(x) is not None
 
 
-SIMPLE = (np.ndarray, list, tuple, dict, set, frozenset, slice, type(...), range)
-
-
 def takes_part(x: Any) -> bool:
-    """The same, or a list or tuple that holds such an object or array?"""
-    if type(x) in (list, tuple):
+    """Is it such an array or object, or a list or tuple that holds one?"""
+    t = type(x)
+    if t is np.ndarray:
+        return holds_objects(x)
+    if t is list or t is tuple:
         return any(map(takes_part, x))
-    return holds_objects(x) or is_one(x)
+    return is_one(x)
 
 
 # -- entries ---------------------------------------------------------------------------------------
@@ -81,6 +98,8 @@ def as_array(x: Any) -> Any:
         return x
     if type(x) in (list, tuple):
         return array_of(np.array, (x,), {})
+    if isinstance(x, np.generic):
+        return np.asarray(x)
     return made([x], ())
 
 
@@ -498,8 +517,10 @@ def place_numbers(
 
 def item(x: Any, *place: Any) -> Any:
     """`x.item(…)`."""
-    index = place[0] if len(place) == 1 else place if place else 0
-    return x[index] if type(index) is tuple else entries_of(x, x.shape)[index]
+    index: Any = place[0] if len(place) == 1 else place
+    if type(index) is tuple:
+        return x[index] if index else entries_of(x, x.shape)[0]
+    return entries_of(x, x.shape)[index]
 
 
 def tolist(x: Any) -> Any:
@@ -614,7 +635,7 @@ def is_of_array(values: Args) -> bool:
     x, y = values[0], values[-1]
     if isinstance(x, OF_ARRAYS):
         return any(map(takes_part, values)) and not defers(values)
-    return isinstance(y, np.ndarray) and not is_one(x) and holds_objects(y)
+    return type(y) is np.ndarray and not is_one(x) and holds_objects(y)
 
 
 def defers(values: Args) -> bool:

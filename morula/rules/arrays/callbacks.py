@@ -15,7 +15,6 @@ import numpy as np
 from morula.core.extend import (
     ZERO,
     NoTangent,
-    UnsupportedError,
     adjoint_of,
     call,
     non_differentiable,
@@ -164,14 +163,17 @@ def vectorized(f, settings, *args, **kwargs):
         dtype = types[i] if types is not None else None
         if dtype is None and first is not None:
             dtype = np.asarray(first[i]).dtype
-        whole = np.array([np.asarray(item) for item in column], dtype)
+        if np.dtype(dtype) == object:
+            whole = objects(column)
+        else:
+            whole = np.array([np.asarray(item) for item in column], dtype)
         found.append(np.reshape(whole, (*shape, *whole.shape[1:])))
     return tuple(found) if several else found[0]
 
 
 def taken(a, place, own):
     """An entry, as Python's own number or as it is, or a row."""
-    return a[place].item() if own else a[place]
+    return a[place].item() if own and a.dtype.kind != "O" else a[place]
 
 
 def core_axes(dims: Any, n: int) -> list[int]:
@@ -226,12 +228,11 @@ def object_at(a, place):
 
 
 def objects(items):
-    """An array of objects, which must be numbers."""
-    if any([np.ndim(item) for item in items]):
-        raise UnsupportedError(
-            "a function of np.frompyfunc that gives arrays has no derivative here"
-        )
-    return np.array(list(items), object)
+    """An array of objects, which may be arrays."""
+    y = np.empty(len(items), object)
+    for i, item in enumerate(items):
+        y[i] = item
+    return y
 
 
 @rrule(function_of_ufunc)

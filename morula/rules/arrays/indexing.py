@@ -93,17 +93,10 @@ def scattered(ȳ, index, shape, dtype):
         return np.zeros(shape, tangent_dtype(dtype) or float)
     x̄ = np.zeros(shape, _scattered_dtype(ȳ, dtype))
     if is_view(index):
-        x̄[index] = boxed(ȳ) if dtype.kind == "O" and not isinstance(x̄[index], np.ndarray) else ȳ
+        x̄[index] = ȳ
     else:
         np.add.at(x̄, index, ȳ)
     return x̄
-
-
-def boxed(entry):
-    """An entry as an array of objects takes it, whatever it is."""
-    box = np.empty((), object)
-    box[()] = entry
-    return box
 
 
 def is_view(index):

@@ -46,6 +46,8 @@ from morula.rules.arrays.memory import (
     contents,
     give,
     is_basic,
+    is_nothing,
+    is_one_entry,
     overlaps,
     owner_of,
     take,
@@ -199,6 +201,8 @@ def _(x: np.ndarray, index: Anything, value: Anything):
     if is_there_already(x, index, value):
         operator.setitem(x, index, value)
         return None, lambda ȳ: (ZERO, NONE, ZERO)
+    if x.dtype.kind == "O" and is_one_entry(x, index):
+        return set_object(x, index, value)
     v, project = as_operand(value)
     old = contents(x, index)
     operator.setitem(x, index, value)
@@ -216,6 +220,21 @@ def _(x: np.ndarray, index: Anything, value: Anything):
         return ZERO, NONE, project(in_shape(v̄, np.shape(v)))
 
     return None, setitem_pullback
+
+
+def set_object(x: np.ndarray, index: Any, value: Any) -> Any:
+    """x[index] = value of an array of objects, of which the value becomes one entry as it is."""
+    old = contents(x, index)
+    operator.setitem(x, index, value)
+    note(x)
+    project = project_to(value)
+
+    def set_object_pullback(ȳ):
+        undo(x, index, old)
+        v̄ = take_written(x, index)
+        return ZERO, NONE, ZERO if is_nothing(v̄) else project(v̄)
+
+    return None, set_object_pullback
 
 
 def index_of_view(x: np.ndarray, index: Any) -> Any:

@@ -22,6 +22,7 @@ import numpy as np
 from morula.core.extend import (
     ZERO,
     UnsupportedError,
+    accumulate,
     beside,
     directly,
     from_memory,
@@ -162,13 +163,32 @@ def first_along(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return x[(*[0 if i in axes else slice(None) for i in range(x.ndim)], ...)]
 
 
+def is_nothing(c: Any) -> bool:
+    """Is it no cotangent, or the number that stands for none among those of objects?"""
+    return is_zero(c) or (isinstance(c, (int, float)) and c == 0)
+
+
+def is_one_entry(x: np.ndarray, index: Any) -> bool:
+    """Does an index name one entry of an array, whatever stands there?"""
+    return not isinstance(np.broadcast_to(False, x.shape)[index], np.ndarray)
+
+
 def where_of(x̄: Any) -> Any:
     """Where a cotangent is not structurally zero."""
     return x̄._where if type(x̄) is Selected and x̄._where is not None else True
 
 
 non_differentiable(
-    owner_of, is_followed, beside_of, repeated_axes, first_along, overlaps, item_by_item, where_of
+    owner_of,
+    is_followed,
+    beside_of,
+    repeated_axes,
+    first_along,
+    overlaps,
+    item_by_item,
+    where_of,
+    is_nothing,
+    is_one_entry,
 )
 
 
@@ -191,6 +211,9 @@ def give(x: np.ndarray, x̄: Any) -> None:
 
 def give_at(x: np.ndarray, index: Any, ȳ: Any) -> None:
     """Add to the cotangents of x[index], entry by entry."""
+    if x.dtype.kind == "O" and is_one_entry(x, index):
+        give_to_object(x, index, ȳ)
+        return
     if overlaps(x):
         x̄ = np.zeros(x.shape, np.result_type(ȳ))
         np.add.at(x̄, index, ȳ)
@@ -207,6 +230,18 @@ def give_at(x: np.ndarray, index: Any, ȳ: Any) -> None:
         np.add.at(part, index, ȳ)
         if reached is not None:
             np.logical_or.at(reached, index, where_of(ȳ))
+
+
+def give_to_object(x: np.ndarray, index: Any, ȳ: Any) -> None:
+    """The same of one entry of an array of objects, whatever the cotangent is."""
+    part, reached = beside_of(x)
+    if overlaps(x):
+        part, reached, where = item_by_item(x)
+        index = where[index]
+    before = part[index]
+    part[index] = ȳ if is_nothing(before) else accumulate(before, ȳ)
+    if reached is not None:
+        reached[index] = True
 
 
 def take(x: np.ndarray) -> Any:

@@ -206,6 +206,8 @@ def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     if x̄.dtype != dtype:
         x̄ = x̄.astype(dtype)
     if x̄.shape != shape:
+        if x̄.shape == () and x̄ == 0:  # it fills the cotangents of objects to which nothing came
+            return np.zeros(shape, dtype)
         if [n for n in x̄.shape if n != 1] != [n for n in shape if n != 1]:
             raise CotangentError(f"the cotangent of an array of shape {shape} has shape {x̄.shape}")
         x̄ = x̄.reshape(shape)
