@@ -44,20 +44,6 @@ PLAIN = (int, float, complex, Fraction, Decimal, str, bytes, type(None), np.gene
 SIMPLE = {
     float, int, bool, complex, np.float64, np.ndarray, list, tuple, dict, set, frozenset, slice, range,
 }  # fmt: skip
-    float,
-    int,
-    bool,
-    complex,
-    np.float64,
-    np.ndarray,
-    list,
-    tuple,
-    dict,
-    set,
-    frozenset,
-    slice,
-    range,
-}
 IS_ARRAY = ("__array__", "__array_ufunc__", "__array_function__", "__array_interface__")
 
 
