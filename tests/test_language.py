@@ -472,3 +472,14 @@ def test_long_loops_need_no_recursion_and_linear_time():
         return s
 
     assert gradient(f, 1.0, 20_000)[0] == pytest.approx(2.0)
+
+
+def test_what_a_truth_value_is_compared_with_none(path):
+    def f(x):
+        y = (x > 1.0) is None
+        z = (not x) is not None
+        return (x if y is None else x * x) + (x if (z is None) is None else 3.0 * x * x)
+
+    assert grad(f, 1.5) == 3.0 + 9.0
+    assert grad(lambda x: x * x if (not x) is None else 5.0 * x, 1.5) == 5.0
+    assert grad(lambda x: x * x if (x is None) is not None else 5.0 * x, 1.5) == 3.0

@@ -98,6 +98,22 @@ FAILING = [
     lambda x: x(),
     lambda x: (lambda q: q)(x, x),
     lambda x: undefined_name,
+    lambda x: x in 3,
+    lambda x: 1 in x,
+    lambda x: x not in 3.0,
+    lambda x: [x] in {1: 2},
+    lambda x: [x] in {1},
+    lambda x: len(3),
+    lambda x: len(x),
+    lambda x: range(x),
+    lambda x: range(0, 3, 0),
+    lambda x: isinstance(x, 3),
+    lambda x: isinstance(x, (int, 3)),
+    lambda x: divmod(x, 0),
+    lambda x: math.sqrt("a"),
+    lambda x: math.hypot("4", x),
+    lambda x: (x,)[x],
+    lambda x: x.conjugate(1),
 ]  # fmt: skip
 
 
@@ -107,7 +123,6 @@ FAILING_WHERE_CAUGHT = [
     lambda x: np.zeros(3) + np.zeros(2),
     lambda x: np.zeros((2, 2)) @ np.zeros(3),
     lambda x: np.array([x, x]).reshape(3),
-    lambda x: len(x),
 ]
 
 

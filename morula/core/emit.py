@@ -18,6 +18,7 @@ from morula.core import primitives, protected
 from morula.core.assemble import (
     BINARY_OPS,
     COMPARISONS,
+    OPPOSITE,
     UNARY,
     Assembler,
     assembler,
@@ -469,31 +470,26 @@ class _Emitter(Trees):
         if yes is None or no is None:
             raise AssertionError("a return is never conditional after tidy")
         test = "TRUE"
-        while type(cond) is Node and (known := self.negation(cond)):
-            test, cond = known(test)
+        while type(cond) is Node and (asked := self.asked_of_operand(cond, test)):
+            test, cond = asked
         if self.order[yes] == self.order[block] + 1:
             yes, no = no, yes
-            test = {"TRUE": "FALSE", "FALSE": "TRUE", "NONE": "NOT_NONE", "NOT_NONE": "NONE"}[test]
+            test = OPPOSITE[test]
         self.operand(cond)
         self.asm.jump_if(test, self.labels[yes], self.order[yes] <= self.order[block])
         self.goto(block, no)
 
-    def negation(self, node: Node) -> Any:
-        """How a test of `not x` or `x is None` becomes one of `x`."""
-        call = node.call
-        flip = {"TRUE": "FALSE", "FALSE": "TRUE"}
-        if call.primitive is operator.truth:
-            return lambda test: (test, node.operands[-1]) if test in flip else None
-        if call.primitive is operator.not_:
-            return lambda test: (flip[test], node.operands[0]) if test in flip else None
-        if call.primitive in (operator.is_, operator.is_not):
-            x, y = node.operands
-            if type(y) is Const and y.value is None:
-                is_none = call.primitive is operator.is_
-                names = {"TRUE": "NONE", "FALSE": "NOT_NONE"}
-                if not is_none:
-                    names = {"TRUE": "NOT_NONE", "FALSE": "NONE"}
-                return lambda test: (names[test], x)
+    def asked_of_operand(self, node: Node, test: str) -> tuple[str, Any] | None:
+        """How the test of a truth value, of `not x` or `x is None`, becomes one of `x`."""
+        if test not in ("TRUE", "FALSE"):
+            return None
+        fn, x, y = node.call.primitive, node.operands[0], node.operands[-1]
+        if fn is operator.truth:
+            return test, y
+        if fn is operator.not_:
+            return OPPOSITE[test], x
+        if fn in (operator.is_, operator.is_not) and type(y) is Const and y.value is None:
+            return "NONE" if (fn is operator.is_) == (test == "TRUE") else "NOT_NONE", x
         return None
 
     def emit_loop_test(self, block: Block, jump: Jump) -> None:

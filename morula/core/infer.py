@@ -22,9 +22,10 @@ from types import (
     FunctionType,
     MethodDescriptorType,
     ModuleType,
+    UnionType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, get_args
 
 from morula.core.cotangents import accumulate
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
@@ -719,12 +720,28 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return args[0]
 
 
+def lacks(value: Value, *methods: str) -> bool:
+    """Is it known that a value is of types without all of these methods?"""
+    if value is None or value is NEVER:
+        return False
+    types = [k.type for k in possibilities(value)]
+    return not any([t is Plain or t is IteratorOver or t is None for t in types]) and not any(
+        [getattr(t, name, None) is not None for t in types for name in methods]
+    )
+
+
 @transfers(isinstance)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     x, t = known(args[0]), args[1]
-    if x is None or x.type is IteratorOver or type(t) is not Const:
+    if x is None or x.type is IteratorOver or type(t) is not Const or not are_classes(t.value):
         return None
     return Const(issubclass(x.type, t.value))
+
+
+def are_classes(x: Any) -> bool:
+    """Is it a class, or a tuple or union of classes, of which objects may be instances?"""
+    parts = x if type(x) is tuple else get_args(x) if type(x) is UnionType else None
+    return isinstance(x, type) if parts is None else all(map(are_classes, parts))
 
 
 @transfers(type)
@@ -813,7 +830,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 @transfers(len)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     x = known(args[0])
-    if x is None or not is_builtin(x.type):
+    if x is None or not is_builtin(x.type) or lacks(x, "__len__"):
         return None
     decided = constant_attribute.get(x.type)
     n = None if decided is None else decided(x.detail, "__len__")
@@ -829,7 +846,8 @@ def is_builtin(t: type) -> bool:
 
 @transfers(range)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    return Known(range)
+    without_end = len(args) == 3 and type(args[2]) is Const and not args[2].value
+    return None if without_end or any([lacks(x, "__index__") for x in args]) else Known(range)
 
 
 only_reads(

@@ -229,13 +229,13 @@ frule(min)(chosen_forward(min))
 
 @rrule(divmod)
 def _(a: Real, b: Real):
-    q = a // b
+    q, r = divmod(a, b)
 
     def divmod_pullback(ȳ):
         r̄ = unthunk(ȳ[1])
         return r̄, -r̄ * q
 
-    return divmod(a, b), divmod_pullback
+    return (q, r), divmod_pullback
 
 
 @rrule(divmod)

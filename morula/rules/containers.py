@@ -191,6 +191,7 @@ def _(xs: tuple, i: int):
 def _(xs: tuple, i: Anything):
     if not is_native(xs, "__getitem__"):
         return by_class("__getitem__", xs, i)
+    y = xs[i]
     positions: Any = range(len(xs))[i]
 
     def getitem_pullback(ȳ):
@@ -198,7 +199,7 @@ def _(xs: tuple, i: Anything):
             return Tangent[tuple]({positions: ȳ}), NoTangent()
         return pieces(positions, ȳ), NoTangent()
 
-    return xs[i], getitem_pullback
+    return y, getitem_pullback
 
 
 def pieces(positions: Any, ȳ: Any) -> Any:
@@ -210,6 +211,7 @@ def pieces(positions: Any, ȳ: Any) -> Any:
 
 @rrule(tuple.__getitem__)
 def _(xs: tuple, i: Anything):
+    y = tuple.__getitem__(xs, i)
     positions: Any = range(len(xs))[i]
 
     def getitem_pullback(ȳ):
@@ -217,7 +219,7 @@ def _(xs: tuple, i: Anything):
             return Tangent[tuple]({positions: ȳ}), NoTangent()
         return pieces(positions, ȳ), NoTangent()
 
-    return tuple.__getitem__(xs, i), getitem_pullback
+    return y, getitem_pullback
 
 
 def concatenated(a: tuple, b: tuple):

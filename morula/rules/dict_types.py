@@ -33,6 +33,7 @@ from morula.core.extend import (
     join,
     known,
     known_value,
+    lacks,
     lose,
     only_reads,
     primitives,
@@ -286,8 +287,12 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
 
 @transfers(operator.contains)
 def _(s: Any, call: Any, args: list[Any]) -> Any:
-    """A truth value, whatever is asked."""
-    return Known(bool)
+    """A truth value, unless Python cannot look there, or not for this."""
+    container, key = args
+    if lacks(container, "__contains__", "__iter__", "__getitem__"):
+        return None
+    hashes = not lacks(container, "keys") or not lacks(container, "union")
+    return None if hashes and lacks(key, "__hash__") else Known(bool)
 
 
 @transfers(dict.get)

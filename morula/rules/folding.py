@@ -1011,7 +1011,7 @@ def factor_out(f: Any, call: Any, a: Any, b: Any) -> Any:
 
 @folds(float.conjugate, int.conjugate)
 def _(f: Any, call: Any) -> Any:
-    return call.args[0]
+    return call.args[0] if len(call.args) == 1 else None
 
 
 @folds(np.generic.conjugate, np.generic.conj)

@@ -49,6 +49,8 @@ def real_function(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., A
 
 def converted(primal: Any, *args: Any) -> Any:
     """The rule of a real function for arguments that it converts to float."""
+    if any([isinstance(a, (str, bytes, bytearray)) for a in args]):
+        primal(*args)  # raises: `float` would read them
     numbers = [a if isinstance(a, (int, float)) else float(a) for a in args]
     y, pullback = rule_for(primal, *numbers)(*numbers)
 
