@@ -762,3 +762,58 @@ def test_third_derivatives_are_refused_where_an_exception_leaves_a_function():
 
     with pytest.raises(UnsupportedError, match="in a derivative of a derivative"):
         grad(grad(grad(f)))(1.3)
+
+
+class Empty:
+    pass
+
+
+def read(d, key):
+    return d[key]
+
+
+def delete(d, key):
+    del d[key]
+
+
+def handed_on(d, key):
+    try:
+        return read(d, key)
+    except KeyError as error:
+        raise RuntimeError(*error.args) from error
+
+
+def of_no_field(d, key):
+    d = Empty()
+    d.value = key
+    return d.field
+
+
+def held(error):
+    if isinstance(error, AttributeError):
+        return error.obj.value
+    return error.args[0]
+
+
+@pytest.mark.parametrize("failing", [read, delete, dict.pop, handed_on, of_no_field])
+def test_what_an_exception_holds_that_leaves_a_function_within_in_all_modes(failing, path):
+    def f(x):
+        try:
+            failing({}, x * x * x)
+        except (KeyError, RuntimeError, AttributeError) as error:
+            return 2.0 * held(error)
+
+    assert grad(f)(1.5) == pytest.approx(6.0 * 1.5**2)
+    assert jvp(f, (1.5,), (1.0,)) == pytest.approx((2.0 * 1.5**3, 6.0 * 1.5**2))
+    assert hvp(f, 1.5, 1.0) == pytest.approx(18.0)
+
+
+def test_a_reverse_pass_over_a_forward_pass_refuses_what_it_would_lose():
+    def f(x):
+        try:
+            delete({}, x * x * x)
+        except KeyError as error:
+            return 2.0 * error.args[0]
+
+    with pytest.raises(UnsupportedError, match="exception of your own"):
+        grad(lambda x: jvp(f, (x,), (1.0,))[1])(1.5)

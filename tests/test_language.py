@@ -480,6 +480,6 @@ def test_what_a_truth_value_is_compared_with_none(path):
         z = (not x) is not None
         return (x if y is None else x * x) + (x if (z is None) is None else 3.0 * x * x)
 
-    assert grad(f, 1.5) == 3.0 + 9.0
-    assert grad(lambda x: x * x if (not x) is None else 5.0 * x, 1.5) == 5.0
-    assert grad(lambda x: x * x if (x is None) is not None else 5.0 * x, 1.5) == 3.0
+    assert grad(f)(1.5) == 3.0 + 9.0
+    assert grad(lambda x: x * x if (not x) is None else 5.0 * x)(1.5) == 5.0
+    assert grad(lambda x: x * x if (x is None) is not None else 5.0 * x)(1.5) == 3.0

@@ -22,7 +22,7 @@ from morula.core.registry import is_constant_call, is_declared_call, on_claim
 from morula.core.settings import with_own_settings
 from morula.core.verify import checked
 
-_codes: dict[tuple[int, int], tuple[CodeType, CodeType]] = {}
+_codes: dict[tuple[int, int, int], tuple[CodeType, CodeType]] = {}
 on_claim.append(_codes.clear)
 _binders: dict[int, tuple[CodeType, CodeType]] = {}
 STRUCTURAL_ZERO = Const(ZERO)
@@ -33,7 +33,7 @@ def forward_of(fn: FunctionType, push: Any, attempt: Any) -> FunctionType:
 
     `push` is what calls become; `attempt` is the same for calls in a protected region.
     """
-    key = (id(fn.__code__), id(fn.__globals__))
+    key = (id(fn.__code__), id(fn.__globals__), id(push))
     found = _codes.get(key)
     if found is None:
         code = transform(fn.__code__, fn.__globals__, push, attempt)

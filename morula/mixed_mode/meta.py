@@ -9,7 +9,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from morula.core import context, general, interface, memory, protected, registry, traits
+from morula.core import context, errors, general, interface, memory, protected, registry, traits
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -23,7 +23,7 @@ from morula.core.cotangents import (
 from morula.core.registry import constant_unless
 from morula.mixed_mode import transposition
 from morula.mixed_mode.calls import Args, Names
-from morula.mixed_mode.push import attempted, push, push_operand, pushes, split_call
+from morula.mixed_mode.push import attempted, noting, push, push_operand, pushes, split_call
 from morula.mixed_mode.tangents import Pass, set_value, together, value_of
 from morula.rules import meta
 from morula.rules.calls import entry, serves
@@ -86,19 +86,54 @@ del _fn
 # -- forward mode inside ---------------------------------------------------------------------------
 
 
+def push_held(run: Pass, error: BaseException, args: Args, tangents: Args) -> None:
+    """What an exception holds that a push has raised, in both passes."""
+    inner, _, _, given, dots, *_ = zip(args, tangents, strict=True)
+    push(run, push_operand, ZERO, *zip(inner, (error, ZERO), given, dots, strict=True))
+
+
 @pushes(attempted)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    args[0].protected += 1
+    try:
+        return push(run, push, ZERO, args, tangents, keywords)
+    except BaseException as error:
+        push_held(run, error, args, tangents)
+        return (protected.caught(error), ZERO), ZERO
+    finally:
+        args[0].protected -= 1
+
+
+@pushes(noting)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     try:
         return push(run, push, ZERO, args, tangents, keywords)
     except BaseException as error:
-        inner, _, _, given, dots, *_ = zip(args, tangents, strict=True)
-        push(run, push_operand, ZERO, *zip(inner, (error, ZERO), given, dots, strict=True))
-        return (protected.caught(error), ZERO), ZERO
+        push_held(run, error, args, tangents)
+        raise
+
+
+@serves(noting)
+def _(fn: Any, args: Args, kwargs: Any) -> Any:
+    try:
+        return general.call(push, *args, **kwargs)
+    except BaseException as error:
+        i = general.operand_in(error, args[3])
+        if i is not None and not is_zero(args[4][i]):
+            raise errors.UnsupportedError(
+                f"a reverse pass over a forward pass does not follow what a {type(error).__name__} "
+                "holds that leaves a function within: hand it on by an exception of your own"
+            ) from error
+        raise
 
 
 @serves(attempted)
 def _(fn: Any, args: Args, kwargs: Any) -> Any:
-    both, back = general.attempted(push, *args, **kwargs)
+    args[0].protected += 1
+    try:
+        both, back = general.attempted(push, *args, **kwargs)
+    finally:
+        args[0].protected -= 1
     if type(both) is not protected.Raised:
         return both, back
     run, _, _, given, dots, *_ = args

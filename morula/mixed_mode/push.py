@@ -269,11 +269,30 @@ def attempted(
     keywords: tuple[str, ...] = (),
 ) -> Both:
     """`push`, but an exception is caught: the value is `Raised`."""
+    run.protected += 1
     try:
         return push(run, fn, ḟ, args, tangents, keywords)
     except BaseException as error:
         push_operand(run, error, args, tangents)
         return caught(error), ZERO
+    finally:
+        run.protected -= 1
+
+
+def noting(
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    keywords: tuple[str, ...] = (),
+) -> Both:
+    """`push` in a function that an exception may leave which is caught further out."""
+    try:
+        return push(run, fn, ḟ, args, tangents, keywords)
+    except BaseException as error:
+        push_operand(run, error, args, tangents)
+        raise
 
 
 def push_operand(
@@ -496,10 +515,10 @@ non_differentiable(carries)
 # -- Python functions ------------------------------------------------------------------------------
 
 
-def try_forward_of(fn: FunctionType) -> tuple[FunctionType | None, str]:
-    """The forward program of a function, or why there is none."""
+def try_forward_of(fn: FunctionType, protected: bool = False) -> tuple[FunctionType | None, str]:
+    """The forward program of a function, called in a protected region or not, or why there is none."""
     try:
-        return forward_of(fn, push, attempted), ""
+        return forward_of(fn, noting if protected else push, attempted), ""
     except errors.UnsupportedError as error:
         return None, str(error)
 
@@ -516,7 +535,7 @@ def python_function(
     keywords: tuple[str, ...] = (),
 ) -> Both:
     """A Python function: through its own code."""
-    forward, reason = try_forward_of(fn)
+    forward, reason = try_forward_of(fn, run.protected > 0)
     if forward is None:
         return opaque(run, fn, ḟ, args, tangents, keywords, reason)
     code = fn.__code__

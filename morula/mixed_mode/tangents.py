@@ -42,7 +42,7 @@ FEW = 256  # entries of a table that are not worth looking for values that have 
 class Pass:
     """One forward pass: the tangents of mutable values, by identity."""
 
-    __slots__ = ("calls", "encodings", "limit", "table", "written")
+    __slots__ = ("calls", "encodings", "limit", "protected", "table", "written")
     primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
     attribute: Any = None  # the same for attributes of numbers and arrays
     refusal = ""  # what such a pass is for, in messages
@@ -53,6 +53,7 @@ class Pass:
         self.encodings: dict[int, Any] = {}  # texts that were made of what has tangents
         self.calls: dict[Any, Any] = {}  # of functions with caches, and their tangents
         self.limit = FEW
+        self.protected = 0  # how many protected regions the pass is in
 
     def given(self, ẋ: Any) -> Any:
         """The tangent of a number or an array, from what the user gives as such."""
