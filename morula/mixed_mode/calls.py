@@ -448,9 +448,17 @@ def getters(run: Pass, get: Any, x: Any, ẋ: Any, keys: Any) -> Both:
     return tuple([y for y, _ in pairs]), together([ẏ for _, ẏ in pairs])
 
 
+@pushes(operator.itemgetter)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    fields = {i: ẋ for i, ẋ in enumerate(tangents) if not is_zero(ẋ)}
+    return operator.itemgetter(*args), Tangent[operator.itemgetter](fields) if fields else ZERO
+
+
 @pushes_type(operator.itemgetter)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    return getters(run, operator.getitem, args[0], tangents[0], fn.__reduce__()[1])
+    keys = reverse.keys_of(fn)
+    dots = (*tangents, *[part(ḟ, i) for i in range(len(keys))])
+    return push(run, reverse.items_at, ZERO, (*args, *keys), dots)
 
 
 @pushes_type(operator.attrgetter)

@@ -787,11 +787,36 @@ def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 # -- objects that operator makes -------------------------------------------------------------------
 
 
-@resolves(operator.itemgetter)
+@serves(operator.itemgetter)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def itemgetter_pullback(ȳ: Any) -> tuple[Any, ...]:
+        return (NONE, *[part(ȳ, i) for i in range(len(args))])
+
+    return operator.itemgetter(*args, **kwargs), itemgetter_pullback
+
+
+@resolves(operator.itemgetter, passing=True)
 def item_getter(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`itemgetter(i, …)(x)` is `x[i], …`."""
     (x,) = args
-    return getters(operator.getitem, x, fn.__reduce__()[1])
+    y, back = call(items_at, x, *keys_of(fn))
+
+    def item_getter_pullback(ȳ: Any) -> tuple[Any, ...]:
+        _, x̄, *bars = back(ȳ)
+        return Tangent[operator.itemgetter](dict(enumerate(bars))), x̄
+
+    return y, item_getter_pullback
+
+
+def keys_of(getter: Any) -> tuple[Any, ...]:
+    """The keys that an itemgetter asks for."""
+    keys: tuple[Any, ...] = getter.__reduce__()[1]
+    return keys
+
+
+def items_at(x: Any, *keys: Any) -> Any:
+    """One item of `x`, or a tuple of several."""
+    return x[keys[0]] if len(keys) == 1 else tuple([x[key] for key in keys])
 
 
 @resolves(operator.attrgetter)
@@ -862,7 +887,7 @@ def parts_of(fn: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
     return name, tuple(given), {}
 
 
-non_differentiable(parts_of)
+non_differentiable(parts_of, keys_of)
 
 # -- cotangents of tuples, that calls pass about ---------------------------------------------------
 

@@ -22,6 +22,7 @@ from morula import (
     frule,
     grad,
     gradient,
+    hvp,
     jvp,
     non_differentiable,
     pullback,
@@ -147,6 +148,18 @@ def powers(a, b, *rest, scale=1.0, **others):
     return a * b**2 * scale + sum(rest) * others.get("shift", 1.0)
 
 
+class Squares:
+    def __getitem__(self, key):
+        return key * key
+
+
+def missed(get, d):
+    try:
+        return get(d)
+    except KeyError as error:
+        return error.args[0] * 3.0
+
+
 PROGRAMS = {
     "callable object": lambda x: Affine(x)(x),
     "bound method": lambda x: Affine(x, x * x).finish(x),
@@ -182,6 +195,9 @@ PROGRAMS = {
     "partial of a method": lambda x: functools.partial(Affine(x).finish, x)(),
     "partial's parts": lambda x: functools.partial(powers, x, b=x * x).args[0] * x,
     "itemgetter": lambda x: operator.itemgetter(0, 2)([x, 1.0, x * x])[1] * x,
+    "itemgetter of keys that count": lambda x: operator.itemgetter(x, x * x)(Squares())[1],
+    "itemgetter handed on": lambda x: (lambda get: get(Squares()) * x)(operator.itemgetter(x)),
+    "itemgetter that misses": lambda x: missed(operator.itemgetter(x * x), {}),
     "attrgetter": lambda x: operator.attrgetter("w")(Affine(x)) * x,
     "attrgetter of a path": lambda x: operator.attrgetter("w.w")(Affine(Affine(x))) * x,
     "methodcaller": lambda x: operator.methodcaller("finish", x)(Affine(x)) * x,
@@ -195,6 +211,13 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_gradient_of_a_call_agrees_with_differences(name):
     check_gradient(PROGRAMS[name], 0.7)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if "itemgetter" in name])
+def test_getters_of_items_in_forward_mode_and_to_second_order(name):
+    f, x, h = PROGRAMS[name], 0.7, 1e-4
+    assert jvp(f, (x,), (1.0,))[1] == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-6)
+    assert hvp(f, x, 1.0) == pytest.approx((f(x + h) - 2 * f(x) + f(x - h)) / h**2, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -451,7 +451,7 @@ def einsum_cotangent(ȳ, i, inputs, output, operands, optimize):
     plan = einsum_plan(i, inputs, output, tuple([np.shape(x) for x in operands]))
     others = [np.conjugate(x) for x in (*operands[:i], *operands[i + 1 :])]
     x̄ = np.einsum(plan.expression, ȳ, *others, optimize=optimize)
-    x̄ = np.broadcast_to(np.reshape(x̄, einsum_shape(plan, x̄.shape)), plan.full)
+    x̄ = np.broadcast_to(np.reshape(x̄, einsum_shape(plan, np.shape(x̄))), plan.full)
     x̄ = unbroadcast(x̄, plan.own)
     if plan.diagonal is None:
         return x̄
