@@ -456,9 +456,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 
 @pushes_type(operator.itemgetter)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    keys = reverse.keys_of(fn)
-    dots = (*tangents, *[part(ḟ, i) for i in range(len(keys))])
-    return push(run, reverse.items_at, ZERO, (*args, *keys), dots)
+    dots = (*tangents, *[part(ḟ, i) for i in reverse.fields_of(fn)])
+    return push(run, reverse.items_at, ZERO, (*args, *reverse.values_held(fn)), dots)
 
 
 @pushes_type(operator.attrgetter)
@@ -477,7 +476,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 
 @pushes_type(operator.methodcaller)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
-    name, given, named = reverse.parts_of(fn)
+    name, _, names = reverse.form_of(fn)
     method, ṁethod = push(run, getattr, ZERO, (args[0], name), (tangents[0], ZERO))
-    dots = [part(ḟ, k) for k in (*range(len(given)), *named)]
-    return push(run, method, ṁethod, (*given, *named.values()), tuple(dots), tuple(named))
+    dots = [part(ḟ, key) for key in reverse.fields_of(fn)]
+    return push(run, method, ṁethod, reverse.values_held(fn), tuple(dots), names)

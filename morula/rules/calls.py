@@ -799,19 +799,13 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def item_getter(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`itemgetter(i, …)(x)` is `x[i], …`."""
     (x,) = args
-    y, back = call(items_at, x, *keys_of(fn))
+    y, back = call(items_at, x, *values_held(fn))
 
     def item_getter_pullback(ȳ: Any) -> tuple[Any, ...]:
         _, x̄, *bars = back(ȳ)
         return Tangent[operator.itemgetter](dict(enumerate(bars))), x̄
 
     return y, item_getter_pullback
-
-
-def keys_of(getter: Any) -> tuple[Any, ...]:
-    """The keys that an itemgetter asks for."""
-    keys: tuple[Any, ...] = getter.__reduce__()[1]
-    return keys
 
 
 def items_at(x: Any, *keys: Any) -> Any:
@@ -865,29 +859,61 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def method_caller(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`methodcaller(name, …)(x)` is `x.name(…)`."""
     (x,) = args
-    name, given, keywords = parts_of(fn)
+    name, n, keywords = form_of(fn)
+    values = values_held(fn)
     method, method_back = call(getattr, x, name)
-    y, back = call(method, *given, **keywords)
+    y, back = call(method, *values[:n], **dict(zip(keywords, values[n:], strict=True)))
 
     def method_caller_pullback(ȳ: Any) -> tuple[Any, ...]:
         method_bar, *bars = back(ȳ)
-        fields = dict(zip([*range(len(given)), *keywords], bars, strict=True))
+        fields = dict(zip(fields_of(fn), bars, strict=True))
         return Tangent[operator.methodcaller](fields), method_back(method_bar)[1]
 
     return y, method_caller_pullback
 
 
-def parts_of(fn: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """The name and the arguments that a methodcaller calls a method with."""
-    make, arguments = fn.__reduce__()
+def form_of(caller: Any) -> tuple[str, int, tuple[str, ...]]:
+    """The name of the method, the number of arguments by position and the keywords."""
+    make, arguments = caller.__reduce__()
     if type(make) is partial:
-        name, *_ = make.args
-        return name, arguments, make.keywords
-    name, *given = arguments
-    return name, tuple(given), {}
+        return make.args[0], len(arguments), tuple(make.keywords)
+    return arguments[0], len(arguments) - 1, ()
 
 
-non_differentiable(parts_of, keys_of)
+def fields_of(fn: Any) -> list[Any]:
+    """The fields of the cotangent of a getter of items or a caller of methods."""
+    if type(fn) is operator.itemgetter:
+        return [*range(len(fn.__reduce__()[1]))]
+    _, n, keywords = form_of(fn)
+    return [*range(n), *keywords]
+
+
+def values_held(fn: Any) -> tuple[Any, ...]:
+    """The keys of a getter of items, or the arguments of a caller of methods."""
+    make, held = fn.__reduce__()
+    if type(make) is partial:
+        return (*held, *make.keywords.values())
+    return held if type(fn) is operator.itemgetter else held[1:]
+
+
+@rrule(values_held)
+def _(fn: Anything):
+    def values_held_pullback(ȳ):
+        cotangents = [entry(ȳ, i) for i in range(len(fields_of(fn)))]
+        return (Tangent[type(fn)](dict(zip(fields_of(fn), cotangents, strict=True))),)
+
+    return values_held(fn), values_held_pullback
+
+
+@frule(values_held)
+def _(fn: Anything):
+    def values_held_pushforward(ḟ):
+        return tuple([part(ḟ, key) for key in fields_of(fn)])
+
+    return values_held(fn), values_held_pushforward
+
+
+non_differentiable(form_of, fields_of)
 
 # -- cotangents of tuples, that calls pass about ---------------------------------------------------
 

@@ -213,8 +213,10 @@ def test_the_gradient_of_a_call_agrees_with_differences(name):
     check_gradient(PROGRAMS[name], 0.7)
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if "itemgetter" in name])
-def test_getters_of_items_in_forward_mode_and_to_second_order(name):
+@pytest.mark.parametrize(
+    "name", [name for name in PROGRAMS if "itemgetter" in name or "methodcaller" in name]
+)
+def test_getters_and_callers_in_forward_mode_and_to_second_order(name):
     f, x, h = PROGRAMS[name], 0.7, 1e-4
     assert jvp(f, (x,), (1.0,))[1] == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-6)
     assert hvp(f, x, 1.0) == pytest.approx((f(x + h) - 2 * f(x) + f(x - h)) / h**2, rel=1e-5)
