@@ -483,14 +483,17 @@ class _Emitter(Trees):
         """How the test of a truth value, of `not x` or `x is None`, becomes one of `x`."""
         if test not in ("TRUE", "FALSE"):
             return None
-        fn, x, y = node.call.primitive, node.operands[0], node.operands[-1]
+        fn = node.call.primitive
         if fn is operator.truth:
-            return test, y
+            return test, node.operands[-1]
         if fn is operator.not_:
-            return OPPOSITE[test], x
-        if fn in (operator.is_, operator.is_not) and type(y) is Const and y.value is None:
-            return "NONE" if (fn is operator.is_) == (test == "TRUE") else "NOT_NONE", x
-        return None
+            return OPPOSITE[test], node.operands[0]
+        if fn not in (operator.is_, operator.is_not):
+            return None
+        x, y = node.operands
+        if type(y) is not Const or y.value is not None:
+            return None
+        return "NONE" if (fn is operator.is_) == (test == "TRUE") else "NOT_NONE", x
 
     def emit_loop_test(self, block: Block, jump: Jump) -> None:
         asm = self.asm
