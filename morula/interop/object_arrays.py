@@ -453,7 +453,7 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> Any:
 def array_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`np.array` of lists of objects."""
     x = args[0]
-    if type(x) not in (list, tuple) or len(args) > 1 or kwargs.get("dtype", object) is not object:
+    if any([k is not object for k in args[1:]]) or kwargs.get("dtype", object) is not object:
         raise refusal(fn)
     shape = shape_made(fn, args, kwargs)
     return made([item_at(x, i) for i in places(shape)], shape)
@@ -465,8 +465,10 @@ def shape_made(fn: Any, args: Args, kwargs: dict[str, Any]) -> tuple[int, ...]:
 
 
 def item_at(x: Any, place: tuple[int, ...]) -> Any:
-    """An entry of nested lists."""
-    for i in place:
+    """An entry of nested lists, or of arrays in them, whose numbers become Python's."""
+    for n, i in enumerate(place):
+        if isinstance(x, np.ndarray):
+            return x.item(place[n:]) if x.dtype.kind != "O" else x[place[n:]]
         x = x[i]
     return x
 
@@ -589,9 +591,17 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return of_method(fn, values)
     if kind is BuiltinFunctionType and values:
         if fn in MAKERS:
-            return ARRAY if type(values[0]) in (list, tuple) and takes_part(values[0]) else None
+            return ARRAY if makes_objects(values[0], values[1:]) else None
         return OF_OPERATOR if fn in BY_OPERATOR and is_of_array(values) else None
     return None
+
+
+def makes_objects(x: Any, settings: Args) -> bool:
+    """Does NumPy make an array of objects that are not all numbers of a list?"""
+    if type(x) not in (list, tuple):
+        return False
+    of_objects = any([k is object for k in settings]) and any([np.ndim(item) for item in x])
+    return of_objects or takes_part(x)
 
 
 def of_ufunc(fn: Any) -> Claim | None:
@@ -633,7 +643,7 @@ def defers(values: Args) -> bool:
 
 non_differentiable(
     holds_objects, is_one, takes_part, places, shape_of, own_shape, operation, given, initial_of,
-    split, length, check_same, shape_made,
+    split, length, check_same, shape_made, makes_objects,
     place_numbers,
 )  # fmt: skip
 general.CLAIMS.append(claims)
