@@ -30,7 +30,16 @@ def nested(order, f):
     return f
 
 
-@pytest.mark.parametrize("order", ["".join(o) for o in itertools.product("fr", repeat=3)])
+SLOW = ("rrf", "rfr")  # half a minute each
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param(order, marks=[pytest.mark.thorough] if order in SLOW else [])
+        for order in map("".join, itertools.product("fr", repeat=3))
+    ],
+)
 def test_third_derivatives(order):
     assert nested(order, lambda x: x**3 * math.sin(x))(2.0) == pytest.approx(-38.93103422809044)
 
