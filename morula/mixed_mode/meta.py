@@ -113,18 +113,29 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         raise
 
 
-@serves(noting)
+@serves(noting, passing=True)
 def _(fn: Any, args: Args, kwargs: Any) -> Any:
+    _, expected = general.how_called()
+    if expected:
+        y, back = general.attempted(push, *args, **kwargs)
+        if type(y) is protected.Raised:
+            refuse_held(y.exception, args)
+        return y, back
     try:
         return general.call(push, *args, **kwargs)
     except BaseException as error:
-        i = general.operand_in(error, args[3])
-        if i is not None and not is_zero(args[4][i]):
-            raise errors.UnsupportedError(
-                f"a reverse pass over a forward pass does not follow what a {type(error).__name__} "
-                "holds that leaves a function within: hand it on by an exception of your own"
-            ) from error
+        refuse_held(error, args)
         raise
+
+
+def refuse_held(error: BaseException, args: Args) -> None:
+    """An exception that leaves a function must hold no operand with a tangent."""
+    i = general.operand_in(error, args[3])
+    if i is not None and not is_zero(args[4][i]):
+        raise errors.UnsupportedError(
+            f"a reverse pass over a forward pass does not follow what a {type(error).__name__} "
+            "holds that leaves a function within: hand it on by an exception of your own"
+        ) from error
 
 
 @serves(attempted)
