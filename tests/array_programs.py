@@ -403,8 +403,12 @@ class InPlaceWriter(ArrayWriter):
         forms += [f"np.copyto({t.name}, {e})", f"{t.name}.fill(0.5)"]
         forms.append(f"np.add.at({t.name}, [0, 0, -1], {self.value(t, t.shape[1:])})")
         forms.append(f"np.multiply({t.name}, {e}, {t.name})")
+        forms.append(f"np.put({t.name}, [0, -1], {self.value(t, (2,))})")
+        if len(t.shape) > 1:
+            forms.append(f"np.fill_diagonal({t.name}, 0.5)")
         if not t.complex:
             forms += [f"np.maximum({t.name}, -0.4, out={t.name})", f"{t.name}.sort(axis=0)"]
+            forms.append(f"np.putmask({t.name}, {t.name} > 0.3, {e})")
         return [self.pick(forms)]
 
     def alias(self, t: Array) -> list[str]:

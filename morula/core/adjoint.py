@@ -268,7 +268,7 @@ class Adjoint:
             return None
         function = item_rule(len(items.detail), i % len(items.detail))
         self.rules[id(function)] = Rule(operator.getitem, function)
-        self.pure_codes.update(c for c in function.__code__.co_consts if is_code(c))
+        self.note_pure(function)
         return Pair(Const(function), call.args, (), ((0, call.args[0]),), False)
 
     def pair_of_attribute(self, call: Call) -> Pair | None:
@@ -310,7 +310,7 @@ class Adjoint:
         active = tuple((i, x) for i, x in slots if x in self.varied)
         self.rules[id(rule.function)] = rule
         if rule.trusted and not rule.by_identity:
-            self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
+            self.note_pure(rule.function)
         self.needs_context |= rule.by_identity or uses_adjoints(rule.function)
         self.needs_context |= differentiates(rule.function)
         by_keyword = any(x in self.varied for x in call.args[n:])  # for these it may return nothing
@@ -320,10 +320,14 @@ class Adjoint:
         if rule.trusted and not call.keywords and self.may_project(rule, active):
             function = projecting_rule(rule.function, n, tuple(i for i, _ in active))
             self.rules[id(function)] = Rule(rule.primal, function)
-            self.pure_codes.update(c for c in function.__code__.co_consts if is_code(c))
+            self.note_pure(function)
             return Pair(Const(function), call.args, (), active, False)
         active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
         return Pair(Const(checked_rule(rule)), call.args, call.keywords, active, rule.by_identity)
+
+    def note_pure(self, function: Callable[..., Any]) -> None:
+        """The pullbacks that a rule's function makes have no effects."""
+        self.pure_codes.update(filter(is_code, function.__code__.co_consts))
 
     def makes_object(self, rule: Rule, call: Call) -> bool:
         """May the result be a mutable object, whose cotangent the general path finds?"""

@@ -236,9 +236,7 @@ class Specialiser(Inference):
             raise NotSpecialised("a local function that calls itself is more than called")
         if any(self.own_cells.intersection(c.operands()) for c in self.ir.calls()):
             raise NotSpecialised("a captured variable is shared with a function that stays")
-        if self.bail is not None and not all(
-            may_run_twice(self, c) for c in self.before(self.bail)
-        ):
+        if self.bail is not None and not all(map(self.may_be_before_bail, self.before(self.bail))):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
 
@@ -264,6 +262,10 @@ class Specialiser(Inference):
         """Does a block hand it on to another one, or the program to its caller?"""
         handed = [a for b in self.ir.blocks for branch in b.branches for a in branch.args]
         return any(type(a) is Const and holds_stub(a.value) for a in handed)
+
+    def may_be_before_bail(self, call: Call) -> bool:
+        """May the program begin anew after a call? Writes to arrays not its own are refused anyhow."""
+        return may_run_twice(self, call) or self.changes_value(call)
 
     def before(self, end: Block) -> list[Call]:
         """The calls that may have run where control comes to a block."""

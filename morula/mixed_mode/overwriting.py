@@ -41,7 +41,7 @@ def members_of(p: Pushed) -> set[Any]:
         made = buffers.definitions.get(x)
         view = made is not None and buffers.shares(made) and made.args[0] in buffers.members
         received = x in buffers.owner and buffers.owner[x][0] is not buffers.ir.entry
-        new = made is not None and gives_new_array(made.primitive)
+        new = made is not None and (gives_new_array(made.primitive) or is_picked(buffers, made))
         if not (view or received or new) or buffers.kind(x) is None:
             raise NotSpecialised("an array that is written to may be another's")
     return buffers.members
@@ -50,6 +50,11 @@ def members_of(p: Pushed) -> set[Any]:
 def gives_new_array(fn: Any) -> bool:
     """Does it give an array in memory of its own?"""
     return fn in MAKERS or fn in COPIES or (gives_new(fn) and fn not in IN_PLACE)
+
+
+def is_picked(buffers: Buffers, call: Call) -> bool:
+    """Is it `x[k]` with an array in k, which is a copy?"""
+    return call.primitive is operator.getitem and buffers.picks(call.args[1])
 
 
 def writes_to(p: Pushed, call: Call) -> bool:

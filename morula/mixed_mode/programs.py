@@ -19,7 +19,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from morula.core.activity import may_hold, varied_variables
-from morula.core.adjoint import REFUSALS, is_code
+from morula.core.adjoint import REFUSALS
 from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.compiled import VARARGS, VARKEYWORDS, Family, family_by, primal_of
 from morula.core.context import as_before, call_plainly
@@ -431,7 +431,7 @@ class Pushed(Gradient):
     def pair(self, call: Call, rule: Rule) -> Var:
         """Let the rule compute the value, and what gives its derivative."""
         self.rules[id(rule.function)] = rule
-        self.pure_codes.update(c for c in rule.function.__code__.co_consts if is_code(c))
+        self.note_pure(rule.function)
         both, back, where = self.ir.var(), self.ir.var(), call.position
         self.primal_variables.update((both, back))
         self.at.calls += [

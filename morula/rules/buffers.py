@@ -58,6 +58,7 @@ from morula.core.extend import (
     written_results,
 )
 from morula.rules.arrays.broadcasting import match, total
+from morula.rules.arrays.inplace import last_writes
 from morula.rules.arrays.structural import Selected, mark
 from morula.rules.arrays.traits import whole_shape
 from morula.rules.list_types import components
@@ -77,13 +78,13 @@ COMPARISONS = (
     np.isinf, np.signbit,
 )  # fmt: skip
 # What a cotangent passes without being multiplied by a slope of its own, and multiplied by a number.
-LINEAR = (
+LINEAR = [
     operator.add, operator.sub, operator.neg, operator.pos, operator.getitem, operator.iadd,
     operator.isub, np.add, np.subtract, np.negative, np.positive, *COPIES, *MAKERS,
     np.ndarray.reshape, np.reshape, np.ravel, np.ndarray.ravel, np.transpose, np.ndarray.transpose,
     primitives.build_tuple, max, min, float, operator.matmul, np.dot, np.ndarray.dot, np.sum,
     np.ndarray.sum,
-)  # fmt: skip
+]  # fmt: skip
 FACTORS = (operator.mul, operator.truediv)
 SUMS = (
     operator.add, operator.sub, operator.neg, operator.pos, np.add, np.subtract, np.negative,
@@ -171,7 +172,7 @@ class Buffers:
         if call.primitive in IN_PLACE:
             return self.is_array(call.args[0])
         view = (
-            (call.primitive is operator.getitem and not self.is_mask(call.args[1]))
+            (call.primitive is operator.getitem and not self.picks(call.args[1]))
             or is_transpose(call)
             or (call.primitive is np.ndarray.transpose and len(call.args) == 1)
             or self.is_diagonal(call)
@@ -182,6 +183,23 @@ class Buffers:
         """Is it an index of truth values, which picks entries, each once?"""
         found = known(self.s.value(k))
         return found is not None and found.type is np.ndarray and found.detail[0][1] == "b"
+
+    def picks(self, k: Any) -> bool:
+        """Is there an array in an index? Then what it means is a copy."""
+        try:
+            return np.ndarray in self.index_types(k)
+        except UnknownUseError:
+            return False
+
+    def way_of(self, x: Any, k: Any) -> str:
+        """What x[k] is: an entry, a part in the memory of x, or picked by a mask or by numbers."""
+        if self.is_mask(k):
+            return "mask"
+        if self.picks(k):
+            if not self.is_index(k):
+                raise UnknownUseError
+            return "picked"
+        return "entry" if self.is_entry(x, k) else "part"
 
     def is_diagonal(self, call: Any) -> bool:
         """Is it the diagonal of a matrix, which is a view?"""
@@ -474,12 +492,12 @@ class Buffers:
         x, k, v = call.args
         if call.keywords:
             raise UnknownUseError
-        mask = self.is_mask(k)
-        entry = not mask and self.is_entry(x, k)
+        way = self.way_of(x, k)
+        entry = way == "entry"
         if v in self.members:
             if self.is_there_already(x, k, v):
                 return
-            if entry or mask:
+            if way != "part":
                 raise UnknownUseError
             rule = set_rule("part to a buffer", self.undone, self.marked)
             self.pair(call, rule, (x, self.shadow(x), k, v, self.shadow(v)), ())
@@ -491,6 +509,8 @@ class Buffers:
             kind = "entry to an array" if entry else "part"
         else:
             kind = "entry" if entry else "part to a number"
+        if way == "picked":
+            kind = kind.replace("part", "picked")
         slots = [(3, v)] if v in self.varied else []
         self.pair(call, set_rule(kind, self.undone, self.marked), (x, self.shadow(x), k, v), slots)
 
@@ -552,7 +572,7 @@ class Buffers:
     def rewrite_add_at(self, call: Any) -> None:
         """`np.add.at(x, k, v)`."""
         x, k, v = call.args
-        if v in self.members or k in self.varied or not self.is_index(k):
+        if v in self.members or not self.is_index(k):
             raise UnknownUseError
         slots = [(3, v)] if v in self.varied else []
         rule = add_at_rule(self.is_array(v), self.undone, self.marked)
@@ -569,10 +589,10 @@ class Buffers:
             raise UnknownUseError
         if call.primitive is operator.getitem:
             x, k = call.args
-            mask = self.is_mask(k)
-            if not (mask or self.is_entry(x, k)):
+            way = self.way_of(x, k)
+            if way == "part":
                 raise UnknownUseError
-            rule = reading_of("mask" if mask else "entry", self.marked)
+            rule = reading_of(way, self.marked)
             self.pair(call, rule, (x, self.shadow(x), k), (), always=False)
             return
         made = possibilities(self.s.value(call.out) or Known(object))
@@ -590,6 +610,7 @@ class Buffers:
         places = tuple([i for i, x in enumerate(call.args) if x in self.members])
         reader = reading_rule(rule.function, len(call.args), places, self.marked)
         self.adjoint.rules[id(rule.function)] = rule
+        self.adjoint.note_pure(rule.function)
         shadows = [self.shadow(call.args[i]) for i in places]
         self.pair(call, reader, (*call.args, *shadows), active, always=False)
 
@@ -890,6 +911,8 @@ def reading_of(kind, marked):
         ("part", True): "add_reaching(x̂[k], ȳ)",
         ("mask", False): "v̄ = x̂[k]; add_to(v̄, ȳ); x̂[k] = v̄",
         ("mask", True): "v̄ = x̂[k]; add_reaching(v̄, ȳ); x̂[k] = v̄",
+        ("picked", False): "add_picked(x̂, k, ȳ)",
+        ("picked", True): "add_picked_reaching(x̂, k, ȳ)",
     }[kind, marked]
     source = f"""
 def rule(x, x̂, k):
@@ -917,6 +940,12 @@ SETTERS = {
         "return NONE, NONE, NONE, match(v̄, shape)",
     ),
     "part to a number": ("", "v̄ = total(x̂[k])", "return NONE, NONE, NONE, v̄"),
+    "picked": (
+        "shape = v.shape",
+        "v̄ = where_last(x̂, k, 0.0)",
+        "return NONE, NONE, NONE, match(v̄, shape)",
+    ),
+    "picked to a number": ("", "v̄ = total(where_last(x̂, k, 0.0))", "return NONE, NONE, NONE, v̄"),
     "part to a buffer": ("", "v̄ = x̂[k].copy()", "add_to(v̂, match(v̄, v̂.shape)); return ()"),
 }
 
@@ -937,6 +966,16 @@ MARKED_SETTERS = {
     "part to a number": (
         "",
         "v̄ = sum_if_reached(cotangent_in(x̂[k]))",
+        "return NONE, NONE, NONE, v̄",
+    ),
+    "picked": (
+        "shape = v.shape",
+        "v̄ = cotangent_in(where_last(x̂, k, -0.0))",
+        "return NONE, NONE, NONE, match(v̄, shape)",
+    ),
+    "picked to a number": (
+        "",
+        "v̄ = sum_if_reached(cotangent_in(where_last(x̂, k, -0.0)))",
         "return NONE, NONE, NONE, v̄",
     ),
     "part to a buffer": (
@@ -971,7 +1010,9 @@ def made(source: str, **names: Any) -> Any:
     """The rule in a source text."""
     scope: dict[str, Any] = {
         "NONE": NONE, "ZERO": ZERO, "np": np, "match": match, "total": total, "add_to": add_to,
-        "add_reaching": add_reaching, "cotangent_in": cotangent_in, "held_in": held_in,
+        "add_reaching": add_reaching, "add_picked": add_picked,
+        "add_picked_reaching": add_picked_reaching, "where_last": where_last,
+        "cotangent_in": cotangent_in, "held_in": held_in,
         "copysign": math.copysign,
         "sum_if_reached": sum_if_reached, "zeros_for": zeros_for, "unreached_like": unreached_like,
         "multiply_reached": multiply_reached, "divide_reached": divide_reached,
@@ -1003,6 +1044,31 @@ def add_reaching(x̂: np.ndarray, c: Any) -> None:
         np.add(x̂, 0.0, x̂)
 
 
+def add_picked(x̂: np.ndarray, k: Any, c: Any) -> None:
+    """Add to entries of a shadow, as often as an index names them."""
+    c = unthunk(c)
+    if not is_zero(c):
+        add_at(x̂, k, c)
+
+
+def add_picked_reaching(x̂: np.ndarray, k: Any, c: Any) -> None:
+    """The same where it matters what is reached; -0.0 changes nothing."""
+    c = unthunk(c)
+    if is_zero(c):
+        return
+    if type(c) is Selected and c._where is not None:
+        c = np.where(c._where, c.view(np.ndarray) + 0.0, -0.0)
+    else:
+        c = c + 0.0
+    add_at(x̂, k, c)
+
+
+def where_last(x̂: np.ndarray, k: Any, other: float) -> Any:
+    """x̂[k]; another number where a later entry of k names the same place."""
+    last = last_writes(x̂.shape, k)
+    return x̂[k] if last is None else np.where(last, x̂[k], other)
+
+
 def multiply_reached(x̂: np.ndarray, v: Any) -> None:
     """`x̂ *= v` where something has reached x̂."""
     where = True if np.count_nonzero(x̂) == x̂.size else reached(x̂)
@@ -1017,7 +1083,7 @@ def divide_reached(x̂: np.ndarray, v: Any) -> None:
     np.add(x̂, 0.0, x̂, where=where)
 
 
-effects(add_to, add_reaching, multiply_reached, divide_reached)
+effects(add_to, add_reaching, add_picked, add_picked_reaching, multiply_reached, divide_reached)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Lists that one call reads where they are written down.
 
-    np.stack([a, b]), x[[0, 2]], max([a, b])
+    np.stack([a, b]), x[[0, 2]], x[[0, 2], i] = 1.0, max([a, b])
 
 Nobody else sees such a list, and these functions take a tuple for the same. Of a tuple the items are
 known one by one, so the program needs no list.
@@ -16,12 +16,14 @@ import numpy as np
 
 from morula.core.extend import Const, Var, count_uses, known, primitives, rewrites
 from morula.rules.arrays.sequences import BINARY, FIRST, OF_TWO, UNARY
+from morula.rules.buffers import add_at
 
 JOINED = (
     np.concatenate, np.stack, np.hstack, np.vstack, np.dstack, np.column_stack, np.linalg.multi_dot,
 )  # fmt: skip
 CONVERTED = (np.array, np.asarray, np.asanyarray)
 READS = {id(f): f for f in (*JOINED, *CONVERTED, *UNARY, *BINARY, *FIRST, *OF_TWO)}
+INDEXED = (operator.getitem, operator.setitem, add_at, np.put)
 NUMBERS = (float, complex, np.float64, np.float32, np.complex128, np.complex64)
 
 
@@ -47,7 +49,7 @@ class Displays:
     def rewrite(self, block: Any, call: Any) -> bool:
         """Give a call tuples where it has lists."""
         f = call.primitive
-        if f is operator.getitem:
+        if f in INDEXED:
             return self.take_as_array(call)
         if f in (max, min):
             return self.take_one_by_one(call)
@@ -96,16 +98,50 @@ class Displays:
         return True
 
     def take_as_array(self, call: Any) -> bool:
-        """Whole numbers that are an index are an array."""
-        of, index = call.args
-        k = known(self.s.value(of))
-        items = self.items_of(index) if type(index) is Var else None
-        if not items or k is None or k.type is not np.ndarray:
+        """Whole numbers, or truth values, that are an index are an array."""
+        of, index, *others = call.args
+        if type(index) is not Var or not self.is_array(of):
             return False
-        if not all(type(x) is Const and type(x.value) is int for x in items):
-            return False
-        call.args = (of, Const(np.array([x.value for x in items])))
-        return True
+        if index in self.tuples:
+            return self.is_index_only(index) and self.take_parts(self.tuples[index])
+        found = self.as_array(index)
+        if found is not None:
+            call.args = (of, found, *others)
+        return found is not None
+
+    def take_parts(self, index: Any) -> bool:
+        """The same for the parts of an index."""
+        found = [self.as_array(part) for part in index.args]
+        index.args = tuple([x if y is None else y for x, y in zip(index.args, found, strict=True)])
+        return any(x is not None for x in found)
+
+    def as_array(self, x: Any) -> Any:
+        """The constant array that a list in an index means; None: it may be another list."""
+        made, extended = self.made.get(x), self.extended.get(x)
+        if made is None or not self.is_index_only(x, extended is not None):
+            return None
+        items = made.args
+        if extended is not None and type(extended.args[1]) is Const:
+            items = (*items, *[Const(v) for v in extended.args[1].value])
+        types = {type(x.value) if type(x) is Const else None for x in items}
+        if types not in ({int}, {bool}):
+            return None
+        return Const(np.array([x.value for x in items]))
+
+    def is_index_only(self, x: Any, extended: bool = False) -> bool:
+        """Is a list or a tuple nothing but an index of arrays, or a part of one?"""
+        found = int(extended)
+        for call in self.s.ir.calls():
+            if call.primitive in INDEXED and self.is_array(call.args[0]):
+                found += call.args[1] is x
+            elif call.primitive is primitives.build_tuple and x in call.args:
+                found += call.args.count(x) if self.is_index_only(call.out) else 0
+        return found == self.uses[x]
+
+    def is_array(self, x: Any) -> bool:
+        """Is it known to be a plain array?"""
+        k = known(self.s.value(x))
+        return k is not None and k.type is np.ndarray
 
 
 def is_of_numbers(call: Any) -> bool:

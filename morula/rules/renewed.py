@@ -45,7 +45,7 @@ from morula.rules.arrays.outs import has_out
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.types import Anything
-from morula.rules.buffers import COPIES, IN_PLACE, LOOKS, MAKERS, reachable_from_ends
+from morula.rules.buffers import COPIES, IN_PLACE, LINEAR, LOOKS, MAKERS, reachable_from_ends
 
 VIEWS = (
     operator.getitem, np.ndarray.reshape, np.reshape, np.ravel, np.ndarray.ravel, np.transpose,
@@ -122,13 +122,18 @@ class Renewal:
     def is_left(self, group: Any, writes: list[tuple[Any, Call]]) -> bool:
         """Is a group better left as it is, where single entries are written in loops or by shadows?"""
         entries = [(b, c) for b, c in writes if c.primitive is operator.setitem]
-        if any(b in reachable_from_ends(b) for b, _ in entries):
+        if any(b in reachable_from_ends(b) and not self.is_made_in(b, c) for b, c in entries):
             return True
         made = [self.made[x].primitive for x in self.members(group) if x in self.made]
         whole = [
             fn for fn in made if fn not in VIEWS and id(fn) not in WRITING and fn is not getattr
         ]
         return bool(entries) and all(fn in (*MAKERS, *COPIES) for fn in whole)
+
+    def is_made_in(self, block: Any, write: Any) -> bool:
+        """Is what is written to computed in the same block, so that a copy takes no longer?"""
+        made = self.made.get(write.args[0])
+        return made is not None and made in block.calls and not self.shares(made)
 
     def shares(self, call: Any) -> bool:
         """May the result be an operand, or in its memory, or hold it?"""
@@ -256,7 +261,7 @@ class Renewal:
                 later.args = tuple(args)
             rename(block.branches, x, new)
             self.give_none(call.out, new)
-            for b in behind:
+            for b in behind - {block}:  # in a loop, what stands ahead is of the next x
                 for later in b.calls:
                     later.args = tuple([new if a is x else a for a in later.args])
                 rename(b.branches, x, new)
@@ -388,6 +393,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
 
 
 only_reads(laid_out_as)
+LINEAR.append(laid_out_as)
 
 
 def with_item(x: np.ndarray, index: Any, value: Any) -> np.ndarray:

@@ -5,6 +5,9 @@
     np.copyto(y, v), y.fill(v)  y[...] = v
     y.sort()                  t = np.sort(y); y[...] = t
     np.sqrt(x, out=y, where=m)  t = np.sqrt(x[m]); y[m] = t
+    np.put(y, k, v)           y[k] = v, where y has one axis
+    np.putmask(y, m, v)       t = v[m]; y[m] = t
+    np.fill_diagonal(y, v)    k = diagonal_index(y); y[k] = v
     np.add.at(y, k, v)        add_at(y, k, v), which has a meaning of its own (buffers.py)
 
 All others are left to the general path, and so are arrays that are not real.
@@ -24,6 +27,7 @@ from morula.core.extend import (
     Const,
     Known,
     effects,
+    fresh_results,
     gives_new,
     is_constant,
     known,
@@ -55,6 +59,7 @@ EXACT = (
 )  # fmt: skip
 OTHERS = (np.sum, np.dot, np.matmul, np.clip, np.cumsum, np.mean, np.max, np.min, np.ndarray.dot)
 EXACT_OTHERS = (np.clip, np.max, np.min)
+PLACED = {np.put: 1, np.putmask: 1, np.fill_diagonal: 0}  # how many arguments say where
 AT = {np.add: False, np.subtract: True}  # is what is added the negative?
 
 
@@ -96,6 +101,8 @@ class Writes:
             return self.spell_whole if is_one and self.fits(*call.args) else None
         if fn is np.copyto and n == 2 and not call.keywords:
             return self.spell_whole if self.fits(*call.args) else None
+        if fn in PLACED and not call.keywords:
+            return self.spell_placed if self.is_placed(call) else None
         if call.keywords and call.keywords[-1] == "where":
             return self.spell_where if self.is_spelt_by_mask(call) else None
         if fn is np.ndarray.sort and n == 1 and self.detail(call.args[0]) is not None:
@@ -243,6 +250,52 @@ class Writes:
         y, v = call.args
         call.fn, call.args = Const(operator.setitem), (y, WHOLE, v)
 
+    def is_placed(self, call: Any) -> bool:
+        """Do the values of such a call go to their places one by one?"""
+        fn, (y, *where, v) = call.primitive, call.args
+        if len(where) != PLACED[fn] or not self.fits(y, v):
+            return False
+        detail, given, k = self.detail(y), known(self.s.value(v)), self.index_detail(*where)
+        assert given is not None
+        places: Any = None
+        if fn is np.fill_diagonal:
+            shape = whole_shape(detail)
+            places = None if shape is None else (min(shape),)
+            if detail[1] != 2:
+                return False
+        elif k is None:
+            return False
+        elif fn is np.put:
+            places = k[2]
+            if detail[1] != 1 or k[0][1] not in "iu":
+                return False
+        else:
+            places = detail[2]
+            if k[0][1] != "b" or whole_shape(k) is None or k[2] != places:
+                return False
+        if given.type is not np.ndarray or given.detail is None:
+            return given.type is not np.ndarray
+        shape = whole_shape(given.detail)
+        return shape is not None and shape == places
+
+    def index_detail(self, *where: Any) -> Any:
+        """What is known of an array that says where; None: there is none."""
+        k = known(self.s.value(where[0])) if where else None
+        return k.detail if k is not None and k.type is np.ndarray else None
+
+    def spell_placed(self, block: Any, call: Any) -> None:
+        """`np.put(y, k, v)`, `np.putmask(y, k, v)`, `np.fill_diagonal(y, v)`."""
+        fn, (y, *where, v) = call.primitive, call.args
+        k, ahead = where[0] if where else self.ir.var(), []
+        if fn is np.fill_diagonal:
+            ahead = [Call(k, Const(diagonal_index), (y,), (), call.position)]
+        elif fn is np.putmask and known(self.s.value(v)).type is np.ndarray:
+            ahead = [Call(self.ir.var(), Const(operator.getitem), (v, k), (), call.position)]
+            v = ahead[0].out
+        i = block.calls.index(call)
+        block.calls[i:i] = ahead
+        call.fn, call.args = Const(operator.setitem), (y, k, v)
+
     def spell_sort(self, block: Any, call: Any) -> None:
         """`y.sort()`."""
         (y,) = call.args
@@ -290,7 +343,20 @@ def require_out(y: np.ndarray, t: Any, fn: Any, *args: Any) -> None:
         fn(*args, out=y)
 
 
-non_differentiable(require_out)
-only_reads(require_out)
+def diagonal_index(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The index of the diagonal of a matrix."""
+    k = np.arange(min(y.shape))
+    return k, k
+
+
+@transfers(diagonal_index)
+def _(s: Any, call: Any, args: Any) -> Any:
+    k = Known(np.ndarray, (np.dtype(int).str, 1, None))
+    return Known(tuple, (k, k))
+
+
+non_differentiable(require_out, diagonal_index)
+only_reads(require_out, diagonal_index)
+fresh_results(diagonal_index)
 effects(require_out)
 transfers(require_out)(lambda s, call, args: Known(type(None)))

@@ -140,7 +140,13 @@ def test_gradients_by_quantities_of_pint():
     assert str(unravel(vector)["a"]) == "2.0 meter"
     ones = {name: Tangent[unit.Quantity](_magnitude=1.0) for name in q}
     assert jvp(area, (q,), (ones,)) == (pytest.approx(600.0), pytest.approx(500.0))
-    twice = hvp(area, q, ones)
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(pint is None, reason="the extra labelled is not installed")
+def test_second_derivatives_by_quantities_of_pint():
+    q = {"a": 2.0 * unit.m, "b": 3.0 * unit.cm}
+    twice = hvp(area, q, {name: Tangent[unit.Quantity](_magnitude=1.0) for name in q})
     assert [twice[name]._magnitude for name in q] == [pytest.approx(100.0)] * 2
 
 

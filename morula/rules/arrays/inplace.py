@@ -11,6 +11,7 @@ Tests: tests/rules/arrays/test_inplace.py, tests/rules/arrays/test_aliases.py
 from __future__ import annotations
 
 import array
+import math
 import mmap
 import operator
 import sys
@@ -404,16 +405,32 @@ def take_written(x: np.ndarray, index: Any) -> Any:
 
 def last_writes(shape: tuple[int, ...], index: Any) -> np.ndarray | None:
     """Which entries of x[index] are the last ones to go to their place; None: there are no others."""
+    if type(index) is np.ndarray and index.ndim and index.dtype.kind in "iu":
+        return last_rows(shape, index)
     parts = index if type(index) is tuple else (index,)
     if all(np.asarray(i).dtype == bool for i in parts if isinstance(i, np.ndarray)):
         return None
-    places = np.arange(int(np.prod(shape))).reshape(shape)[index]
-    order = np.full(places.shape, -1)
-    winners = np.full(int(np.prod(shape)), -1)
-    order = np.arange(places.size).reshape(places.shape)
-    np.maximum.at(winners, places, order)
-    last = winners[places] == order
-    return None if last.all() else last
+    places = np.arange(math.prod(shape)).reshape(shape)[index]
+    return last_of_each(places)
+
+
+def last_rows(shape: tuple[int, ...], index: np.ndarray) -> np.ndarray | None:
+    """The same for an array of numbers, in which a row may have two."""
+    last = last_of_each(np.where(index < 0, index + shape[0], index))
+    if last is None:
+        return None
+    whole = (*index.shape, *shape[1:])
+    return np.broadcast_to(last.reshape(*index.shape, *[1] * (len(shape) - 1)), whole)
+
+
+def last_of_each(places: np.ndarray) -> np.ndarray | None:
+    """Where a number stands for the last time, in the order of the entries; None: all differ."""
+    _, from_behind = np.unique(places.ravel()[::-1], return_index=True)
+    if from_behind.size == places.size:
+        return None
+    last = np.zeros(places.size, bool)
+    last[places.size - 1 - from_behind] = True
+    return last.reshape(places.shape)
 
 
 non_differentiable(last_writes)
