@@ -393,7 +393,9 @@ def test_second_derivatives_in_a_loss(name):
     np.testing.assert_allclose(found, differences, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("take", [hvp, hessian, diaghessian])
+@pytest.mark.parametrize(
+    "take", [pytest.param(hvp, marks=pytest.mark.thorough), hessian, diaghessian]
+)
 def test_second_derivatives_elsewhere(take):
     """In the spaces that programs do not take into themselves: complex numbers, structures."""
 

@@ -126,7 +126,10 @@ def test_one_program_for_all_libraries(program, name):
     np.testing.assert_allclose(float(ẏ), want @ W, **tolerance)
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.thorough] if n == "dask" else []) for n in LIBRARIES],
+)
 def test_second_order_for_all_libraries(name):
     make, namespace = library(name)
     x = make(V.astype(np.float32)) if name == "jax" else make(V)

@@ -520,9 +520,9 @@ def test_whole_numbers_of_a_class_are_points_of_the_real_line():
 @pytest.mark.parametrize(
     "program",
     [
-        values_of_an_enumeration,
+        pytest.param(values_of_an_enumeration, marks=pytest.mark.thorough),
         a_class_by_calling_type,
-        descriptors_that_learn_their_names,
+        pytest.param(descriptors_that_learn_their_names, marks=pytest.mark.thorough),
         default_values_of_a_method,
         default_values_of_fields,
         default_values_of_fields_with_slots,
