@@ -249,3 +249,41 @@ def test_structural_zeros_stay_where_nothing_was_picked():
 
     with np.errstate(divide="ignore"):
         np.testing.assert_array_equal(grad(f)(np.array([0.0, 4.0])), [0.0, 0.5])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+@pytest.mark.parametrize("value", [-2, 0.5, np.float64(0.7), [0.5, 3]])
+@pytest.mark.parametrize("write", [np.putmask, np.place])
+def test_values_that_are_converted_take_the_cotangents_of_what_was_there(write, value, dtype):
+    """NumPy converts numbers and lists where it would not cast an array of them."""
+
+    def f(x):
+        y = x * x
+        write(y, np.real(y) > 1.0, value)
+        return np.real(y * np.arange(1, 5)).sum()
+
+    x = np.array([0.5, -1.2, 1.5, 0.9], dtype)
+    expected = np.array([0.5 * 2, 0, 0, 0.9 * 2 * 4])
+    for g in (grad(f)(x), jvp_of_each(f, x)):
+        assert g.dtype == dtype
+        np.testing.assert_allclose(g, expected, rtol=1e-6)
+    with by_the_general_path():
+        np.testing.assert_allclose(grad(f)(x), expected, rtol=1e-6)
+
+
+def jvp_of_each(f, x):
+    return np.array([jvp(f, (x,), (e,))[1] for e in np.eye(len(x), dtype=x.dtype)], x.dtype)
+
+
+@pytest.mark.parametrize("write", [np.putmask, np.place])
+def test_arrays_that_would_lose_digits_are_refused_as_by_numpy(write):
+    def f(x):
+        y = x * x
+        write(y, y > 1.0, np.array([0.5]))
+        return y.sum()
+
+    x = np.array([0.5, 1.5], np.float32)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        f(x)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        gradient(f, x)

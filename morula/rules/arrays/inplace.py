@@ -559,20 +559,21 @@ def _(a: np.ndarray, ind: Anything, v: Anything, mode="raise"):
     return None, lambda ȳ: (ZERO, NONE, back(ZERO), NONE)
 
 
-def loses(a: np.ndarray, values: Any) -> bool:
-    """Would values lose digits in an array, so that these functions raise?"""
-    return not np.can_cast(np.asarray(values).dtype, a.dtype, "safe")
+def require_safe(write: Any, a: np.ndarray, values: Any) -> None:
+    """Raise what a function raises that does not write such values to an array of this dtype."""
+    write(np.empty(1, a.dtype), np.ones(1, bool), values)
 
 
-non_differentiable(loses)
+non_differentiable(require_safe)
 
 
 @rrule(np.place, by_identity=True)
 def _(arr: np.ndarray, mask: Anything, vals: Anything):
     places = np.flatnonzero(np.asarray(mask, bool))
-    if not len(places) or not np.size(vals) or np.size(mask) != arr.size or loses(arr, vals):
+    if not len(places) or not np.size(vals) or np.size(mask) != arr.size:
         np.place(arr, mask, vals)  # does nothing, or raises
         return None, lambda ȳ: (ZERO, NONE, ZERO)
+    require_safe(np.place, arr, vals)
     back = at_places(arr, places, vals)
     return None, lambda ȳ: (ZERO, NONE, back(ZERO))
 
@@ -580,9 +581,10 @@ def _(arr: np.ndarray, mask: Anything, vals: Anything):
 @rrule(np.putmask, by_identity=True)
 def _(a: np.ndarray, mask: Anything, values: Anything):
     places = np.flatnonzero(np.asarray(mask, bool))
-    if not len(places) or not np.size(values) or np.size(mask) != a.size or loses(a, values):
+    if not len(places) or not np.size(values) or np.size(mask) != a.size:
         np.putmask(a, mask, values)
         return None, lambda ȳ: (ZERO, NONE, ZERO)
+    require_safe(np.putmask, a, values)
     v, v_back = as_operand(values)
     flat, flat_back = call(np.ravel, v)
     some, some_back = call(operator.getitem, flat, places % len(flat))
