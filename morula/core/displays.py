@@ -54,7 +54,7 @@ def makes_object(fn: Any) -> bool:
 
 def make_displays(s: Specialiser) -> bool:
     """Make displays of what a program fills where it is made; was there anything?"""
-    keys = Keys(s.ir)
+    keys = Keys(s.ir, s.assumed_keys)
     return any([make_displays_in(block, keys) for block in s.ir.blocks])
 
 

@@ -40,6 +40,7 @@ from morula.core.primitives import (
     build_tuple,
     check_bound,
     get_cell,
+    has_keys,
     load_global,
     maybe_zero,
     never_zero,
@@ -874,7 +875,7 @@ only_reads(
 )
 
 non_differentiable(
-    actual_type, actual_attribute, actual_length, actual_item, detail_matches, require
+    actual_type, actual_attribute, actual_length, actual_item, has_keys, detail_matches, require
 )
 only_reads(require)
 effects(require)

@@ -1,6 +1,7 @@
 """Dicts of a program whose keys are known, in their order, and stay as they are.
 
-Such are displays, `{"x": a, "y": b}`, and what receives nothing but displays of the same keys.
+Such are displays, `{"x": a, "y": b}`, dicts from outside of which a program asks whether they have the
+keys of the example, and what receives nothing but such dicts of the same keys.
 Tests: tests/core/test_unroll.py
 """
 
@@ -8,22 +9,27 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 from morula.core.instances import has_constant_keys
-from morula.core.ir import IR, Call, Const, Operand, count_uses
-from morula.core.primitives import build_tuple
+from morula.core.ir import IR, Call, Const, Operand, Var, count_uses
+from morula.core.primitives import build_tuple, has_keys
 
 Item = tuple[Operand, list[Call]]  # with the calls that read it
 VIEWS = ("keys", "values", "items")
 METHODS = {id(getattr(dict, name)): name for name in (*VIEWS, "get")}
+RUNS_OVER = (iter, sorted, list, tuple, enumerate)
+READS = (*RUNS_OVER, operator.getitem, operator.contains, len, has_keys)
+MOST_ITEMS = 16  # over which loops are unrolled
 
 
 class Keys:
     """The keys of the dicts of a program, and what defines and what reads its variables."""
 
-    def __init__(self, ir: IR) -> None:
+    def __init__(self, ir: IR, assumed: Mapping[Var, tuple[str, ...]] = {}) -> None:
         self.ir = ir
+        self.assumed = assumed
         self.uses = count_uses(ir)
         self.made: dict[Operand, Call] = {c.out: c for c in ir.calls()}
         self.readers: dict[Operand, list[Call]] = {}
@@ -39,6 +45,7 @@ class Keys:
             for c in self.made.values()
             if has_constant_keys(c)
         }
+        found.update(self.assumed)
         passed: dict[Operand, list[Operand]] = {}
         for p, a in self.ir.passed():
             passed.setdefault(p, []).append(a)
@@ -78,7 +85,7 @@ class Keys:
             return all(self.method(c) is not None for c in calls) and bool(calls)
         if id(call.primitive) in METHODS:
             return True
-        return call.primitive in (operator.getitem, operator.contains, iter, len)
+        return call.primitive in READS
 
     def method(self, call: Call) -> tuple[str, Operand, tuple[Operand, ...]] | None:
         """The method of a dict that a call may be of, the dict, and the arguments behind it."""
@@ -115,6 +122,18 @@ class Keys:
         """The dict that a call may be a view of, and of what: values, items or keys."""
         name, d, args = self.method(call) or ("", Const(None), ())
         return (d, name) if name in VIEWS and not args else None
+
+    def are_run_over(self, d: Var, keys: tuple[str, ...]) -> bool:
+        """Does a loop run over a dict from outside, if that keeps its keys?"""
+        readers = self.readers.get(d, [])
+        looped = any(c.primitive in RUNS_OVER or self.is_view_of(c) for c in readers)
+        return looped and self.keeps_keys(d, {d: keys}, {})
+
+    def is_view_of(self, call: Call) -> bool:
+        """Does a call give a view of a dict, or the method that does?"""
+        if call.primitive is getattr:
+            return type(call.args[1]) is Const and call.args[1].value in VIEWS
+        return METHODS.get(id(call.primitive)) in VIEWS
 
     def items(self, d: Operand, what: str) -> list[Item] | None:
         """What a view of a dict gives, each read when its turn comes."""

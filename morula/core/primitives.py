@@ -384,6 +384,11 @@ def actual_length(x: Any) -> int:
     return len(x)
 
 
+def has_keys(x: Any, keys: tuple[str, ...]) -> bool:
+    """Has a dict these keys, in this order?"""
+    return tuple(x) == keys and {str}.issuperset(map(type, x))
+
+
 def actual_item(x: Any, key: Any) -> Any:
     """`x[key]`."""
     return x[key]

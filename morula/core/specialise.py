@@ -20,7 +20,7 @@ from morula.core.displays import make_displays, tell_apart
 from morula.core.emit import tidy
 from morula.core.examples import Examples
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
-from morula.core.inline import inline
+from morula.core.inline import changes_objects, inline
 from morula.core.instances import (
     BY_CLASS,
     Escapes,
@@ -42,6 +42,7 @@ from morula.core.ir import (
     reachable,
     substitute,
 )
+from morula.core.keys import MOST_ITEMS, Keys
 from morula.core.lift import (
     captured_by,
     captures,
@@ -59,6 +60,7 @@ from morula.core.primitives import (
     build_map,
     build_tuple,
     get_cell,
+    has_keys,
     load_global,
     make_cell,
     make_function,
@@ -184,6 +186,7 @@ class Specialiser(Inference):
         self.by_forward_rules = False  # do functions stay calls that have no other rule?
         self.in_several_runs = False  # one that calls a function several times?
         self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
+        self.assumed_keys: dict[Var, tuple[str, ...]] = {}  # of dicts from outside
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
         self.effort = 0  # calls that were looked at, in all rounds
         self.unrolled = 0  # calls that there are more of by the unrolling of loops
@@ -237,6 +240,8 @@ class Specialiser(Inference):
         if any(self.own_cells.intersection(c.operands()) for c in self.ir.calls()):
             raise NotSpecialised("a captured variable is shared with a function that stays")
         if self.bail is not None and not all(map(self.may_be_before_bail, self.before(self.bail))):
+            raise AssumptionsUnsafe
+        if self.assumed_keys and any(map(self.may_change_keys, self.ir.calls())):
             raise AssumptionsUnsafe
         self.writes_in_place = any(map(self.changes_value, self.ir.calls()))
 
@@ -375,10 +380,51 @@ class Specialiser(Inference):
         if not self.examples.given or sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
             return False
         self.examples.follow(self.ir, self.value)
-        found = self.resolve_objects()
+        found = self.resolve_objects() or self.assume_keys()
         for block in list(self.ir.blocks):
             found |= self.assume_in(block)
         return found
+
+    def assume_keys(self) -> bool:
+        """Take dicts of unlike values that loops run over to have the keys of the examples.
+
+        Those of values that are alike are as well looped over, whatever their keys are.
+        """
+        keys = Keys(self.ir, self.assumed_keys)
+        for x, example in self.examples.given.items():
+            if type(example) is not dict or x in self.assumed_keys or not is_of_the_unlike(example):
+                continue
+            k, names = known(self.value(x)), tuple(example)
+            if k is not None and k.type is dict and keys.are_run_over(x, names):
+                self.assumed_keys[x] = names
+                self.ask_for_keys(x, names)
+                return True
+        return False
+
+    def ask_for_keys(self, x: Var, names: tuple[str, ...]) -> None:
+        """Let the program go on behind the making of x only if it has these keys."""
+        home, i = self.ir.entry, 0
+        for block in self.ir.blocks:
+            for j, call in enumerate(block.calls):
+                if call.out is x:
+                    home, i = block, j + 1
+        test = self.ir.var()
+        home.calls.insert(i, Call(test, Const(has_keys), (x, Const(names))))
+        self.counted.add(test)
+        self.guard_test(home, i + 1, test)
+
+    def may_change_keys(self, call: Call) -> bool:
+        """May a call change which keys a dict has that was asked for them?"""
+        if type(call.fn) is not Const:
+            return True
+        if self.callee_of(call) is not None or call.out in self.own_changes:
+            return False
+        if self.runs_unknown_code(call):
+            return True
+        if not changes_objects(call.fn.value) or not call.args or call.args[0] in self.assumed_keys:
+            return False
+        k = known(self.value(call.args[0]))
+        return k is None or issubclass(k.type, dict)
 
     def resolve_objects(self) -> bool:
         """Calls of objects, and of their methods, become calls of the functions of their class."""
@@ -856,6 +902,13 @@ WAYS_OUT = (bail_out, go_general, assume_less)
 only_reads(*WAYS_OUT, primitives.raise_exception)
 
 
+def is_of_the_unlike(x: dict[Any, Any]) -> bool:
+    """Has a dict a few values, under texts, of which not the same is known?"""
+    if not 1 < len(x) <= MOST_ITEMS or not {str}.issuperset(map(type, x)):
+        return False
+    return len({coarsened(known_value(y, 1)) for y in x.values()}) > 1
+
+
 def check_type(
     x: Operand, k: Known | OneOf, append: Callable[..., Var], check: Callable[[Var], None]
 ) -> None:
@@ -909,6 +962,7 @@ REPEATABLE = {
         actual_attribute,
         actual_length,
         actual_item,
+        has_keys,
         get_cell,
         set_cell,
         load_global,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from morula.core.emit import merge_blocks
 from morula.core.generators import hand_over
 from morula.core.ir import Block, Branch, Call, Const, Operand, Var
-from morula.core.keys import Item, Keys
+from morula.core.keys import MOST_ITEMS, Item, Keys
 from morula.core.primitives import build_list, build_tuple
 from morula.core.ssa import prune_params
 from morula.core.traits import is_read_at_once
@@ -26,7 +26,6 @@ from morula.core.weave import Loop, Weaving, loops_of
 if TYPE_CHECKING:
     from morula.core.specialise import Specialiser
 
-MOST_ITEMS = 16
 MOST_CALLS = 400  # that a program may have more for it
 
 
@@ -45,7 +44,7 @@ class Unrolling:
 
     def __init__(self, s: Specialiser) -> None:
         self.s = s
-        self.keys = Keys(s.ir)
+        self.keys = Keys(s.ir, s.assumed_keys)
 
     def unroll(self, loop: Loop) -> bool:
         """Unroll one loop, if its items are known and its body is short enough."""
@@ -77,7 +76,7 @@ class Unrolling:
             made = keys.made.get(x)
             if type(x) is not Var or made is None or keys.uses[x] != 1:
                 continue
-            if made.primitive in (zip, enumerate):
+            if made.primitive in (zip, enumerate, sorted, list, tuple):
                 found += [made, *self.made_for(made)]
             elif made.primitive is build_list:
                 found.append(made)
@@ -95,6 +94,8 @@ class Unrolling:
                 return [(a, []) for a in made.args]
             if (view := self.keys.view(made)) is not None:
                 return self.keys.items(*view)
+            if made.primitive in (sorted, list, tuple) and len(made.args) == 1:
+                return self.in_order(made.primitive, made.args[0])
             if made.primitive is zip and made.args and self.keys.uses[made.out] == 1:
                 return self.zipped([self.items(a) for a in made.args])
             if (
@@ -109,6 +110,25 @@ class Unrolling:
         if x in self.keys.of:
             return self.keys.items(x, "keys")
         return self.items_of_tuple(x)
+
+    def in_order(self, fn: Any, x: Operand) -> list[Item] | None:
+        """The keys of a dict, or its items, in their order or sorted by the keys."""
+        keys = self.keys
+        view = (x, "keys") if x in keys.of else None
+        if x in keys.made and keys.uses[x] == 1:
+            view = keys.view(keys.made[x]) or view
+        if view is None or view[0] not in keys.of or (fn is sorted and view[1] == "values"):
+            return None
+        items = keys.items(*view)
+        assert items is not None
+        if fn is not sorted:
+            return items
+        names = keys.of[view[0]]
+        if {*map(type, names)} != {str}:
+            return None
+        return [
+            item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: pair[0])
+        ]
 
     def is_settled(self, made: Call) -> bool:
         """Is it a display of a list that is read and nothing else?"""

@@ -57,6 +57,20 @@ Args = tuple[Any, ...]
 Meaning = Callable[[Any, Args, dict[str, Any]], Any]
 
 
+def is_or_holds(x: Any, is_one: Callable[[Any], bool]) -> bool:
+    """Is x one of these, or a list or a tuple that holds one? It may hold itself."""
+    waiting, seen = [x], {id(x)}
+    while waiting:
+        y = waiting.pop()
+        if type(y) in (list, tuple):
+            new = [item for item in y if id(item) not in seen]
+            seen.update(map(id, new))
+            waiting += new
+        elif is_one(y):
+            return True
+    return False
+
+
 def claim(meaning: Meaning) -> Claim:
     """The call means what this function gives."""
     return Claim(partial(reverse, meaning), partial(forward, meaning))
@@ -285,4 +299,4 @@ def takes_only_tangents(run: Pass, fn: Any, args: Args, dots: Any) -> None:
         raise no_rule(fn, args, why=run.refusal)
 
 
-non_differentiable(as_it_is)
+non_differentiable(as_it_is, is_or_holds)

@@ -30,7 +30,7 @@ from morula.core.extend import (
     registry,
 )
 from morula.core.general import Claim
-from morula.interop.meanings import Args, claim
+from morula.interop.meanings import Args, claim, is_or_holds
 from morula.interop.protocols import (
     ARRAY_FUNCTION,
     OF_ARRAYS,
@@ -69,12 +69,12 @@ def is_one(x: Any) -> bool:
 
 def takes_part(x: Any) -> bool:
     """Is it such an array or object, or a list or tuple that holds one?"""
-    t = type(x)
-    if t is np.ndarray:
-        return holds_objects(x)
-    if t is list or t is tuple:
-        return any(map(takes_part, x))
-    return is_one(x)
+    return is_or_holds(x, is_array_or_object)
+
+
+def is_array_or_object(x: Any) -> bool:
+    """Is it an array of objects, or an object that may be an entry?"""
+    return holds_objects(x) if type(x) is np.ndarray else is_one(x)
 
 
 # -- entries ---------------------------------------------------------------------------------------

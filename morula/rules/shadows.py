@@ -76,6 +76,7 @@ LOOKS = (
     primitives.actual_type,
     primitives.require,
     primitives.actual_length,
+    primitives.has_keys,
     primitives.actual_attribute,
     *ASKING,
 )

@@ -4,6 +4,7 @@ array_api_strict stands for the libraries that cannot be installed everywhere, C
 is known of its arrays but that they follow the standard.
 """
 
+import copy
 import os
 import subprocess
 import sys
@@ -398,6 +399,18 @@ def test_lists_of_arrays_stay_lists():
     slope = lambda v: np.asarray(grad(f)(strict.asarray(v)))
     want = (slope(V + 1e-6 * W) - slope(V - 1e-6 * W)) / 2e-6
     np.testing.assert_allclose(np.asarray(hvp(f, x, strict.asarray(W))), want, rtol=1e-6, atol=1e-7)
+
+
+def test_lists_that_hold_themselves():
+    gradient(strict.sum, strict.asarray(V))  # from now on lists are asked for such arrays
+
+    def f(x):
+        xs = [x]
+        xs.append((xs, x))
+        ys = copy.deepcopy(xs)
+        return ys[0] * ys[1][0][0]
+
+    assert gradient(f, 3.0) == (6.0,)
 
 
 def test_gradients_are_memory_of_their_own():

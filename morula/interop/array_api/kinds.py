@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import non_differentiable
+from morula.interop.meanings import is_or_holds
 from morula.rules.vectors import foreign
 
 PARTS = ("linalg", "fft")
@@ -75,7 +76,7 @@ def is_class(x: Any) -> bool:
 
 def holds_array(x: Any) -> bool:
     """Is it one, or a list or a tuple that holds one?"""
-    return is_array(x) or (type(x) in (list, tuple) and any(map(holds_array, x)))
+    return is_or_holds(x, is_array)
 
 
 def is_inexact(x: Any) -> bool:

@@ -50,6 +50,7 @@ from morula.interop.meanings import (
     claim,
     forward,
     handed_on,
+    is_or_holds,
     iterates,
     plainly,
     reverse,
@@ -324,7 +325,7 @@ def is_numpy(fn: Any) -> bool:
 
 def holds_array(x: Any) -> bool:
     """Does a list or a tuple hold an array of JAX's?"""
-    return type(x) in (list, tuple) and any(is_array(item) or holds_array(item) for item in x)
+    return type(x) in (list, tuple) and is_or_holds(x, is_array)
 
 
 def is_scalar_type(fn: Any) -> bool:
