@@ -71,6 +71,11 @@ def is_or_holds(x: Any, is_one: Callable[[Any], bool]) -> bool:
     return False
 
 
+def may_be_kept(t: type) -> bool:
+    """May a table keep a class for good? Those that functions make are made again and again."""
+    return "<locals>" not in t.__qualname__
+
+
 def claim(meaning: Meaning) -> Claim:
     """The call means what this function gives."""
     return Claim(partial(reverse, meaning), partial(forward, meaning))
@@ -299,4 +304,4 @@ def takes_only_tangents(run: Pass, fn: Any, args: Args, dots: Any) -> None:
         raise no_rule(fn, args, why=run.refusal)
 
 
-non_differentiable(as_it_is, is_or_holds)
+non_differentiable(as_it_is, is_or_holds, may_be_kept)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import non_differentiable
-from morula.interop.meanings import is_or_holds
+from morula.interop.meanings import is_or_holds, may_be_kept
 from morula.rules.vectors import foreign
 
 PARTS = ("linalg", "fft")
@@ -62,7 +62,9 @@ def is_array(x: Any) -> bool:
     t = type(x)
     found = _known.get(t)
     if found is None:
-        found = _known[t] = issubclass(t, tuple(_types))
+        found = issubclass(t, tuple(_types))
+        if found or may_be_kept(t):
+            _known[t] = found
         if found:
             namespaces[t] = x.__array_namespace__()
             note_namespace(namespaces[t])

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from morula.interop.meanings import may_be_kept
+
 PACKAGES = {
     "jax", "jaxlib", "equinox", "flax", "optax", "haiku", "diffrax", "optimistix", "lineax", "jaxopt",
     "distrax", "chex", "blackjax", "optax_contrib", "numpyro", "quax", "jraph", "rlax", "brax",
@@ -37,7 +39,9 @@ def is_array_type(t: type) -> bool:
     """Are values of this type JAX's arrays, or stand for one while it traces a program?"""
     found = _array_types.get(t)
     if found is None:
-        found = _array_types[t] = issubclass(t, (jax.Array, jax.core.Tracer))
+        found = issubclass(t, (jax.Array, jax.core.Tracer))
+        if may_be_kept(t):
+            _array_types[t] = found
     return found
 
 
@@ -86,7 +90,8 @@ def is_object_of_jax(x: Any) -> bool:
     found = _objects.get(t)
     if found is None:
         found = any(is_of_jax(base.__module__) for base in t.__mro__)
-        _objects[t] = found
+        if may_be_kept(t):
+            _objects[t] = found
     return found
 
 
