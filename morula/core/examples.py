@@ -18,11 +18,17 @@ class Examples:
     """Values that variables may have, from the arguments of the call for which one compiles."""
 
     def __init__(self, given: dict[Var, Any]) -> None:
-        self.given = given
+        self.begun_with = given
+        self.given = dict(given)
+
+    def begin_with(self, x: Var, example: Any) -> None:
+        """One more that is given, not read from others."""
+        self.begun_with[x] = self.given[x] = example
 
     def follow(self, ir: IR, value: Callable[[Operand], Value]) -> None:
         """Examples of what is read from the examples: items, attributes, what loops run over."""
         self.value = value
+        self.given = dict(self.begun_with)  # of a loop that was unrolled, the first item is not all
         self.appended = {
             c.args[0]: c.args[1] for c in ir.calls() if c.primitive is primitives.list_append
         }

@@ -1,7 +1,8 @@
 """Dicts of a program whose keys are known, in their order, and stay as they are.
 
 Such are displays, `{"x": a, "y": b}`, dicts from outside of which a program asks whether they have the
-keys of the example, and what receives nothing but such dicts of the same keys.
+keys of the example, and what receives nothing but such dicts of the same keys. A list from outside
+that the program asks for its length counts as one: its keys are the places.
 Tests: tests/core/test_unroll.py
 """
 
@@ -19,7 +20,7 @@ from morula.core.primitives import build_tuple, has_keys
 Item = tuple[Operand, list[Call]]  # with the calls that read it
 VIEWS = ("keys", "values", "items")
 METHODS = {id(getattr(dict, name)): name for name in (*VIEWS, "get")}
-RUNS_OVER = (iter, sorted, list, tuple, enumerate)
+RUNS_OVER = (iter, sorted, list, tuple, enumerate, reversed, zip)
 READS = (*RUNS_OVER, operator.getitem, operator.contains, len, has_keys)
 MOST_ITEMS = 16  # over which loops are unrolled
 
@@ -27,7 +28,7 @@ MOST_ITEMS = 16  # over which loops are unrolled
 class Keys:
     """The keys of the dicts of a program, and what defines and what reads its variables."""
 
-    def __init__(self, ir: IR, assumed: Mapping[Var, tuple[str, ...]] = {}) -> None:
+    def __init__(self, ir: IR, assumed: Mapping[Any, tuple[Any, ...]] = {}) -> None:
         self.ir = ir
         self.assumed = assumed
         self.uses = count_uses(ir)
@@ -76,7 +77,11 @@ class Keys:
 
     def leaves_keys(self, call: Call, x: Operand, keys: tuple[Any, ...]) -> bool:
         """Does a call leave a dict with the same keys, and give it to nobody?"""
-        if call.operands().count(x) != 1 or call.args[:1] != (x,):
+        if call.operands().count(x) != 1:
+            return False
+        if call.primitive is zip:
+            return not call.keywords
+        if call.args[:1] != (x,):
             return False
         if call.primitive is operator.setitem:
             return is_key(call.args[1]) and call.args[1].value in keys
@@ -123,11 +128,16 @@ class Keys:
         name, d, args = self.method(call) or ("", Const(None), ())
         return (d, name) if name in VIEWS and not args else None
 
-    def are_run_over(self, d: Var, keys: tuple[str, ...]) -> bool:
-        """Does a loop run over a dict from outside, if that keeps its keys?"""
+    def are_run_over(self, d: Var, keys: tuple[Any, ...]) -> bool:
+        """Does a loop run over a dict or list from outside, or ask for items by computed keys?"""
         readers = self.readers.get(d, [])
-        looped = any(c.primitive in RUNS_OVER or self.is_view_of(c) for c in readers)
-        return looped and self.keeps_keys(d, {d: keys}, {})
+        return any(map(self.asks_for_all, readers)) and self.keeps_keys(d, {d: keys}, {})
+
+    def asks_for_all(self, call: Call) -> bool:
+        """May a call be about any item?"""
+        if call.primitive is operator.getitem:
+            return type(call.args[1]) is not Const or type(call.args[1].value) is slice
+        return call.primitive in RUNS_OVER or self.is_view_of(call)
 
     def is_view_of(self, call: Call) -> bool:
         """Does a call give a view of a dict, or the method that does?"""
@@ -142,13 +152,19 @@ class Keys:
             value, pair = self.ir.var(), self.ir.var()
             read = Call(value, Const(operator.getitem), (d, Const(key)))
             both = Call(pair, Const(build_tuple), (Const(key), value))
+            is_list = d in self.assumed and keys_are_places(self.assumed[d])
             ways: dict[str, Item] = {
-                "keys": (Const(key), []),
+                "keys": (value, [read]) if is_list else (Const(key), []),
                 "values": (value, [read]),
                 "items": (pair, [read, both]),
             }
             items.append(ways[what])
         return items if d in self.of else None
+
+
+def keys_are_places(keys: tuple[Any, ...]) -> bool:
+    """Are these keys those of a list?"""
+    return keys == tuple(range(len(keys)))
 
 
 def is_key(x: Operand) -> bool:

@@ -384,8 +384,10 @@ def actual_length(x: Any) -> int:
     return len(x)
 
 
-def has_keys(x: Any, keys: tuple[str, ...]) -> bool:
-    """Has a dict these keys, in this order?"""
+def has_keys(x: Any, keys: tuple[Any, ...]) -> bool:
+    """Has a dict these keys, in this order, or a list items at these places?"""
+    if type(x) is list:
+        return len(x) == len(keys)
     return tuple(x) == keys and {str}.issuperset(map(type, x))
 
 

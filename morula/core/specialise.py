@@ -186,7 +186,7 @@ class Specialiser(Inference):
         self.by_forward_rules = False  # do functions stay calls that have no other rule?
         self.in_several_runs = False  # one that calls a function several times?
         self.hoped: dict[Var, tuple[Var, type]] = {}  # what asks whether a variable is one of these
-        self.assumed_keys: dict[Var, tuple[str, ...]] = {}  # of dicts from outside
+        self.assumed_keys: dict[Var, tuple[Any, ...]] = {}  # of dicts and lists from outside
         self.leaves: list[Any] = []  # of each parameter: itself, or the list of those of its items
         self.effort = 0  # calls that were looked at, in all rounds
         self.unrolled = 0  # calls that there are more of by the unrolling of loops
@@ -216,7 +216,7 @@ class Specialiser(Inference):
                 continue
             if self.own_objects and resolve_instances(self):
                 continue
-            if any([spell(self) for spell in SPELLINGS]) or self.assume():
+            if self.assume_extents() or any([spell(self) for spell in SPELLINGS]) or self.assume():
                 continue
             if not any([rewrite(self) for rewrite in REWRITES]):
                 break
@@ -380,29 +380,39 @@ class Specialiser(Inference):
         if not self.examples.given or sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
             return False
         self.examples.follow(self.ir, self.value)
-        found = self.resolve_objects() or self.assume_keys()
+        found = self.resolve_objects()
         for block in list(self.ir.blocks):
             found |= self.assume_in(block)
         return found
 
-    def assume_keys(self) -> bool:
-        """Take dicts of unlike values that loops run over to have the keys of the examples.
+    def assume_extents(self) -> bool:
+        """Take dicts and lists of unlike values to have the keys, or the length, of the examples.
 
         Those of values that are alike are as well looped over, whatever their keys are.
         """
+        if not self.examples.given:
+            return False
+        self.examples.follow(self.ir, self.value)
         keys = Keys(self.ir, self.assumed_keys)
         for x, example in self.examples.given.items():
-            if type(example) is not dict or x in self.assumed_keys or not is_of_the_unlike(example):
+            if not isinstance(example, (dict, list)) or x in self.assumed_keys:
                 continue
-            k, names = known(self.value(x)), tuple(example)
-            if k is not None and k.type is dict and keys.are_run_over(x, names):
+            k = known(self.value(x))
+            if k is None or k.type not in (dict, list) or k.type is not type(example):
+                continue
+            if not is_of_the_unlike(example):
+                continue
+            if x not in keys.made and x not in self.ir.entry.params:
+                continue
+            names = tuple(example) if k.type is dict else tuple(range(len(example)))
+            if keys.are_run_over(x, names):
                 self.assumed_keys[x] = names
                 self.ask_for_keys(x, names)
                 return True
         return False
 
-    def ask_for_keys(self, x: Var, names: tuple[str, ...]) -> None:
-        """Let the program go on behind the making of x only if it has these keys."""
+    def ask_for_keys(self, x: Var, names: tuple[Any, ...]) -> None:
+        """Let the program go on behind the making of x only if it has these keys, or this length."""
         home, i = self.ir.entry, 0
         for block in self.ir.blocks:
             for j, call in enumerate(block.calls):
@@ -414,17 +424,19 @@ class Specialiser(Inference):
         self.guard_test(home, i + 1, test)
 
     def may_change_keys(self, call: Call) -> bool:
-        """May a call change which keys a dict has that was asked for them?"""
+        """May a call change which keys, or how many items, what was asked for them has?"""
         if type(call.fn) is not Const:
             return True
         if self.callee_of(call) is not None or call.out in self.own_changes:
+            return False
+        if call.primitive in UNDER_CONSTRUCTION:
             return False
         if self.runs_unknown_code(call):
             return True
         if not changes_objects(call.fn.value) or not call.args or call.args[0] in self.assumed_keys:
             return False
         k = known(self.value(call.args[0]))
-        return k is None or issubclass(k.type, dict)
+        return k is None or issubclass(k.type, (dict, list))
 
     def resolve_objects(self) -> bool:
         """Calls of objects, and of their methods, become calls of the functions of their class."""
@@ -585,7 +597,7 @@ class Specialiser(Inference):
             calls.append(Call(item, Const(actual_item), (x, Const(i))))
             self.given[item] = inside
             if x in self.examples.given:
-                self.examples.given[item] = self.examples.given[x][i]
+                self.examples.begin_with(item, self.examples.given[x][i])
             items[name], leaf = self.take_apart(item, inside, calls)
             leaves.append(leaf)
         whole = self.ir.var(x.name)
@@ -629,7 +641,7 @@ class Specialiser(Inference):
                 self.guards.types.append((value, known_value(now)))
                 self.given[value] = known_value(now)
                 if self.examples.given:
-                    self.examples.given[value] = now
+                    self.examples.begin_with(value, now)
             self.captured[value] = cell
         fixed = {v: x for v, x in self.given.items() if type(x) is Const and v in self.captured}
         substitute(ir, fixed)  # type: ignore[arg-type]
@@ -902,11 +914,18 @@ WAYS_OUT = (bail_out, go_general, assume_less)
 only_reads(*WAYS_OUT, primitives.raise_exception)
 
 
-def is_of_the_unlike(x: dict[Any, Any]) -> bool:
-    """Has a dict a few values, under texts, of which not the same is known?"""
-    if not 1 < len(x) <= MOST_ITEMS or not {str}.issuperset(map(type, x)):
+# What puts items into displays and comprehensions, which nobody holds yet.
+UNDER_CONSTRUCTION = (
+    primitives.list_append, primitives.list_extend, primitives.map_add, primitives.set_add,
+)  # fmt: skip
+
+
+def is_of_the_unlike(x: Any) -> bool:
+    """Has a dict, under texts, or a list a few values, of which not the same is known?"""
+    values = list(x.values()) if type(x) is dict else x
+    if not 1 < len(x) <= MOST_ITEMS or (type(x) is dict and not {str}.issuperset(map(type, x))):
         return False
-    return len({coarsened(known_value(y, 1)) for y in x.values()}) > 1
+    return len({coarsened(known_value(y, 1)) for y in values}) > 1
 
 
 def check_type(

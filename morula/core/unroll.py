@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from morula.core.emit import merge_blocks
 from morula.core.generators import hand_over
 from morula.core.ir import Block, Branch, Call, Const, Operand, Var
-from morula.core.keys import MOST_ITEMS, Item, Keys
-from morula.core.primitives import build_list, build_tuple
+from morula.core.keys import MOST_ITEMS, Item, Keys, keys_are_places
+from morula.core.primitives import build_list, build_string, build_tuple, format_value
 from morula.core.ssa import prune_params
 from morula.core.traits import is_read_at_once
 from morula.core.values import known
@@ -53,6 +53,8 @@ class Unrolling:
             return False
         over = loop.iterator.args[0]
         items = None if is_of_numbers(over) else self.items(over)
+        if items is None and self.asks_by_number(loop):
+            items = self.numbers(over)
         if items is None or len(items) > MOST_ITEMS:
             return False
         more = max(len(items) - 1, 0) * loop.size(ir)
@@ -69,6 +71,31 @@ class Unrolling:
             block.calls = [c for c in block.calls if c not in gone]
         return True
 
+    def asks_by_number(self, loop: Loop) -> bool:
+        """Does a loop ask for items of what was asked for its extent, or make texts for that?"""
+        keys = self.keys
+        if not keys.assumed:
+            return False
+        for block in loop.body(self.s.ir):
+            for call in block.calls:
+                if call.primitive in MAKE_TEXTS:
+                    return True
+                if call.primitive is operator.getitem and call.args[0] in keys.assumed:
+                    return True
+        return False
+
+    def numbers(self, x: Operand) -> list[Item] | None:
+        """The numbers of a range, if they are known and few."""
+        made = self.keys.made.get(x)
+        if type(x) is Const:
+            return [(Const(n), []) for n in x.value] if is_of_numbers(x) else None
+        if made is None or made.primitive is not range or made.keywords:
+            return None
+        if not all(type(a) is Const and type(a.value) is int for a in made.args):
+            return None
+        found = range(*[a.value for a in made.args])
+        return [(Const(n), []) for n in found] if len(found) <= MOST_ITEMS else None
+
     def made_for(self, reader: Call) -> list[Call]:
         """What gives nothing but what a loop runs over."""
         keys, found = self.keys, []
@@ -76,7 +103,7 @@ class Unrolling:
             made = keys.made.get(x)
             if type(x) is not Var or made is None or keys.uses[x] != 1:
                 continue
-            if made.primitive in (zip, enumerate, sorted, list, tuple):
+            if made.primitive in (zip, enumerate, sorted, list, tuple, reversed):
                 found += [made, *self.made_for(made)]
             elif made.primitive is build_list:
                 found.append(made)
@@ -96,6 +123,8 @@ class Unrolling:
                 return self.keys.items(*view)
             if made.primitive in (sorted, list, tuple) and len(made.args) == 1:
                 return self.in_order(made.primitive, made.args[0])
+            if (found := self.part_of_list(made)) is not None:
+                return found
             if made.primitive is zip and made.args and self.keys.uses[made.out] == 1:
                 return self.zipped([self.items(a) for a in made.args])
             if (
@@ -111,11 +140,27 @@ class Unrolling:
             return self.keys.items(x, "keys")
         return self.items_of_tuple(x)
 
+    def part_of_list(self, made: Call) -> list[Item] | None:
+        """The items of a slice of a list from outside, or of it from behind."""
+        keys = self.keys
+        x = made.args[0] if made.args else None
+        if x not in keys.of or x not in keys.assumed or not keys_are_places(keys.of[x]):
+            return None
+        items = keys.items(x, "keys")
+        if made.primitive is reversed and items is not None:
+            return items[::-1]
+        is_slice = made.primitive is operator.getitem and type(made.args[1]) is Const
+        if items is None or not is_slice or type(made.args[1].value) is not slice:
+            return None
+        return items[made.args[1].value]
+
     def in_order(self, fn: Any, x: Operand) -> list[Item] | None:
         """The keys of a dict, or its items, in their order or sorted by the keys."""
         keys = self.keys
+        if x in keys.assumed and keys_are_places(keys.assumed[x]):
+            return keys.items(x, "keys") if fn is not sorted and x in keys.of else None
         view = (x, "keys") if x in keys.of else None
-        if x in keys.made and keys.uses[x] == 1:
+        if type(x) is Var and x in keys.made and keys.uses[x] == 1:
             view = keys.view(keys.made[x]) or view
         if view is None or view[0] not in keys.of or (fn is sorted and view[1] == "values"):
             return None
@@ -162,6 +207,7 @@ class Unrolling:
         return [(c.out, [c]) for c in reads]
 
 
+MAKE_TEXTS = (format_value, build_string, str)
 LOOKS = (iter, len, operator.getitem, zip, enumerate)
 
 

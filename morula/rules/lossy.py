@@ -26,6 +26,7 @@ from morula.core.extend import (
     Const,
     Known,
     NotSpecialised,
+    answers,
     constant_unless,
     general,
     is_known,
@@ -205,8 +206,13 @@ constant_unless(lambda types: False, primitives.build_string)
 
 @transfers(primitives.format_value, primitives.build_string)
 def _(s: Any, call: Any, args: Any) -> Any:
-    """A text."""
+    """A text, which is known if all that it is made of is."""
+    if all(type(a) is Const for a in args) and type(args[0].value) in (str, int, bool):
+        return Const(call.primitive(*[a.value for a in args]))
     return Known(str)
+
+
+answers(primitives.format_value, primitives.build_string)
 
 
 @refuses

@@ -9,9 +9,19 @@ from __future__ import annotations
 import pprint
 import re
 import warnings
+from types import MethodDescriptorType
 from typing import Any
 
-from morula.core.extend import NONE, non_differentiable, python_function
+from morula.core.extend import (
+    NONE,
+    Const,
+    answers,
+    non_differentiable,
+    python_function,
+    repeatable,
+    result_on_samples,
+    transfers,
+)
 from morula.rules.calls import serves
 
 non_differentiable(
@@ -26,3 +36,32 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if any(callable(a) for a in (*args, *kwargs.values())):
         return python_function(fn, args, kwargs)
     return fn(*args, **kwargs), lambda ȳ: (NONE,) * (1 + len(args) + len(kwargs))
+
+
+# -- methods of texts: in a program they are known where the text is, such as the key of a dict
+
+
+def is_of_the_text_alone(name: str) -> bool:
+    """Does a method of a text depend on it, and on other texts, and give no list?"""
+    return name not in ("join", "format", "format_map", "translate", "maketrans", "split", "rsplit")
+
+
+METHODS = [
+    method
+    for name, method in vars(str).items()
+    if type(method) is MethodDescriptorType and is_of_the_text_alone(name)
+]
+repeatable(*METHODS)
+answers(*METHODS)
+
+
+@transfers(*METHODS)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """The answer itself, if all is known, else its type."""
+    if call.keywords or not all(type(a) is Const for a in args):
+        return result_on_samples(call.primitive, args, call.keywords)
+    try:
+        y = call.primitive(*[a.value for a in args])
+    except Exception:  # it says so when it happens
+        return None
+    return Const(y) if type(y) in (str, bool, int) else None

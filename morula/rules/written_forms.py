@@ -289,7 +289,7 @@ class Writes:
         k, ahead = where[0] if where else self.ir.var(), []
         if fn is np.fill_diagonal:
             ahead = [Call(k, Const(diagonal_index), (y,), (), call.position)]
-        elif fn is np.putmask and known(self.s.value(v)).type is np.ndarray:
+        elif fn is np.putmask and self.detail(v) is not None:
             ahead = [Call(self.ir.var(), Const(operator.getitem), (v, k), (), call.position)]
             v = ahead[0].out
         i = block.calls.index(call)

@@ -296,7 +296,7 @@ def test_calls_that_are_resolved_at_run_time_are_counted_and_named():
     class OtherWeight(Weight):
         pass
 
-    shown = code_adjoint(total, [Weight(1.0), OtherWeight(2.0)], 3.0)
+    shown = code_adjoint(total, [Weight(1.0), OtherWeight(2.0)] * 9, 3.0)
     first, second, *_ = str(shown).split("\n")
     assert first.endswith("; 1 call is resolved at run time")
     assert second == f"#   line {total.__code__.co_firstlineno + 3}: getattr"

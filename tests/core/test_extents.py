@@ -1,0 +1,236 @@
+"""Dicts and lists from outside whose values are not alike: programs ask for their keys, or length."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from morula import code_adjoint, gradient, hvp, jvp, ravel, value_and_grad, withgradient
+from morula.core.extend import by_the_general_path
+
+rng = np.random.default_rng(0)
+NAMED = {
+    "w0": rng.normal(size=(3, 3)),
+    "b0": rng.normal(size=3),
+    "w1": rng.normal(size=(3, 3)),
+    "b1": rng.normal(size=3),
+}
+LISTED = list(NAMED.values())
+LAYERS = [{"w": NAMED["w0"], "b": NAMED["b0"]}, {"w": NAMED["w1"], "b": NAMED["b1"]}]
+X = rng.normal(size=3)
+
+
+def keys(p, x):
+    return sum(np.sum(p[k] ** 2) for k in p) * x[0]
+
+
+def values(p, x):
+    return np.sqrt(sum(np.vdot(v, v) for v in p.values())) * x[0]
+
+
+def items_by_name(p, x):
+    t = 0.0
+    for k, v in p.items():
+        if k.startswith("w") and k[0] == "w":
+            t = t + np.sum(v * v) * len(k)
+    return t * x[0]
+
+
+def keys_in_order(p, x):
+    t = x[0]
+    for k in sorted(p):
+        if "w" in k or k.endswith("1"):
+            t = t + np.sum(p[k] ** 2)
+    return t
+
+
+def pairs_in_order(p, x):
+    return sum(i * np.sum(v * x) for i, (k, v) in enumerate(sorted(p.items())))
+
+
+def computed_keys(p, x):
+    for i in range(len(p) // 2):
+        x = np.tanh(x @ p[f"w{i}"] + p["b" + str(i)])
+    return np.sum(x)
+
+
+def a_new_dict(p, x):
+    q = {k: v * 2 for k, v in p.items()}
+    return sum(np.sum(q[k] * p[k]) for k in q) * x[1]
+
+
+class Model:
+    def __init__(self, p):
+        self.p = p
+
+    def __call__(self, x):
+        for i in range(2):
+            x = np.tanh(x @ self.p[f"w{i}"] + self.p[f"b{i}"])
+        return x.sum()
+
+
+def held_by_an_object(p, x):
+    return Model(p)(x)
+
+
+def items(ps, x):
+    return sum(np.sum(w**2) for w in ps) * x[0]
+
+
+def by_steps(ps, x):
+    for i in range(0, len(ps), 2):
+        x = np.tanh(x @ ps[i] + ps[i + 1])
+    return x.sum()
+
+
+def slices_in_pairs(ps, x):
+    for w, b in zip(ps[::2], ps[1::2], strict=True):
+        x = np.tanh(x @ w + b)
+    return x.sum()
+
+
+def from_behind(ps, x):
+    t = x[0]
+    for i, v in enumerate(reversed(ps)):
+        t = t + i * np.sum(v * x)
+    return t
+
+
+def dicts_in_a_list(ls, x):
+    return sum(np.sum(v**2) for layer in ls for v in layer.values()) * x[0]
+
+
+OF_DICTS = [
+    keys,
+    values,
+    items_by_name,
+    keys_in_order,
+    pairs_in_order,
+    computed_keys,
+    a_new_dict,
+    held_by_an_object,
+]
+OF_LISTS = [items, by_steps, slices_in_pairs, from_behind]
+CASES = (
+    [(f, NAMED) for f in OF_DICTS] + [(f, LISTED) for f in OF_LISTS] + [(dicts_in_a_list, LAYERS)]
+)
+
+
+def numbers_in(x):
+    return ravel(x)[0]
+
+
+@pytest.mark.parametrize(("f", "p"), CASES)
+def test_gradients_of_values_that_are_not_alike(f, p):
+    code = code_adjoint(f, p, X)
+    assert code.kind.startswith("specialised")
+    assert "bail_out" in str(code)
+    with by_the_general_path():
+        expected = gradient(f, p, X)
+    for _ in range(3):
+        given = copy.deepcopy(p)
+        y, found = withgradient(f, given, X)
+        assert y == f(p, X)
+        assert type(found[0]) is type(p)
+        np.testing.assert_allclose(numbers_in(found), numbers_in(expected), rtol=1e-12)
+        np.testing.assert_array_equal(numbers_in(given), numbers_in(p))
+
+
+@pytest.mark.parametrize(("f", "p"), CASES)
+def test_they_are_not_run_again_on_the_general_path(f, p, monkeypatch):
+    g = value_and_grad(f)
+    g(p, X)
+
+    def refuse(*args):
+        raise AssertionError("the program begins anew")
+
+    monkeypatch.setattr("morula.core.compiled.Family.program", refuse)
+    g(p, X)
+
+
+@pytest.mark.parametrize(("f", "p"), CASES)
+def test_second_derivatives_and_tangents(f, p):
+    vector, unravel = ravel(p)
+    along, h = np.cos(np.arange(vector.size)), 1e-5
+
+    def slope(t):
+        return numbers_in(gradient(f, unravel(vector + t * along), X)[0]) @ along
+
+    assert jvp(lambda q: f(q, X), (p,), (unravel(along),))[1] == pytest.approx(slope(0.0))
+    found = numbers_in(hvp(lambda q: f(q, X), p, unravel(along))) @ along
+    assert found == pytest.approx((slope(h) - slope(-h)) / (2 * h), rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("f", OF_DICTS)
+def test_dicts_of_other_keys_one_after_the_other(f):
+    swapped = {k: NAMED[k] for k in ("b1", "w1", "b0", "w0")}
+    more = {**NAMED, "w2": NAMED["w0"], "b2": NAMED["b1"]}
+    g = value_and_grad(f)
+    for p in (NAMED, swapped, more, NAMED, swapped, more):
+        y, p̄ = g(p, X)
+        with by_the_general_path():
+            expected = value_and_grad(f)(p, X)
+        assert list(p̄) == list(p)
+        np.testing.assert_allclose(y, expected[0])
+        np.testing.assert_allclose(numbers_in(p̄), numbers_in(expected[1]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", OF_LISTS)
+def test_lists_of_other_lengths_one_after_the_other(f):
+    for p in (LISTED, LISTED[:2], LISTED * 2, LISTED):
+        y, p̄ = value_and_grad(f)(p, X)
+        with by_the_general_path():
+            expected = value_and_grad(f)(p, X)
+        np.testing.assert_allclose(y, expected[0])
+        np.testing.assert_allclose(numbers_in(p̄), numbers_in(expected[1]), rtol=1e-12)
+
+
+KEPT = dict(NAMED)
+
+
+def changes_a_dict_it_reaches_otherwise(p, x):
+    t = x[0]
+    del KEPT["b0"]
+    for k in p:
+        t = t + np.sum(p[k] ** 2)
+    return t
+
+
+def shortens_a_list_it_reaches_otherwise(p, q):
+    t = 0.0
+    q.pop()
+    for v in p:
+        t = t + np.sum(v**2)
+    return t
+
+
+def test_what_changes_meanwhile_is_seen():
+    for _ in range(3):
+        KEPT.clear()
+        KEPT.update(NAMED)
+        y, g = value_and_grad(changes_a_dict_it_reaches_otherwise)(KEPT, X)
+        assert list(KEPT) == ["w0", "w1", "b1"]
+        assert y == X[0] + sum(np.sum(v**2) for v in KEPT.values())
+        np.testing.assert_array_equal(g["w0"], 2 * NAMED["w0"])
+    for _ in range(3):
+        p = list(LISTED)
+        y, g = value_and_grad(shortens_a_list_it_reaches_otherwise)(p, p)
+        assert y == sum(np.sum(v**2) for v in LISTED[:3])
+        np.testing.assert_array_equal(g[0], 2 * LISTED[0])
+
+
+class Name(str):
+    __slots__ = ()
+
+
+def test_keys_of_a_class_of_the_users():
+    def f(p):
+        t = 0.0
+        for k, v in p.items():
+            t = t + np.sum(v) * (2.0 if type(k) is str else 3.0)
+        return t
+
+    g = value_and_grad(f)
+    for p in (NAMED, {Name(k): v for k, v in NAMED.items()}):
+        assert g(p)[0] == f(p)
+        np.testing.assert_array_equal(g(p)[1]["b0"], np.full(3, 2.0 if p is NAMED else 3.0))
