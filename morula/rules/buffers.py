@@ -486,6 +486,8 @@ class Buffers:
             self.rewrite_add_at(call)
         elif self.reads(call):
             self.rewrite_reading(call)
+        elif call.out in self.members and self.has_varied_index(call):
+            self.pair(call, plain_rule(operator.getitem, 2), call.args, (), always=False)
 
     def rewrite_setitem(self, call: Any) -> None:
         """`x[k] = v`: what was there is put back, its cotangent is that of v."""
@@ -496,6 +498,8 @@ class Buffers:
         entry = way == "entry"
         if v in self.members:
             if self.is_there_already(x, k, v):
+                if k in self.varied:
+                    self.pair(call, plain_rule(operator.setitem, 3), (x, k, v), ())
                 return
             if way != "part":
                 raise UnknownUseError
@@ -639,11 +643,13 @@ class Buffers:
         elif self.is_diagonal(call):
             found = self.insert_after(call, diagonal_of, self.shadow(call.args[0]))
         elif self.shares(call):
+            args = (self.shadow(call.args[0]), *call.args[1:])
+            found = self.insert_after(call, call.primitive, *args)
             if call.primitive is operator.getitem:
                 self.is_entry(call.args[0], call.args[1])
-            found = self.insert_after(
-                call, call.primitive, self.shadow(call.args[0]), *call.args[1:]
-            )
+            if self.has_varied_index(call):
+                rule = plain_rule(operator.getitem, 2)
+                self.pairs[found] = Pair(Const(rule), args, (), (), False)
         elif call.primitive in (*MAKERS, zeros_for) or self.is_filled(call):
             found = self.insert_after(call, unreached_like if self.marked else np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
@@ -656,6 +662,10 @@ class Buffers:
             raise UnknownUseError
         self.shadows[x] = found
         return found
+
+    def has_varied_index(self, call: Any) -> bool:
+        """Is it `x[k]` where k is made of integers that are arguments?"""
+        return call.primitive is operator.getitem and call.args[1] in self.varied
 
     def is_filled(self, call: Any) -> bool:
         """Does a call make an array of one number, which carries no derivative?"""
@@ -922,6 +932,19 @@ def rule(x, x̂, k):
     return x[k], reading_pullback
 """
     return made(source)
+
+
+@functools.cache
+def plain_rule(fn, n):
+    """The rule of a call that has nothing to pull back: a view, whatever its index depends on."""
+    args = ", ".join([f"a{i}" for i in range(n)])
+    source = f"""
+def rule({args}):
+    return fn({args}), plain_pullback
+def plain_pullback(ȳ):
+    return ()
+"""
+    return made(source, fn=fn)
 
 
 UNREACHED = "v̄ == 0.0 and copysign(1.0, v̄) < 0.0"
