@@ -8,6 +8,7 @@ Tests: tests/rules/test_spelled.py
 
 from __future__ import annotations
 
+import collections
 import functools
 import operator
 from types import FunctionType
@@ -153,6 +154,10 @@ def spell_out(s: Any) -> bool:
                 changed |= unpack_array(s, block, call) or unpack_named(s, block, call)
             elif call.primitive is primitives.unpack_rest:
                 changed |= unpack_known(s, block, call, made, uses) or split_array(s, block, call)
+            elif call.primitive is getattr:
+                changed |= read_by_place(s, call)
+            elif call.primitive is np.ndarray.tolist and len(call.args) == 1:
+                changed |= spell_tolist(s, call)
             elif call.primitive is list and len(call.args) == 1 and has_rows(s.value(call.args[0])):
                 call.fn, changed = Const(entries), True
             elif call.primitive is list and (n := known_length(s, call)) is not None:
@@ -317,9 +322,12 @@ def unpack_array(s: Any, block: Any, call: Call) -> bool:
 
 
 def split_array(s: Any, block: Any, call: Call) -> bool:
-    """`a, *b = xs` of an array: entries are read, and the rest is a list of them."""
+    """`a, *b = xs` of an array or a list: items are read, and the rest is a list of them."""
     xs, before, after = call.args
-    if not has_rows(s.value(xs)) or type(before) is not Const or type(after) is not Const:
+    is_list = items_of(s.value(xs)) is not None
+    if not (is_list or has_rows(s.value(xs))):
+        return False
+    if type(before) is not Const or type(after) is not Const:
         return False
     calls: list[Call] = []
 
@@ -330,7 +338,9 @@ def split_array(s: Any, block: Any, call: Call) -> bool:
     append(require_least, xs, before, after)
     first = [append(operator.getitem, xs, Const(i)) for i in range(before.value)]
     inside = Const(slice(before.value, -after.value or None))
-    rest = append(entries, append(operator.getitem, xs, inside))
+    rest = append(operator.getitem, xs, inside)
+    if not is_list:
+        rest = append(entries, rest)
     last = [append(operator.getitem, xs, Const(i)) for i in range(-after.value, 0)]
     at = block.calls.index(call)
     block.calls[at:at] = calls
@@ -341,6 +351,28 @@ def split_array(s: Any, block: Any, call: Call) -> bool:
 def entries(xs: Any) -> list[Any]:
     """`list(xs)` of an array."""
     return [x for x in xs]
+
+
+def numbers_of(xs: Any) -> list[Any]:
+    """`xs.tolist()` of an array of real numbers."""
+    return [float(x) for x in xs]
+
+
+def rows_of_numbers(xs: Any) -> list[Any]:
+    """The same of one of two axes."""
+    return [[float(x) for x in row] for row in xs]
+
+
+TO_LIST = {1: numbers_of, 2: rows_of_numbers}
+
+
+def spell_tolist(s: Any, call: Call) -> bool:
+    """`xs.tolist()`."""
+    value: Any = s.value(call.args[0])
+    if not is_array(value) or value.detail[0][1] != "f" or value.detail[1] not in TO_LIST:
+        return False
+    call.fn = Const(TO_LIST[value.detail[1]])
+    return True
 
 
 def is_known_list(s: Any, call: Call) -> bool:
@@ -370,6 +402,25 @@ def unpack_named(s: Any, block: Any, call: Call) -> bool:
         return False
     read_each(s, block, call, xs, n.value)
     return True
+
+
+def read_by_place(s: Any, call: Call) -> bool:
+    """`p.x` of a named tuple is one of its items."""
+    if len(call.args) != 2 or type(call.args[1]) is not Const:
+        return False
+    value, name = known(s.value(call.args[0])), call.args[1].value
+    if value is None or not is_plainly_named(value):
+        return False
+    cls: Any = value.type
+    is_field = name in cls._fields and type(vars(cls).get(name)) is FIELD
+    if not is_field or cls.__getattribute__ is not tuple.__getattribute__:
+        return False
+    s.guards.attributes[id(cls), name] = (cls, name, getattr(cls, name))
+    call.fn, call.args = Const(operator.getitem), (call.args[0], Const(cls._fields.index(name)))
+    return True
+
+
+FIELD = type(vars(collections.namedtuple("Named", "x"))["x"])
 
 
 def known_length(s: Any, call: Call) -> int | None:
