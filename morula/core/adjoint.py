@@ -77,6 +77,8 @@ from morula.core.specialise import (
     Specialiser,
     bail_out,
     bind,
+    constants,
+    constants_of,
     function_of_class,
     inline_form,
     is_helper,
@@ -529,14 +531,14 @@ class Adjoint:
             f = fn.value
             if type(f) is not FunctionType or not self.may_inline(f):
                 return None
-            code, namespace, defaults = f.__code__, f.__globals__, f.__defaults__
-            kwdefaults = f.__kwdefaults__ or {}
+            code, namespace, defaults = f.__code__, f.__globals__, constants(f.__defaults__)
+            kwdefaults = constants_of(f.__kwdefaults__ or {})
             free: list[Operand] = [Const(c) for c in f.__closure__ or ()]
             removable = self.is_pure_rule(f, call) or call.removable
         elif fn in made:
             function = made[fn]
             code, namespace = function.args[1].value, function.args[0].value
-            defaults, kwdefaults = None, {}
+            defaults, kwdefaults = [], {}
             free = list(function.args[5:])
             removable = code in self.pure_codes or call.removable
         else:

@@ -24,6 +24,7 @@ from morula.core.inline import changes_objects, inline
 from morula.core.instances import (
     BY_CLASS,
     Escapes,
+    has_constant_keys,
     is_pending,
     named,
     new_instance,
@@ -39,6 +40,7 @@ from morula.core.ir import (
     Operand,
     Position,
     Var,
+    count_uses,
     reachable,
     substitute,
 )
@@ -679,6 +681,7 @@ class Specialiser(Inference):
         """Inline the calls of Python functions that have no rule; were there any?"""
         ir = self.ir
         self.made = {c.out: c for c in ir.calls() if c.primitive is make_function}
+        self.displays: dict[Operand, Call] = {c.out: c for c in ir.calls()}
         results: dict[Var, Operand] = {}
         done, called = False, len(self.called)
         for start in list(ir.blocks):
@@ -711,13 +714,11 @@ class Specialiser(Inference):
         """The body, the arguments and the cells of a callee that can be inlined."""
         fn = self.value(call.fn)
         free: list[Operand] = []
+        defaults: Sequence[Operand] | None
+        kwdefaults: dict[str, Operand] | None
         if type(fn) is Const and type(fn.value) is FunctionType:
-            code, namespace, defaults = (
-                fn.value.__code__,
-                fn.value.__globals__,
-                fn.value.__defaults__,
-            )
-            kwdefaults = fn.value.__kwdefaults__ or {}
+            code, namespace = fn.value.__code__, fn.value.__globals__
+            by_name = fn.value.__kwdefaults__ or {}
             if is_constant(fn.value) or self.has_rule(fn.value) or is_ours(fn.value):
                 return None
             if "__morula__" in fn.value.__dict__:  # its code is a stub, or holds for other types
@@ -736,16 +737,17 @@ class Specialiser(Inference):
                 now = getattr(fn.value, name)
                 if now is not None:
                     self.guards.attributes[id(fn.value), name] = (fn.value, name, now)
-            for name, now in kwdefaults.items():
-                self.guards.items[id(kwdefaults), name] = (kwdefaults, name, now)
+            for name, now in by_name.items():
+                self.guards.items[id(by_name), name] = (by_name, name, now)
+            defaults, kwdefaults = constants(fn.value.__defaults__), constants_of(by_name)
         else:
             made = self.made.get(call.fn)  # type: ignore[arg-type]
             if made is None or type(made.args[1]) is not Const:
                 return None
-            if type(made.args[2]) is not Const or type(made.args[3]) is not Const:
-                return None
             code, namespace = made.args[1].value, made.args[0].value
-            defaults, kwdefaults = made.args[2].value, made.args[3].value or {}
+            defaults, kwdefaults = self.items_put_in(made.args[2]), self.named_in(made.args[3])
+            if defaults is None or kwdefaults is None:
+                return None
             free = list(made.args[5:])
         bound = bind(self.ir, call, code, defaults, kwdefaults, any_keywords=True)
         if bound is None:
@@ -765,6 +767,22 @@ class Specialiser(Inference):
             return callee, bound, free, (code, namespace)
         call.position = call.position._replace(within=(*call.position.within, code))
         return callee, bound, free, None
+
+    def items_put_in(self, x: Operand) -> Sequence[Operand] | None:
+        """The items of a tuple, if it is known what they are."""
+        if type(x) is Const:
+            return constants(x.value)
+        made = self.displays.get(x)
+        return made.args if made is not None and made.primitive is build_tuple else None
+
+    def named_in(self, x: Operand) -> dict[str, Operand] | None:
+        """The values of a dict, if it is known what they are, and nobody changes it."""
+        if type(x) is Const:
+            return constants_of(x.value or {})
+        made = self.displays.get(x)
+        if made is None or not has_constant_keys(made) or count_uses(self.ir)[made.out] != 1:
+            return None
+        return {k.value: v for k, v in zip(made.args[::2], made.args[1::2], strict=True)}
 
     def has_rule(self, fn: FunctionType) -> bool:
         """Is there a rule of this mode for a function, or is it not looked into for another reason?"""
@@ -810,7 +828,7 @@ class Specialiser(Inference):
             return
         code, defaults = stub.__code__, stub.__defaults__
         own = code.replace(co_argcount=code.co_argcount - len(captured))
-        bound = bind(self.ir, call, own, defaults, {})
+        bound = bind(self.ir, call, own, constants(defaults), {})
         if bound is not None:
             call.fn, call.args, call.keywords = Const(stub), (*bound.operands, *captured), ()
             self.called.add(call.out)
@@ -1173,7 +1191,7 @@ def inline_helpers(ir: IR) -> bool:
             callee = inline_form(helper.__code__, helper.__globals__)
             if len(callee.blocks) > 1 or len(callee.blocks[0].calls) > MOST_CALLS:
                 continue
-            bound = bind(ir, call, helper.__code__, helper.__defaults__, {})
+            bound = bind(ir, call, helper.__code__, constants(helper.__defaults__), {})
             if bound is None or helper.__closure__ or not callee.blocks[0].returns:
                 continue
             block.calls[i - 1 : i - 1] = bound.calls
@@ -1212,12 +1230,22 @@ class Bound:
     calls: list[Call]
 
 
+def constants(values: Sequence[Any] | None) -> list[Operand]:
+    """The default values of a function as operands."""
+    return [Const(x) for x in values or ()]
+
+
+def constants_of(values: dict[str, Any]) -> dict[str, Operand]:
+    """The same of those that are given by name."""
+    return {name: Const(x) for name, x in values.items()}
+
+
 def bind(
     ir: IR,
     call: Call,
     code: Any,
-    defaults: Any,
-    kwdefaults: dict[str, Any],
+    defaults: Sequence[Operand],
+    kwdefaults: dict[str, Operand],
     any_keywords: bool = False,
 ) -> Bound | None:
     """Bind the arguments of a call as Python does; None where only Python can say.
@@ -1235,19 +1263,19 @@ def bind(
     if extra and not code.co_flags & inspect.CO_VARARGS:
         return None
     operands: list[Operand] = positional[:n]
-    first_default = n - len(defaults or ())
+    first_default = n - len(defaults)
     for i in range(len(operands), n):
         if names[i] in named and i >= code.co_posonlyargcount:
             operands.append(named.pop(names[i]))
         elif i >= first_default:
-            operands.append(Const(defaults[i - first_default]))
+            operands.append(defaults[i - first_default])
         else:
             return None
     for name in names[n : n + n_kwonly]:
         if name in named:
             operands.append(named.pop(name))
         elif name in kwdefaults:
-            operands.append(Const(kwdefaults[name]))
+            operands.append(kwdefaults[name])
         else:
             return None
     if any(name in names[code.co_posonlyargcount : n + n_kwonly] for name in named):

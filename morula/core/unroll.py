@@ -17,7 +17,13 @@ from morula.core.emit import merge_blocks
 from morula.core.generators import hand_over
 from morula.core.ir import Block, Branch, Call, Const, Operand, Var
 from morula.core.keys import MOST_ITEMS, Item, Keys, keys_are_places
-from morula.core.primitives import build_list, build_string, build_tuple, format_value
+from morula.core.primitives import (
+    build_list,
+    build_string,
+    build_tuple,
+    format_value,
+    make_function,
+)
 from morula.core.ssa import prune_params
 from morula.core.traits import is_read_at_once
 from morula.core.values import known
@@ -72,17 +78,16 @@ class Unrolling:
         return True
 
     def asks_by_number(self, loop: Loop) -> bool:
-        """Does a loop ask for items of what was asked for its extent, or make texts for that?"""
-        keys = self.keys
-        if not keys.assumed:
-            return False
-        for block in loop.body(self.s.ir):
-            for call in block.calls:
-                if call.primitive in MAKE_TEXTS:
-                    return True
-                if call.primitive is operator.getitem and call.args[0] in keys.assumed:
-                    return True
-        return False
+        """Does a loop make functions, or ask for items of what was asked for its extent?"""
+        calls = [call for block in loop.body(self.s.ir) for call in block.calls]
+        return any(call.primitive is make_function or self.asks_for_item(call) for call in calls)
+
+    def asks_for_item(self, call: Call) -> bool:
+        """Is it an item of what was asked for its extent, or a text that may be a key of one?"""
+        assumed = self.keys.assumed
+        if call.primitive in MAKE_TEXTS:
+            return bool(assumed)
+        return call.primitive is operator.getitem and call.args[0] in assumed
 
     def numbers(self, x: Operand) -> list[Item] | None:
         """The numbers of a range, if they are known and few."""

@@ -276,8 +276,68 @@ def keys_from_outside(a, b):
     return t
 
 
+def default_values(a, b):
+    f = lambda v, k=b: v * k
+    b = b * 2.0
+    return f(a) + f(a, 2.0) + f(b, k=a)
+
+
+def default_values_by_name(a, b):
+    def g(v, *, k=b, m=a):
+        return v * k + m
+
+    return g(a) * g(b, k=3.0) + g(1.0, m=2.0)
+
+
+def rest_and_names(a, b):
+    def f(x, *rest, scale=1.0, **named):
+        return x * scale + sum(rest) * named.get("w", 1.0)
+
+    args, named = (a, b, a * b), {"scale": a, "w": b}
+    return f(*args, **named) + f(b, 1.0) + f(a, b, scale=b)
+
+
+def functions_with_their_numbers(a, b):
+    fs = [lambda v, i=i: v * i * b + i for i in range(3)]
+    t = a
+    for f in fs:
+        t += f(t)
+    return t + sum(f(a) for f in fs)
+
+
+def functions_that_share_a_variable(a, b):
+    fs = [lambda v: v * i * b for i in range(3)]
+    return sum(f(a) for f in fs)
+
+
+def functions_that_a_function_makes(a, b):
+    def scaled(k):
+        def inner(v):
+            return v * k + b
+
+        return inner
+
+    t = 1.0
+    for f in [scaled(a * i) for i in range(4)]:
+        t = f(t)
+    return t
+
+
+def made_in_each_turn(a, b):
+    t = 0.0
+    for i in range(3):
+        f = lambda v, i=i: v * i + b
+        t += f(a + t)
+    return t
+
+
 NAMES = ["u", "v", "w"]
+OF_FUNCTIONS = [
+    default_values, default_values_by_name, rest_and_names, functions_with_their_numbers,
+    functions_that_a_function_makes, made_in_each_turn,
+]  # fmt: skip
 ALL = [
+    *OF_FUNCTIONS, functions_that_share_a_variable,
     *COMPILED, changing, changed_by_another_name, changed_by_a_function, filled_on_some_ways,
     filled_in_a_loop, too_many, too_long, keys_from_outside, dict_that_grows,
     order_of_keys,
@@ -294,7 +354,7 @@ def test_value_and_gradient(f):
     check_gradient(f, 1.3, 0.7)
 
 
-@pytest.mark.parametrize("f", COMPILED)
+@pytest.mark.parametrize("f", [*COMPILED, *OF_FUNCTIONS])
 def test_nothing_is_resolved_at_run_time(f):
     adjoint = morula.code_adjoint(f, 1.3, 0.7)
     assert adjoint.kind.startswith("specialised")
