@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from abc import ABCMeta
 from collections import namedtuple
 from collections.abc import Hashable, Iterator
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
@@ -70,7 +71,7 @@ def in_class(cls: type, name: str) -> Any:
 def is_plain(cls: Any) -> bool:
     """Does the class make and read its instances in the way of all objects?"""
     return (
-        type(cls) is type
+        (type(cls) is type or (type(cls) is ABCMeta and not cls.__abstractmethods__))
         and not is_builtin(cls)
         and registry.get(cls) is None
         and all(not is_builtin(c) or c is object for c in cls.__mro__)

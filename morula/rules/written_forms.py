@@ -59,7 +59,7 @@ EXACT = (
 )  # fmt: skip
 OTHERS = (np.sum, np.dot, np.matmul, np.clip, np.cumsum, np.mean, np.max, np.min, np.ndarray.dot)
 EXACT_OTHERS = (np.clip, np.max, np.min)
-PLACED = {np.put: 1, np.putmask: 1, np.fill_diagonal: 0}  # how many arguments say where
+PLACED = {id(np.put): 1, id(np.putmask): 1, id(np.fill_diagonal): 0}  # how many arguments say where
 AT = {np.add: False, np.subtract: True}  # is what is added the negative?
 
 
@@ -101,7 +101,7 @@ class Writes:
             return self.spell_whole if is_one and self.fits(*call.args) else None
         if fn is np.copyto and n == 2 and not call.keywords:
             return self.spell_whole if self.fits(*call.args) else None
-        if fn in PLACED and not call.keywords:
+        if id(fn) in PLACED and not call.keywords:
             return self.spell_placed if self.is_placed(call) else None
         if call.keywords and call.keywords[-1] == "where":
             return self.spell_where if self.is_spelt_by_mask(call) else None
@@ -253,7 +253,7 @@ class Writes:
     def is_placed(self, call: Any) -> bool:
         """Do the values of such a call go to their places one by one?"""
         fn, (y, *where, v) = call.primitive, call.args
-        if len(where) != PLACED[fn] or not self.fits(y, v):
+        if len(where) != PLACED[id(fn)] or not self.fits(y, v):
             return False
         detail, given, k = self.detail(y), known(self.s.value(v)), self.index_detail(*where)
         assert given is not None

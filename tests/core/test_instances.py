@@ -1,5 +1,6 @@
 """Objects that a program makes and keeps to itself."""
 
+import abc
 import math
 from collections import namedtuple
 from dataclasses import dataclass, field
@@ -375,3 +376,47 @@ def test_setattr_of_the_class_object_is_the_functions():
         return v.x * v.y
 
     assert morula.grad(f)(2.0) == 12.0
+
+
+class Energy(abc.ABC):
+    def __init__(self, k):
+        self.k = k
+
+    @abc.abstractmethod
+    def of(self, r): ...
+
+    def force(self, r):
+        return -(self.of(r + 0.1) - self.of(r - 0.1)) / 0.2
+
+
+class Spring(Energy):
+    def of(self, r):
+        return 0.5 * self.k * r * r
+
+
+class Repulsion(Energy):
+    def of(self, r):
+        return self.k / r**4
+
+
+def of_abstract_classes(r, k):
+    return sum(e.of(r) * e.force(r) for e in (Spring(k), Repulsion(r)) if isinstance(e, Energy))
+
+
+def test_classes_derived_from_abstract_ones():
+    adjoint = morula.code_adjoint(of_abstract_classes, 1.3, 0.7)
+    assert adjoint.kind.startswith("specialised")
+    assert not adjoint.left
+    check_gradient(of_abstract_classes, 1.3, 0.7)
+    adjoint = morula.code_adjoint(lambda e, r: e.force(r), Spring(2.0), 1.3)
+    assert adjoint.kind.startswith("specialised")
+    assert not adjoint.left
+    (ē, r̄) = morula.gradient(lambda e, r: e.force(r), Spring(2.0), 1.3)
+    assert (ē.k, r̄) == pytest.approx((-1.3, -2.0))
+
+
+def test_an_abstract_class_has_no_instances():
+    with pytest.raises(TypeError, match="abstract"):
+        morula.gradient(lambda k: Energy(k).force(k), 1.0)
+    with pytest.raises(TypeError, match="abstract"):
+        morula.gradient(lambda k: Energy(k).k, 1.0)
