@@ -1,6 +1,7 @@
 """Calls that compiled programs spell out in Python."""
 
 import functools
+import math
 import operator
 from typing import NamedTuple
 
@@ -255,3 +256,85 @@ def test_named_tuples_that_say_themselves_how_they_are_read():
     assert morula.gradient(made, 2.0) == (25.0,)
     assert morula.grad(given, (0, 1))(Turned(2.0, 3.0), 5.0) == (Turned(5.0, 6.0), 2.0)
     assert morula.gradient(lambda p: p[0] * p[1], Counted(2.0, 5.0)) == (Counted(45.0, 18.0),)
+
+
+def numbers(x):
+    t = 0.0
+    for i, v in enumerate(x.tolist()):
+        t += v * v * i + math.sin(v)
+    return t
+
+
+def of_two_axes(x):
+    return sum([r[0] * r[1] for r in x.reshape(-1, 2).tolist()])
+
+
+def of_another_array(x):
+    ys = (x * 2).tolist()
+    ys.append(ys[0] * ys[1])
+    return math.fsum(ys) + max(ys)
+
+
+@pytest.mark.parametrize("f", [numbers, of_two_axes, of_another_array])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_lists_of_the_numbers_of_an_array(f, dtype):
+    x = np.array([0.5, -1.2, 1.5, 0.9], dtype)
+    adjoint = morula.code_adjoint(f, x)
+    assert adjoint.kind.startswith("specialised")
+    assert not adjoint.left
+    y, (g,) = morula.withgradient(f, x)
+    assert y == f(x)
+    assert g.dtype == dtype
+    with by_the_general_path():
+        np.testing.assert_allclose(g, morula.gradient(f, x)[0], rtol=1e-6)
+    check_gradient(f, x.astype(float))
+    along = np.cos(x)
+    want = (morula.grad(f)(x + 0.01 * along) - morula.grad(f)(x - 0.01 * along)) @ along / 0.02
+    assert morula.hvp(f, x, along) @ along == pytest.approx(want, rel=1e-2, abs=1e-3)
+
+
+def test_an_array_without_axes_is_a_number():
+    assert morula.gradient(lambda x: np.sum(x).tolist() * 2.0, np.ones(3))[0].tolist() == [2.0] * 3
+    assert morula.gradient(lambda x: sum(x[:0].tolist(), x[0]), np.ones(3))[0].tolist() == [1, 0, 0]
+
+
+class Place(NamedTuple):
+    x: float
+    y: float
+
+
+def nearest(p, places):
+    q = min(places, key=lambda r: (r.x - p.x) ** 2 + (r.y - p.y) ** 2)
+    return math.hypot(q.x - p.x, q.y - p.y)
+
+
+def test_fields_of_named_tuples_in_a_list():
+    places = [Place(0.0, 0.0), Place(1.0, 1.0), Place(2.0, 0.5)]
+    adjoint = morula.code_adjoint(nearest, Place(1.2, 1.5), places)
+    assert adjoint.kind.startswith("specialised")
+    assert not adjoint.left
+    check_gradient(nearest, Place(1.2, 1.5), places)
+
+
+def layers_and_the_last(layers, x):
+    *hidden, last = layers
+    for w, b in hidden:
+        x = np.tanh(x @ w + b)
+    (first, _), *others = layers
+    return np.sum(x @ last[0] + last[1]) + np.sum(first) * len(others)
+
+
+def test_the_rest_of_a_list():
+    rng = np.random.default_rng(0)
+    layers = [(rng.normal(size=(3, 3)), rng.normal(size=3)) for _ in range(4)]
+    adjoint = morula.code_adjoint(layers_and_the_last, layers, np.ones(3))
+    assert adjoint.kind.startswith("specialised")
+    assert not adjoint.left
+    check_gradient(layers_and_the_last, layers, np.ones(3))
+    with pytest.raises(ValueError, match="not enough values to unpack"):
+        morula.gradient(lambda xs: xs[0] * unpacked(xs)[0], [1.0])
+
+
+def unpacked(xs):
+    a, *_, b = xs
+    return a, b
