@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from types import MemberDescriptorType
 from typing import Any
 
 from morula.core import primitives
 from morula.core.ir import IR, Call, Const, Operand, Var
 from morula.core.primitives import advance, load_global, unpack
-from morula.core.values import Value, sample_value
+from morula.core.values import Value, coarsened, known_value, sample_value
 
 
 class Examples:
@@ -79,7 +80,7 @@ class Examples:
         at = _items_of.get(id(call.primitive))
         if at is not None:
             items = self.one(call.args[at])
-            return NOTHING if type(items) is not list or not items else items[0]
+            return _first_of(items) if type(items) is list and items else NOTHING
         reader = READERS.get(id(call.primitive))
         if reader is None or call.keywords:
             return NOTHING
@@ -104,17 +105,17 @@ NOTHING = object()
 
 def _example_item(items: Any, key: Any) -> Any:
     if type(items) is dict:
-        return items[key] if key is not NOTHING else next(iter(items.values()))
+        return items[key] if key is not NOTHING else _first_of(items.values())
     if type(items) not in (list, tuple):
         return NOTHING
-    return items[key if type(key) in (int, slice) else 0]
+    return items[key] if type(key) in (int, slice) else _first_of(items)
 
 
 def _example_get(items: Any, key: Any, default: Any = None) -> Any:
     """An item, if it is of the type of what stands for a missing one."""
     if type(items) is not dict or not items:
         return NOTHING
-    found = next(iter(items.values())) if key is NOTHING else items.get(key, default)
+    found = _first_of(items.values()) if key is NOTHING else items.get(key, default)
     return found if default is NOTHING or type(default) is type(found) else NOTHING
 
 
@@ -147,7 +148,23 @@ class _Example:
 
 
 def _first_of(x: Any) -> Any:
-    return x.first if type(x) is _Example else next(iter(x))
+    """The first item, if the others are like it."""
+    if type(x) is _Example:
+        return x.first
+    return NOTHING if type(x) is not range and are_unlike(x) else next(iter(x))
+
+
+def are_unlike(items: Iterable[Any]) -> bool:
+    """Is not the same known of a few items, the first of many?"""
+    return len({coarsened(known_value(y, 1)) for y in islice(items, MOST_COMPARED)}) > 1
+
+
+MOST_COMPARED = 32
+
+
+def _example_run(first: Any, item: Callable[[Any], Any]) -> Any:
+    """A loop whose items are made of those of another one, which begins so."""
+    return NOTHING if first is NOTHING else _Example(item(first))
 
 
 def _example_zip(*xs: Any) -> Any:
@@ -185,8 +202,8 @@ READERS: dict[int, Callable[..., Any]] = {
     id(advance): _first_of,
     id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else NOTHING,
     id(zip): _example_zip,
-    id(enumerate): lambda x: _Example((0, _first_of(x))),
-    id(reversed): lambda x: _Example(x[-1]),
+    id(enumerate): lambda x: _example_run(_first_of(x), lambda first: (0, first)),
+    id(reversed): lambda x: _example_run(_first_of(x), lambda first: first),
 }
 
 # What may be done again if the program begins anew: nothing is left behind by it.

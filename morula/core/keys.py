@@ -15,13 +15,13 @@ from typing import Any
 
 from morula.core.instances import has_constant_keys
 from morula.core.ir import IR, Call, Const, Operand, Var, count_uses
-from morula.core.primitives import build_tuple, has_keys
+from morula.core.primitives import actual_type, build_tuple, has_keys
 
 Item = tuple[Operand, list[Call]]  # with the calls that read it
 VIEWS = ("keys", "values", "items")
 METHODS = {id(getattr(dict, name)): name for name in (*VIEWS, "get")}
 RUNS_OVER = (iter, sorted, list, tuple, enumerate, reversed, zip)
-READS = (*RUNS_OVER, operator.getitem, operator.contains, len, has_keys)
+READS = (*RUNS_OVER, operator.getitem, operator.contains, len, has_keys, actual_type)
 MOST_ITEMS = 16  # over which loops are unrolled
 
 
@@ -111,6 +111,8 @@ class Keys:
         if call.primitive is len and call.args[0] in self.of:
             return Const(len(self.of[call.args[0]]))
         if call.primitive is operator.contains and call.args[0] in self.of:
+            if self.is_list(call.args[0]):
+                return None
             key = call.args[1]
             return Const(key.value in self.of[call.args[0]]) if is_key(key) else None
         name, d, args = self.method(call) or ("", None, ())
@@ -145,6 +147,14 @@ class Keys:
             return type(call.args[1]) is Const and call.args[1].value in VIEWS
         return METHODS.get(id(call.primitive)) in VIEWS
 
+    def is_list(self, d: Operand) -> bool:
+        """Is it a list from outside?"""
+        return d in self.assumed and keys_are_places(self.assumed[d])
+
+    def are_as_they_were(self, d: Operand) -> bool:
+        """Is nothing written to a dict, or a list, so that a copy of it holds the same?"""
+        return all(c.primitive is not operator.setitem for c in self.readers.get(d, ()))
+
     def items(self, d: Operand, what: str) -> list[Item] | None:
         """What a view of a dict gives, each read when its turn comes."""
         items: list[Item] = []
@@ -152,9 +162,8 @@ class Keys:
             value, pair = self.ir.var(), self.ir.var()
             read = Call(value, Const(operator.getitem), (d, Const(key)))
             both = Call(pair, Const(build_tuple), (Const(key), value))
-            is_list = d in self.assumed and keys_are_places(self.assumed[d])
             ways: dict[str, Item] = {
-                "keys": (value, [read]) if is_list else (Const(key), []),
+                "keys": (value, [read]) if self.is_list(d) else (Const(key), []),
                 "values": (value, [read]),
                 "items": (pair, [read, both]),
             }

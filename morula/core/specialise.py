@@ -19,7 +19,7 @@ from morula.core.cfg import loop_step
 from morula.core.collect import collect_generators
 from morula.core.displays import make_displays, tell_apart
 from morula.core.emit import tidy
-from morula.core.examples import Examples
+from morula.core.examples import Examples, are_unlike
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import changes_objects, inline
 from morula.core.instances import (
@@ -941,10 +941,9 @@ UNDER_CONSTRUCTION = (
 
 def is_of_the_unlike(x: Any) -> bool:
     """Has a dict, under texts, or a list a few values, of which not the same is known?"""
-    values = list(x.values()) if type(x) is dict else x
     if not 1 < len(x) <= MOST_ITEMS or (type(x) is dict and not {str}.issuperset(map(type, x))):
         return False
-    return len({coarsened(known_value(y, 1)) for y in values}) > 1
+    return are_unlike(x.values() if type(x) is dict else x)
 
 
 def check_type(

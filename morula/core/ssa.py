@@ -170,7 +170,7 @@ def _param_values(
         new: Operand | None = p if p in stays else None
         for a in incoming[p]:
             value = values.get(a) if type(a) is Var and a in incoming else a
-            if value is None:
+            if value is None or value is new:
                 continue
             if new is None:
                 new = value

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from morula.core.emit import merge_blocks
 from morula.core.generators import hand_over
 from morula.core.ir import Block, Branch, Call, Const, Operand, Var
-from morula.core.keys import MOST_ITEMS, Item, Keys, keys_are_places
+from morula.core.keys import MOST_ITEMS, Item, Keys
 from morula.core.primitives import (
     build_list,
     build_string,
@@ -126,55 +126,53 @@ class Unrolling:
                 return [(a, []) for a in made.args]
             if (view := self.keys.view(made)) is not None:
                 return self.keys.items(*view)
-            if made.primitive in (sorted, list, tuple) and len(made.args) == 1:
-                return self.in_order(made.primitive, made.args[0])
-            if (found := self.part_of_list(made)) is not None:
-                return found
-            if made.primitive is zip and made.args and self.keys.uses[made.out] == 1:
-                return self.zipped([self.items(a) for a in made.args])
-            if (
-                made.primitive is enumerate
-                and len(made.args) == 1
-                and self.keys.uses[made.out] == 1
-            ):
-                items = self.items(made.args[0])
-                if items is None:
-                    return None
-                return self.zipped([[(Const(i), []) for i in range(len(items))], items])
+            if self.keys.uses[made.out] == 1 and made.args:  # nobody changes it, or reads of it
+                return self.items_of_run(made)
         if x in self.keys.of:
             return self.keys.items(x, "keys")
         return self.items_of_tuple(x)
 
+    def items_of_run(self, made: Call) -> list[Item] | None:
+        """Those of what runs over others, or of a list that is made of others."""
+        keys, fn = self.keys, made.primitive
+        if fn is zip:
+            return self.zipped([self.items(a) for a in made.args])
+        if len(made.args) == 1 and fn is enumerate:
+            items = self.items(made.args[0])
+            if items is None:
+                return None
+            return self.zipped([[(Const(i), []) for i in range(len(items))], items])
+        if len(made.args) == 1 and fn in (sorted, list, tuple):
+            return self.in_order(fn, made.args[0])
+        return self.part_of_list(made) if keys.is_list(made.args[0]) else None
+
     def part_of_list(self, made: Call) -> list[Item] | None:
         """The items of a slice of a list from outside, or of it from behind."""
-        keys = self.keys
-        x = made.args[0] if made.args else None
-        if x not in keys.of or x not in keys.assumed or not keys_are_places(keys.of[x]):
-            return None
+        keys, (x, *others) = self.keys, made.args
         items = keys.items(x, "keys")
-        if made.primitive is reversed and items is not None:
-            return items[::-1]
-        is_slice = made.primitive is operator.getitem and type(made.args[1]) is Const
-        if items is None or not is_slice or type(made.args[1].value) is not slice:
+        if items is None or not keys.are_as_they_were(x):
             return None
-        return items[made.args[1].value]
+        if made.primitive is reversed:
+            return items[::-1]
+        part = others[0] if made.primitive is operator.getitem else None
+        if type(part) is not Const or type(part.value) is not slice:
+            return None
+        found: list[Item] = items[part.value]
+        return found
 
     def in_order(self, fn: Any, x: Operand) -> list[Item] | None:
         """The keys of a dict, or its items, in their order or sorted by the keys."""
         keys = self.keys
-        if x in keys.assumed and keys_are_places(keys.assumed[x]):
-            return keys.items(x, "keys") if fn is not sorted and x in keys.of else None
         view = (x, "keys") if x in keys.of else None
         if type(x) is Var and x in keys.made and keys.uses[x] == 1:
             view = keys.view(keys.made[x]) or view
-        if view is None or view[0] not in keys.of or (fn is sorted and view[1] == "values"):
+        items = None if view is None else keys.items(*view)
+        if view is None or items is None or not keys.are_as_they_were(view[0]):
             return None
-        items = keys.items(*view)
-        assert items is not None
         if fn is not sorted:
             return items
         names = keys.of[view[0]]
-        if {*map(type, names)} != {str}:
+        if keys.is_list(view[0]) or view[1] == "values" or {*map(type, names)} != {str}:
             return None
         return [
             item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: pair[0])

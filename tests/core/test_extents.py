@@ -100,6 +100,50 @@ def dicts_in_a_list(ls, x):
     return sum(np.sum(v**2) for layer in ls for v in layer.values()) * x[0]
 
 
+class Dense:
+    def __init__(self, w, b):
+        self.w, self.b = w, b
+
+    def __call__(self, x):
+        return x @ self.w + self.b
+
+
+class Tanh:
+    def __call__(self, x):
+        return np.tanh(x)
+
+
+class Network:
+    def __init__(self, layers):
+        self.layers = layers
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_objects_of_several_classes_in_a_list():
+    def f(network, x):
+        return np.sum(network(x) ** 2)
+
+    def of(w0, b0, w1, b1, x):
+        return f(Network([Dense(w0, b0), Tanh(), Dense(w1, b1)]), x)
+
+    network = Network([Dense(*LISTED[:2]), Tanh(), Dense(*LISTED[2:])])
+    expected = gradient(of, *LISTED, X)
+    code = code_adjoint(f, network, X)
+    assert code.kind.startswith("specialised")
+    assert not code.left
+    for _ in range(3):
+        m̄, x̄ = gradient(f, network, X)
+        found = [m̄.layers[0].w, m̄.layers[0].b, m̄.layers[2].w, m̄.layers[2].b, x̄]
+        for ours, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, other, rtol=1e-12)
+    network.layers.append(Tanh())
+    assert withgradient(f, network, X)[0] == f(network, X)
+
+
 OF_DICTS = [
     keys,
     values,
@@ -183,6 +227,94 @@ def test_lists_of_other_lengths_one_after_the_other(f):
             expected = value_and_grad(f)(p, X)
         np.testing.assert_allclose(y, expected[0])
         np.testing.assert_allclose(numbers_in(p̄), numbers_in(expected[1]), rtol=1e-12)
+
+
+def names_that_change(p, x):
+    names, t = sorted(p), x[0]
+    names.remove("b0")
+    names += ["w0"]
+    for n in names:
+        t = t + np.sum(p[n] ** 2)
+    return t
+
+
+def a_copy_of_what_changes(p, x):
+    t = x[0]
+    for k, v in list(p.items()):
+        t = t + np.sum(v**2)
+        p["b1"] = p["b1"] * 2.0
+        p["w1"] = v * 1.0 if k == "w0" else p["w1"]
+    return t + np.sum(p["w1"])
+
+
+def items_that_change(p, x):
+    t = x[0]
+    for k in p:
+        t = t + np.sum(p[k] ** 2)
+        p["b1"] = p["b1"] * 2.0
+    return t
+
+
+def what_has_begun_to_run(p, x):
+    run, t = iter(p.items()), x[0]
+    _, first = next(run)
+    for _, v in run:
+        t = t + np.sum(v**2)
+    return t * np.sum(first)
+
+
+@pytest.mark.parametrize(
+    "f", [names_that_change, a_copy_of_what_changes, items_that_change, what_has_begun_to_run]
+)
+def test_dicts_and_copies_that_change(f):
+    for _ in range(3):
+        plain, ours, general = dict(NAMED), dict(NAMED), dict(NAMED)
+        y = f(plain, X)
+        value, found = withgradient(f, ours, X)
+        assert value == pytest.approx(y, rel=1e-13)
+        with by_the_general_path():
+            expected = gradient(f, general, X)
+        np.testing.assert_allclose(numbers_in(found), numbers_in(expected), rtol=1e-12)
+        np.testing.assert_array_equal(numbers_in(ours), numbers_in(plain))
+
+
+def a_slice_of_what_changes(ps, x):
+    t = x[0]
+    for v in ps[1::2]:
+        t = t + np.sum(v**2)
+        ps[3] = ps[3] * 2.0
+    return t
+
+
+def numbers_among_arrays(ps, x):
+    t = x[0] * (2.0 if 0 in [len(v) for v in ps] else 3.0)
+    for v in ps:
+        t = t + np.sum(v)
+    return t
+
+
+def a_number_is_in_a_list(ps, x):
+    t = x[0] * (2.0 if 1 in ps else 3.0)
+    for v in ps:
+        t = t + v * v
+    return t
+
+
+def test_lists_that_change_or_are_asked():
+    for f, p in [
+        (a_slice_of_what_changes, LISTED),
+        (numbers_among_arrays, LISTED),
+        (a_number_is_in_a_list, [0.5, 3, 2.5]),
+        (a_number_is_in_a_list, [0.5, 1, 2.5]),
+    ]:
+        for _ in range(3):
+            plain, ours, general = list(p), list(p), list(p)
+            y = f(plain, X)
+            value, found = withgradient(f, ours, X)
+            assert value == pytest.approx(y, rel=1e-13)
+            with by_the_general_path():
+                expected = gradient(f, general, X)
+            np.testing.assert_allclose(numbers_in(found), numbers_in(expected), rtol=1e-12)
 
 
 KEPT = dict(NAMED)
