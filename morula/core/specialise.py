@@ -6,7 +6,6 @@ import dis
 import functools
 import inspect
 import operator
-from abc import ABCMeta
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -1064,7 +1063,7 @@ def has_rule(fn: Any) -> bool:
 
 def function_of_class(t: type, name: str) -> FunctionType | None:
     """The plain function that a class, written in Python, has under a name."""
-    if is_builtin(t) or type(t) not in (type, ABCMeta):
+    if is_builtin(t) or type(t) is not type:
         return None
     for base in t.__mro__:
         if name in base.__dict__:

@@ -15,7 +15,6 @@ import itertools
 import math
 import operator
 import sys
-from abc import ABCMeta
 from collections import defaultdict
 from collections.abc import Callable
 from numbers import Number
@@ -871,7 +870,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 def is_plain_class(cls: type) -> bool:
     """Is it a class of the user's whose objects have their attributes in a dict?"""
     return (
-        type(cls) in (type, ABCMeta)
+        type(cls) is type
         and cls.__dictoffset__ != 0
         and not issubclass(cls, NOT_PLAIN)
         and not is_part_of_python(cls)

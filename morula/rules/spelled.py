@@ -409,7 +409,7 @@ def read_by_place(s: Any, call: Call) -> bool:
     if len(call.args) != 2 or type(call.args[1]) is not Const:
         return False
     value, name = known(s.value(call.args[0])), call.args[1].value
-    if value is None or not is_plainly_named(value):
+    if value is None or value.type is tuple or not is_plainly_named(value):
         return False
     cls: Any = value.type
     is_field = name in cls._fields and type(vars(cls).get(name)) is FIELD
