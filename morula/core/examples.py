@@ -30,6 +30,7 @@ class Examples:
         """Examples of what is read from the examples: items, attributes, what loops run over."""
         self.value = value
         self.given = dict(self.begun_with)  # of a loop that was unrolled, the first item is not all
+        self.unlike: dict[Var, _Unlike] = {}
         self.appended = {
             c.args[0]: c.args[1] for c in ir.calls() if c.primitive is primitives.list_append
         }
@@ -40,13 +41,22 @@ class Examples:
         while changed:
             changed = False
             for call in ir.calls():
-                if call.out not in self.given and (found := self.read(call)) is not NOTHING:
-                    self.given[call.out] = found
+                if not self.has(call.out) and (found := self.read(call)) is not NOTHING:
+                    self.keep(call.out, found)
                     changed = True
             for p, a in ir.passed():
-                if p not in self.given and type(a) is Var and a in self.given:
-                    self.given[p] = self.given[a]
+                if not self.has(p) and type(a) is Var and self.has(a):
+                    self.keep(p, self.given[a] if a in self.given else self.unlike[a])
                     changed = True
+
+    def has(self, x: Var) -> bool:
+        return x in self.given or x in self.unlike
+
+    def keep(self, x: Var, example: Any) -> None:
+        if type(example) is _Unlike:
+            self.unlike[x] = example
+        else:
+            self.given[x] = example
 
     def one(self, x: Operand) -> Any:
         """An example of an operand: one that was given, or a sample of its type."""
@@ -84,18 +94,15 @@ class Examples:
         reader = READERS.get(id(call.primitive))
         if reader is None or call.keywords:
             return NOTHING
-        args = []
-        for a in call.args:
-            if type(a) is Const:
-                args.append(a.value)
-            elif a in self.given:
-                args.append(self.given[a])
-            else:
-                args.append(NOTHING)
-        if not args or args[0] is NOTHING:
+        args = [a.value if type(a) is Const else self.given.get(a, NOTHING) for a in call.args]
+        if not args:
+            return NOTHING
+        of = self.unlike.get(call.args[0])
+        owners = args[:1] if of is None else of.items
+        if any(x is NOTHING for x in owners):
             return NOTHING
         try:
-            return reader(*args)
+            return _one_of([reader(x, *args[1:]) for x in owners])
         except Exception:  # there is no such item
             return NOTHING
 
@@ -147,11 +154,25 @@ class _Example:
     first: Any
 
 
+@dataclass
+class _Unlike:
+    """Items of which not the same is known; what is read from them may be alike."""
+
+    items: list[Any]
+
+
 def _first_of(x: Any) -> Any:
     """The first item, if the others are like it."""
     if type(x) is _Example:
         return x.first
-    return NOTHING if type(x) is not range and are_unlike(x) else next(iter(x))
+    return _one_of(list(islice(x, MOST_COMPARED)))
+
+
+def _one_of(examples: list[Any]) -> Any:
+    if any(x is NOTHING for x in examples):
+        return NOTHING
+    examples = [y for x in examples for y in (x.items if type(x) is _Unlike else [x])]
+    return _Unlike(examples) if are_unlike(examples) else examples[0]
 
 
 def are_unlike(items: Iterable[Any]) -> bool:
@@ -162,14 +183,22 @@ def are_unlike(items: Iterable[Any]) -> bool:
 MOST_COMPARED = 32
 
 
-def _example_run(first: Any, item: Callable[[Any], Any]) -> Any:
+def _each_first(x: Any) -> list[Any]:
+    first = _first_of(x)
+    return first.items if type(first) is _Unlike else [first]
+
+
+def _example_run(firsts: list[Any], item: Callable[[Any], Any]) -> Any:
     """A loop whose items are made of those of another one, which begins so."""
-    return NOTHING if first is NOTHING else _Example(item(first))
+    return _Example(_one_of([item(x) for x in firsts]))
 
 
 def _example_zip(*xs: Any) -> Any:
-    firsts = [_first_of(x) if type(x) in (list, tuple, range, _Example) else NOTHING for x in xs]
-    return NOTHING if any(x is NOTHING for x in firsts) else _Example(tuple(firsts))
+    if any(type(x) not in (list, tuple, range, _Example) for x in xs):
+        return NOTHING
+    firsts = list(map(_each_first, xs))
+    n = max(map(len, firsts))
+    return _Example(_one_of([tuple([x[i % len(x)] for x in firsts]) for i in range(n)]))
 
 
 _items_of: dict[int, int] = {}
@@ -202,8 +231,8 @@ READERS: dict[int, Callable[..., Any]] = {
     id(advance): _first_of,
     id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else NOTHING,
     id(zip): _example_zip,
-    id(enumerate): lambda x: _example_run(_first_of(x), lambda first: (0, first)),
-    id(reversed): lambda x: _example_run(_first_of(x), lambda first: first),
+    id(enumerate): lambda x: _example_run(_each_first(x), lambda first: (0, first)),
+    id(reversed): lambda x: _example_run(_each_first(x), lambda first: first),
 }
 
 # What may be done again if the program begins anew: nothing is left behind by it.

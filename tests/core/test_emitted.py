@@ -293,13 +293,53 @@ def test_calls_that_are_resolved_at_run_time_are_counted_and_named():
             s += weight.w * x
         return s
 
-    class OtherWeight(Weight):
-        pass
-
-    shown = code_adjoint(total, [Weight(1.0), OtherWeight(2.0)] * 9, 3.0)
+    shown = code_adjoint(total, WEIGHTS, 3.0)
     first, second, *_ = str(shown).split("\n")
     assert first.endswith("; 1 call is resolved at run time")
     assert second == f"#   line {total.__code__.co_firstlineno + 3}: getattr"
+
+
+class OtherWeight(Weight):
+    pass
+
+
+WEIGHTS = [Weight(1.0), OtherWeight(2.0)] * 9
+
+
+def numbered(weights, x):
+    s = 0.0
+    for n, weight in enumerate(weights):
+        s += n * weight.w * x
+    return s
+
+
+def paired(weights, x):
+    s = 0.0
+    for weight, factor in zip(weights, [2.0, 3.0] * 9, strict=True):
+        s += factor * weight.w * x
+    return s
+
+
+def of_rows(weights, x):
+    s = 0.0
+    for row in [weights, weights]:
+        for weight in row:
+            s += weight.w * x
+    return s
+
+
+@pytest.mark.parametrize(
+    ("f", "slope"),
+    [
+        (numbered, sum(n * w.w for n, w in enumerate(WEIGHTS))),
+        (paired, 9 * (2.0 + 6.0)),
+        (of_rows, 54.0),
+    ],
+)
+def test_what_is_read_from_unlike_objects_is_known_where_it_is_alike(f, slope):
+    first, *_ = str(code_adjoint(f, WEIGHTS, 3.0)).split("\n")
+    assert first == "# specialised to the types of the arguments; 1 call is resolved at run time"
+    assert gradient(f, WEIGHTS, 3.0)[1] == slope
 
 
 def test_calls_of_the_general_form_are_named():
