@@ -46,11 +46,17 @@ class Examples:
                     changed = True
             for p, a in ir.passed():
                 if not self.has(p) and type(a) is Var and self.has(a):
-                    self.keep(p, self.given[a] if a in self.given else self.unlike[a])
+                    self.keep(p, self.known(a))
                     changed = True
 
     def has(self, x: Var) -> bool:
         return x in self.given or x in self.unlike
+
+    def known(self, x: Operand) -> Any:
+        if type(x) is Const:
+            return x.value
+        assert type(x) is Var
+        return self.given.get(x, self.unlike.get(x, NOTHING))
 
     def keep(self, x: Var, example: Any) -> None:
         if type(example) is _Unlike:
@@ -94,15 +100,13 @@ class Examples:
         reader = READERS.get(id(call.primitive))
         if reader is None or call.keywords:
             return NOTHING
-        args = [a.value if type(a) is Const else self.given.get(a, NOTHING) for a in call.args]
-        if not args:
+        args = [self.known(a) for a in call.args]
+        if not args or args[0] is NOTHING:
             return NOTHING
-        of = self.unlike.get(call.args[0])
-        owners = args[:1] if of is None else of.items
-        if any(x is NOTHING for x in owners):
-            return NOTHING
+        owners = args[0].items if type(args[0]) is _Unlike else args[:1]
+        others = [NOTHING if type(x) is _Unlike else x for x in args[1:]]
         try:
-            return _one_of([reader(x, *args[1:]) for x in owners])
+            return _one_of([reader(x, *others) for x in owners])
         except Exception:  # there is no such item
             return NOTHING
 

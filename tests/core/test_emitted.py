@@ -320,26 +320,26 @@ def paired(weights, x):
     return s
 
 
-def of_rows(weights, x):
+def of_rows(rows, x):
     s = 0.0
-    for row in [weights, weights]:
+    for row in rows:
         for weight in row:
             s += weight.w * x
     return s
 
 
 @pytest.mark.parametrize(
-    ("f", "slope"),
+    ("f", "weights", "slope"),
     [
-        (numbered, sum(n * w.w for n, w in enumerate(WEIGHTS))),
-        (paired, 9 * (2.0 + 6.0)),
-        (of_rows, 54.0),
+        (numbered, WEIGHTS, sum(n * w.w for n, w in enumerate(WEIGHTS))),
+        (paired, WEIGHTS, 9 * (2.0 + 6.0)),
+        (of_rows, [WEIGHTS, WEIGHTS], 54.0),
     ],
 )
-def test_what_is_read_from_unlike_objects_is_known_where_it_is_alike(f, slope):
-    first, *_ = str(code_adjoint(f, WEIGHTS, 3.0)).split("\n")
+def test_what_is_read_from_unlike_objects_is_known_where_it_is_alike(f, weights, slope):
+    first, *_ = str(code_adjoint(f, weights, 3.0)).split("\n")
     assert first == "# specialised to the types of the arguments; 1 call is resolved at run time"
-    assert gradient(f, WEIGHTS, 3.0)[1] == slope
+    assert gradient(f, weights, 3.0)[1] == slope
 
 
 def test_calls_of_the_general_form_are_named():
