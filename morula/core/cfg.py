@@ -78,6 +78,35 @@ def dominates(parent: dict[Block, Block | None], a: Block, b: Block | None) -> b
     return False
 
 
+class Joins:
+    """Where the values meet that different blocks give a variable."""
+
+    def __init__(self, ir: IR, parent: dict[Block, Block | None]) -> None:
+        self.frontier: dict[Block, list[Block]] = {block: [] for block in parent}
+        for block, edges in ir.predecessors().items():
+            if block not in parent or len(edges) < 2:
+                continue
+            for source, _ in edges:
+                at: Block | None = source
+                while at is not parent[block] and at is not None:
+                    if block not in self.frontier[at][-1:]:
+                        self.frontier[at].append(block)
+                    at = parent[at]
+        self.found: dict[frozenset[Block], frozenset[Block]] = {}
+
+    def of(self, blocks: frozenset[Block]) -> frozenset[Block]:
+        """These blocks, and those that control reaches by several ways with different values."""
+        if blocks not in self.found:
+            changes, work = set(blocks), list(blocks)
+            while work:
+                for join in self.frontier[work.pop()]:
+                    if join not in changes:
+                        changes.add(join)
+                        work.append(join)
+            self.found[blocks] = frozenset(changes)
+        return self.found[blocks]
+
+
 def dominated(parent: dict[Block, Block | None]) -> dict[Block, tuple[int, int]]:
     """Numbers of the blocks, and of each the last that it dominates: all between are, and no others."""
     children: dict[Block | None, list[Block]] = {}

@@ -13,13 +13,15 @@ pushed on the loop's tape at the end of the iteration and pulled when the adjoin
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Set
 from dataclasses import dataclass
 from typing import Any
 
 from morula.core.cfg import (
+    Joins,
     Loop,
     canonical_loops,
+    dominators,
     is_reducible,
     leads_to,
     loop_body,
@@ -49,7 +51,7 @@ from morula.core.primitives import (
     pull,
 )
 from morula.core.reducible import make_reducible
-from morula.core.ssa import Variables, prune_params
+from morula.core.ssa import Placed, Variables, prune_params
 
 
 @dataclass(slots=True)
@@ -134,8 +136,9 @@ class Reversal:
             return
         live = leads_to(ir, self.exit)
         self.entries = ir.predecessors()
-        predecessors = {b: [e for e in edges if e[0] in live] for b, edges in self.entries.items()}
-        tags = {b: self.tag(b, predecessors[b]) for b in self.primal if b in live}
+        entries = [(b, self.entries[b]) for b in self.primal if b in live]
+        predecessors = {b: [e for e in edges if e[0] in live] for b, edges in entries}
+        tags = {b: self.tag(b, edges) for b, edges in predecessors.items()}
         self.start, self.end = ir.block(), ir.block()
         self.seed = ir.var("ȳ")
         self.start.params = [self.seed]
@@ -143,9 +146,11 @@ class Reversal:
         self.exit.branches = [Branch(self.start, [result])]
         self.bars = Variables(ir, self.zero_at_start)
         self.bars.write(self.start, result, self.seed)
-        twin = {b: ir.block() for b in self.primal if b in live}
+        twin = {b: ir.block() for b in predecessors}
         self.start.branches = [Branch(twin[self.exit])]
         pairs = {b: self.differentiate_calls(b) for b in self.primal}
+        reached = self.reached_by_cotangents(pairs, predecessors)
+        self.nonzero = {twin[b]: variables for b, variables in reached.items()}
         self.bars.follow(twin[self.exit], self.start)
         self.ways: dict[Block, list[Block]] = {
             b: [] for b in twin
@@ -170,7 +175,38 @@ class Reversal:
         return self.exit.branches[0].args[0]
 
     def zero_at_start(self, block: Block, variable: Hashable) -> Operand | None:
-        return Const(ZERO) if block is self.start else None
+        is_zero = block is self.start or variable not in self.nonzero.get(block, (variable,))
+        return Const(ZERO) if is_zero else None
+
+    def reached_by_cotangents(
+        self,
+        pairs: dict[Block, list[tuple[Var, Pair, Var, Position]]],
+        predecessors: dict[Block, list[tuple[Block, Branch]]],
+    ) -> dict[Block, set[Var]]:
+        """The variables that have a cotangent at the ends of the blocks: those that are used behind."""
+        home: dict[Operand, Block] = {
+            v: b for b in predecessors for v in (*b.params, *(c.out for c in b.calls))
+        }
+        reached: dict[Block, set[Var]] = {b: set() for b in predecessors}
+
+        def reach(x: Operand, ends: list[Block]) -> None:
+            while ends:
+                block = ends.pop()
+                if type(x) is Var and x not in reached[block]:
+                    reached[block].add(x)
+                    if home.get(x) is not block:
+                        ends += [source for source, _ in predecessors[block]]
+
+        for block, edges in predecessors.items():
+            for _, pair, _, _ in pairs[block]:
+                for _, x in pair.slots:
+                    if home.get(x) is not block:
+                        reach(x, [source for source, _ in edges])
+            for source, branch in edges:
+                for x in branch.args:
+                    reach(x, [source])
+        reach(self.exit.params[0], [self.exit])
+        return reached
 
     def tag(self, block: Block, edges: list[tuple[Block, Branch]]) -> Var | None:
         """A parameter that says which way a block with several ways in was reached."""
@@ -383,7 +419,7 @@ class Reversal:
 class Residuals:
     """How the variables of the primal reach the adjoint, on demand of its blocks.
 
-    A residual is a named variable of `ssa.Variables`, written where the primal defines it, read
+    A residual is a named variable of `ssa.Placed`, written where the primal defines it, read
     where the adjoint refers to it. Reading against the arrows comes, at a block that begins the
     adjoint of an iteration, to the values of that iteration: there it is pulled off the tape, and
     the primal's latch pushes it.
@@ -395,9 +431,11 @@ class Residuals:
     def __init__(self, reversal: Reversal, is_cheap: Callable[[Call], bool]) -> None:
         self.reversal = reversal
         self.ir = reversal.ir
-        self.variables = Variables(self.ir, self.at_start)
         ir = self.ir
         ir.blocks = reachable(ir)
+        parent = dominators(ir)
+        self.joins = Joins(ir, parent)
+        self.variables = Placed(ir, self.at_start, parent, self.changes)
         self.adjoint = reachable_from(reversal.start)
         self.home = {
             v: block
@@ -520,6 +558,15 @@ class Residuals:
         latch = self.marks[end_iteration, loop][0][0]
         self.pulled[loop].append((item, self.variables.read(latch, variable, key.name)))
         return item
+
+    def changes(self, variable: Any) -> Set[Block] | None:
+        """The blocks where a residual may be another value; the adjoint as a whole is given all."""
+        kind, key = variable
+        if kind != "residual":
+            return None
+        home = self.home[key]
+        pulled = [block for block, loop in self.beginning.items() if home in self.bodies[loop]]
+        return self.joins.of(frozenset([self.ir.entry, home, self.reversal.start, *pulled]))
 
     def begin_tapes(self) -> None:
         for loop in self.loops:

@@ -8,7 +8,7 @@ al., Simple and Efficient Construction of SSA Form, CC 2013, without its bookkee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Set
 
 from morula.core.ir import IR, Block, Branch, Const, Operand, Var, substitute
 
@@ -103,6 +103,43 @@ class Variables:
             for source, branch in predecessors[block]:
                 branch.args.append(self.read(source, variable, param.name))
         self._pending.clear()
+
+
+class Placed(Variables):
+    """Variables that are given new values in known blocks only, in a graph that has all its edges.
+
+    A block gets a parameter only where different values may meet: at the joins of the blocks with
+    new values (Cytron et al., Efficiently Computing Static Single Assignment Form and the Control
+    Dependence Graph, 1991). Elsewhere the value is that of the immediate dominator, the `parent`.
+    """
+
+    def __init__(
+        self,
+        ir: IR,
+        initial: Callable[[Block, Hashable], Operand | None],
+        parent: dict[Block, Block | None],
+        changes: Callable[[Hashable], Set[Block] | None],
+    ) -> None:
+        super().__init__(ir, initial)
+        self.parent = parent
+        self.changes = changes  # the blocks with new values, joins included; None: it is not known
+
+    def read(self, block: Block, variable: Hashable, name: str = "") -> Operand:
+        changes = self.changes(variable)
+        if changes is None:
+            return super().read(block, variable, name)
+        passed = []
+        at: Block | None = block
+        while at is not None and variable not in self._at_end.setdefault(at, {}):
+            passed.append(at)
+            at = None if at in changes else self.parent[at]
+        if at is not None:
+            value = self._at_end[at][variable]
+        else:
+            value = self._at_start(passed[-1], variable, name)
+        for here in passed:
+            self._at_end[here][variable] = value
+        return value
 
 
 def prune_params(

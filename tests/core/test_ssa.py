@@ -1,7 +1,11 @@
 """Construction of SSA form from named variables: parameters only where values differ."""
 
+from morula.core.bytecode.lower import lower
+from morula.core.cfg import Joins, dominators
+from morula.core.general import general_plan
 from morula.core.ir import IR, Branch, Const
-from morula.core.ssa import Variables, prune_params
+from morula.core.reverse import Reversal
+from morula.core.ssa import Placed, Variables, prune_params
 
 
 def diamond(variables, ir, top):
@@ -96,3 +100,50 @@ def test_a_parameter_stays_where_a_pinned_value_is_passed():
             prune_params(ir)
             assert bottom.params == []
             assert bottom.branches[0].args == [x]
+
+
+def test_a_placed_variable_has_parameters_where_different_values_meet():
+    ir = IR("f")
+    top, left, right, bottom, after = (ir.block() for _ in range(5))
+    top.branches = [Branch(left, (), Const(True)), Branch(right)]
+    left.branches, right.branches = [Branch(bottom)], [Branch(bottom)]
+    bottom.branches = [Branch(after)]
+    after.branches = [Branch(None, (Const(None),))]
+    parent = dominators(ir)
+    joins = Joins(ir, parent)
+    changes = {"x": joins.of(frozenset([top, left])), "y": joins.of(frozenset([top]))}
+    variables = Placed(ir, lambda block, variable: None, parent, changes.get)
+    one, two = Const(1), Const(2)
+    variables.write(top, "x", one)
+    variables.write(top, "y", one)
+    variables.write(left, "x", two)
+    assert variables.read(after, "y") is one
+    x = variables.read(after, "x")
+    variables.finish()
+    assert [block.params for block in ir.blocks] == [[], [], [], [x], []]
+    assert left.branches[0].args == [two]
+    assert right.branches[0].args == [one]
+
+
+def steps_with_branches(n):
+    lines = ["def f(x):"]
+    for i in range(n):
+        lines += [f"    y{i} = x * {i}.5", f"    if y{i} > 1.0:", f"        x = x + y{i} * y{i}"]
+    namespace = {}
+    exec("\n".join([*lines, "    return x"]), namespace)
+    return namespace["f"]
+
+
+def test_adjoints_of_many_branches_are_made_of_few_variables():
+    """Their number grows as that of the branches, not as its square."""
+
+    def variables_made(n):
+        f = steps_with_branches(n)
+        reversal = Reversal(lower(f.__code__, f.__globals__), general_plan)
+        reversal.build()
+        built = reversal.ir.next_id
+        reversal.resolve()
+        return built, reversal.ir.next_id - built
+
+    few, many = variables_made(10), variables_made(40)
+    assert all(m < 5 * f for f, m in zip(few, many, strict=True))
