@@ -868,3 +868,12 @@ def test_throwing_a_class_and_a_value():
 
     assert gradient(f, 1.5) == (3.0,)
     assert jvp(f, (1.5,), (1.0,)) == (2.25, 3.0)
+
+
+def test_third_derivatives_of_sums_over_generators():
+    """Variables that a step has not bound yet are parts of its frame, which is data there."""
+
+    def f(x):
+        return sum(v * x for v in (x, 1.0)) ** 2
+
+    assert grad(grad(grad(f)))(0.7) == pytest.approx(24 * 0.7 + 12)

@@ -1567,7 +1567,7 @@ for _type in (
     FunctionType, CellType,
 ):  # fmt: skip
     collector.register(_type, lambda y, part: None)
-for _type in (type, ModuleType, property, staticmethod, classmethod):
+for _type in (type, ModuleType, property, staticmethod, classmethod, type(primitives.UNDEFINED)):
     projector.register(_type, lambda x: lambda x̄: NONE)
 for _type in (FunctionType, CellType):
     projector.register(_type, lambda x: None)
