@@ -17,6 +17,7 @@ from types import (
     FunctionType,
     MethodDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
 )
@@ -519,6 +520,27 @@ def _require_callable(primal: Any, decorator: str) -> None:
             f"{decorator} needs the callable that the rule is for, got {primal!r}: "
             f"write @{decorator}(f) above the rule"
         )
+    if is_bound_anew(primal):
+        kind, name = type(primal.__self__).__name__, primal.__name__
+        raise errors.RuleError(
+            f"{decorator} was given the method {name} of one {kind}, which is a new object whenever "
+            f"it is read: the rule would never apply. Register it for {kind}.{name}, with the "
+            "object as the first argument, or for a name that a module gives to the method"
+        )
+
+
+def is_bound_anew(primal: Any) -> bool:
+    """Is it a bound method of an object that no module has under a name?"""
+    if not isinstance(primal, (MethodType, BuiltinFunctionType, MethodWrapperType)):
+        return False
+    owner, name = primal.__self__, primal.__name__
+    if owner is None or isinstance(owner, ModuleType | type):
+        return False
+    home = sys.modules.get(type(owner).__module__)
+    if getattr(home, name, None) is primal:
+        return False
+    tables = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
+    return not any(x is primal for table in tables for x in list(table.values()))
 
 
 _SCALAR_RULE = """

@@ -17,6 +17,7 @@ import pytest
 from morula import (
     J,
     NoRuleError,
+    NoTangent,
     RuleError,
     Tangent,
     frule,
@@ -27,6 +28,7 @@ from morula import (
     non_differentiable,
     pullback,
     rrule,
+    scalar_rule,
 )
 from morula.testing import check_gradient
 
@@ -443,6 +445,54 @@ def test_what_a_cached_function_changes():
 def test_compiled_methods_of_classes_and_of_what_has_no_derivative_are_constants(f):
     assert gradient(f, 1.5) == (f(1.5) / 1.5,)
     assert jvp(f, (1.5,), (1.0,)) == (f(1.5), f(1.5) / 1.5)
+
+
+class Factor:
+    def __init__(self, k):
+        self.k = k
+
+    def times(self, x):
+        return self.k * x
+
+
+@pytest.mark.parametrize(
+    ("method", "advice"),
+    [
+        (Factor(2.0).times, "one Factor, which is a new object .* Register it for Factor.times"),
+        (np.maximum.reduce, "one ufunc, which is a new object .* Register it for ufunc.reduce"),
+        ((2.5).__add__, "one float, which is a new object .* Register it for float.__add__"),
+    ],
+)
+@pytest.mark.parametrize("decorator", [rrule, frule, scalar_rule, non_differentiable])
+def test_rules_of_methods_that_are_bound_anew_are_refused(decorator, method, advice):
+    """They were never met again, silently: the rule did not apply."""
+    with pytest.raises(RuleError, match=advice):
+        decorator(method)
+
+
+def test_rules_for_the_methods_of_all_objects_of_a_class_are_the_way_out():
+    class Own(Factor):
+        def times(self, x):
+            return self.k * x
+
+    @rrule(Own.times)
+    def _(factor: Own, x: float):
+        return factor.times(x), lambda ȳ: (NoTangent(), 99.0 * ȳ)
+
+    own = Own(2.0)
+    assert gradient(own.times, 1.0) == (99.0,)
+    assert gradient(lambda x: own.times(x) * 2, 1.0) == (198.0,)
+
+
+bound_once = Factor(2.0).times
+
+
+def test_a_rule_of_a_method_that_a_module_has():
+    @rrule(bound_once)
+    def _(x: float):
+        return bound_once(x), lambda ȳ: (99.0 * ȳ,)
+
+    assert gradient(lambda x: bound_once(x) * 2, 1.0) == (198.0,)
 
 
 def test_a_rule_of_a_class_method():
