@@ -521,7 +521,7 @@ def _require_callable(primal: Any, decorator: str) -> None:
             f"write @{decorator}(f) above the rule"
         )
     if is_bound_anew(primal):
-        kind, name = type(primal.__self__).__name__, primal.__name__
+        kind, name = type(primal.__self__).__name__, getattr(primal, "__name__", "__call__")
         raise errors.RuleError(
             f"{decorator} was given the method {name} of one {kind}, which is a new object whenever "
             f"it is read: the rule would never apply. Register it for {kind}.{name}, with the "
@@ -529,15 +529,19 @@ def _require_callable(primal: Any, decorator: str) -> None:
         )
 
 
+def is_bound(fn: Any) -> bool:
+    """Is it a method of an object, whose function is called next?"""
+    owner = getattr(fn, "__self__", None)
+    return owner is not None and not isinstance(owner, (ModuleType, type))
+
+
 def is_bound_anew(primal: Any) -> bool:
     """Is it a bound method of an object that no module has under a name?"""
-    if not isinstance(primal, (MethodType, BuiltinFunctionType, MethodWrapperType)):
+    kinds = (MethodType, BuiltinFunctionType, MethodWrapperType)
+    if not isinstance(primal, kinds) or not is_bound(primal):
         return False
-    owner, name = primal.__self__, primal.__name__
-    if owner is None or isinstance(owner, ModuleType | type):
-        return False
-    home = sys.modules.get(type(owner).__module__)
-    if getattr(home, name, None) is primal:
+    home = sys.modules.get(type(primal.__self__).__module__)
+    if getattr(home, getattr(primal, "__name__", ""), None) is primal:
         return False
     tables = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
     return not any(x is primal for table in tables for x in list(table.values()))

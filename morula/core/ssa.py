@@ -125,6 +125,9 @@ class Placed(Variables):
         self.changes = changes  # the blocks with new values, joins included; None: it is not known
 
     def read(self, block: Block, variable: Hashable, name: str = "") -> Operand:
+        here = self._at_end.setdefault(block, {})
+        if variable in here:
+            return here[variable]
         changes = self.changes(variable)
         if changes is None:
             return super().read(block, variable, name)
@@ -137,8 +140,8 @@ class Placed(Variables):
             value = self._at_end[at][variable]
         else:
             value = self._at_start(passed[-1], variable, name)
-        for here in passed:
-            self._at_end[here][variable] = value
+        for between in passed:
+            self._at_end[between][variable] = value
         return value
 
 

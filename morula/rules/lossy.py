@@ -17,7 +17,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Number
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from morula.core.extend import (
     answers,
     constant_unless,
     general,
+    is_bound,
     is_known,
     is_reached,
     is_zero,
@@ -135,12 +135,6 @@ def makes(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> bool:
     if not (by_code or is_one_of(fn, MAKERS) or isinstance(y, np.ndarray)):
         return False
     return any(map(holds_numbers, values))
-
-
-def is_bound(fn: Any) -> bool:
-    """Is it a method of an object, whose function is called next?"""
-    owner = getattr(fn, "__self__", None)
-    return owner is not None and not isinstance(owner, (ModuleType, type))
 
 
 def where_read(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> str:
