@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection
 from types import (
     BuiltinFunctionType,
@@ -66,8 +67,9 @@ def varied_variables(
 ) -> set[Operand]:
     """The variables that depend on the arguments by way of differentiable calls.
 
-    Where a value that does may have been stored in an object, all objects count. Those that are
-    `stopped` never do, and what the calls that are `planned` store is cared for otherwise.
+    Where a value that does may have been stored in an object, all objects count, and so do global
+    and captured variables. Those that are `stopped` never do, and what the calls that are `planned`
+    store is cared for otherwise.
     """
     varied: set[Operand] = set(leaves)
     spread_varied(s, varied, stopped)
@@ -77,10 +79,15 @@ def varied_variables(
             raise NotSpecialised("an object from outside of the function may be changed")
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
+        rebound = {
+            c.out for c in s.ir.calls() if is_read_from_outside(c) and carries(s.value(c.out))
+        }
         varied.update(
             v
             for v in variables
-            if v not in s.counted and v not in stopped and may_hold(s.types.get(v))
+            if v not in s.counted
+            and v not in stopped
+            and (v in rebound or may_hold(s.types.get(v)))
         )
         spread_varied(s, varied, stopped)
     return varied
@@ -148,6 +155,12 @@ def _stores_outside(s: Specialiser, call: Call) -> bool:
         type(a) is Const and not callable_or_simple(a.value) and not is_immutable(type(a.value))
         for a in call.args
     ) or (call.primitive is setattr and type(call.args[0]) is Const)
+
+
+def is_read_from_outside(call: Call) -> bool:
+    """Does it read a global, a captured variable or a part of an object that is known?"""
+    of_constant = call.primitive in (getattr, operator.getitem) and type(call.args[0]) is Const
+    return of_constant or call.primitive in (load_global, get_cell)
 
 
 def callable_or_simple(x: Any) -> bool:

@@ -18,7 +18,13 @@ from types import (
 from typing import Any
 
 from morula.core import errors
-from morula.core.activity import is_immutable, may_hold, may_mutate, varied_variables
+from morula.core.activity import (
+    is_immutable,
+    is_read_from_outside,
+    may_hold,
+    may_mutate,
+    varied_variables,
+)
 from morula.core.cfg import dominated, dominators, is_reducible
 from morula.core.context import call_plainly
 from morula.core.cotangents import (
@@ -69,7 +75,14 @@ from morula.core.reverse import (
     more_iterations,
     reachable_from,
 )
-from morula.core.simplify import PURE, Assumptions, is_trusted, share, simplify_once
+from morula.core.simplify import (
+    PURE,
+    Assumptions,
+    captured_by_rule,
+    is_trusted,
+    share,
+    simplify_once,
+)
 from morula.core.specialise import (
     REPEATABLE,
     NamedLeaves,
@@ -216,7 +229,7 @@ class Adjoint:
         if call.out in self.specialiser.counted:
             return None
         if not any(x in self.varied for x in operands):
-            if call.out in self.varied and makes_generator(call.fn):
+            if call.out in self.varied and (makes_generator(call.fn) or self.may_be_rebound(call)):
                 return self.pair_of_call(call)
             if self.may_ask(call):
                 call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
@@ -234,6 +247,10 @@ class Adjoint:
             if (pair := self.pair_of_callee(call)) is not None:
                 return pair
         return self.pair_of_call(call)
+
+    def may_be_rebound(self, call: Call) -> bool:
+        """Does it read what one of the calls before it may have set to another value?"""
+        return is_read_from_outside(call) and call.out not in self.specialiser.captured
 
     def pair_of_call(self, call: Call) -> Pair:
         """What a call means is found out when it happens."""
@@ -533,7 +550,7 @@ class Adjoint:
                 return None
             code, namespace, defaults = f.__code__, f.__globals__, constants(f.__defaults__)
             kwdefaults = constants_of(f.__kwdefaults__ or {})
-            free: list[Operand] = [Const(c) for c in f.__closure__ or ()]
+            free = captured_by_rule(f)
             removable = self.is_pure_rule(f, call) or call.removable
         elif fn in made:
             function = made[fn]

@@ -6,12 +6,12 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from types import MemberDescriptorType
+from types import CellType, MemberDescriptorType
 from typing import Any
 
 from morula.core import primitives
 from morula.core.ir import IR, Call, Const, Operand, Var
-from morula.core.primitives import advance, load_global, unpack
+from morula.core.primitives import advance, get_cell, load_global, unpack
 from morula.core.values import Value, coarsened, known_value, sample_value
 
 
@@ -147,6 +147,10 @@ def _example_global(namespace: dict[str, Any], name: str) -> Any:
     return namespace.get(name, NOTHING)
 
 
+def _example_captured(cell: Any, name: str) -> Any:
+    return cell.cell_contents if type(cell) is CellType else NOTHING
+
+
 def _example_iterator(x: Any) -> Any:
     return x if type(x) in (list, tuple, range, dict, _Example) else NOTHING
 
@@ -231,6 +235,7 @@ READERS: dict[int, Callable[..., Any]] = {
     id(dict.get): _example_get,
     id(getattr): _example_attribute,
     id(load_global): _example_global,
+    id(get_cell): _example_captured,
     id(iter): _example_iterator,
     id(advance): _first_of,
     id(unpack): lambda items, n: tuple(items) if type(items) in (list, tuple) else NOTHING,

@@ -13,9 +13,13 @@ import operator
 from collections.abc import Collection
 from typing import Any
 
-from morula.core.activity import is_immutable, may_hold, spread_varied
+from morula.core.activity import (
+    is_immutable,
+    is_read_from_outside,
+    may_hold,
+    spread_varied,
+)
 from morula.core.ir import Block, Branch, Call, Const, Operand, Var, reachable
-from morula.core.primitives import get_cell, load_global
 from morula.core.registry import non_differentiable
 from morula.core.specialise import NotSpecialised, Specialiser, go_general, may_run_twice
 from morula.core.traits import Known, are_numbers, items_held, only_reads, parts_of
@@ -49,12 +53,6 @@ def objects_from_outside(s: Specialiser, varied: Collection[Operand]) -> set[Ope
         found.update(c.out for c in candidates if not found.isdisjoint(c.operands()))
         found.update(p for p, a in s.ir.passed() if a in found and p not in varied)
     return found
-
-
-def is_read_from_outside(call: Call) -> bool:
-    """Does it read a global, a captured variable or a part of an object that is known?"""
-    of_constant = call.primitive in (getattr, operator.getitem) and type(call.args[0]) is Const
-    return of_constant or call.primitive in (load_global, get_cell)
 
 
 def reads_unseen(s: Specialiser, call: Call, varied: Collection[Operand]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Collection, Hashable
-from types import ModuleType, UnionType
+from types import CellType, FunctionType, ModuleType, UnionType
 from typing import Any
 
 from morula.core.cfg import dominators
@@ -411,11 +411,20 @@ def _(f: Folding, call: Call) -> Operand | None:
 @folds(get_cell)
 def _(f: Folding, call: Call) -> Operand | None:
     cell = call.args[0]
-    return f.cells.get(cell) if type(cell) is Var else _cell_contents(f, cell)  # type: ignore[arg-type]
+    if type(cell) is Var:
+        return f.cells.get(cell)
+    assert type(cell) is Const
+    return Const(cell.value.cell_contents) if id(cell.value) in _of_rules else None
 
 
-def _cell_contents(f: Folding, cell: Const) -> Operand | None:
-    return Const(cell.value.cell_contents)
+_of_rules: dict[int, CellType] = {}
+
+
+def captured_by_rule(fn: FunctionType) -> list[Operand]:
+    """What a rule has captured; nobody rebinds it."""
+    cells = fn.__closure__ or ()
+    _of_rules.update((id(cell), cell) for cell in cells)
+    return [Const(cell) for cell in cells]
 
 
 @folds(load_global)

@@ -73,6 +73,7 @@ from morula.core.protected import attempt, has_raised
 from morula.core.registry import as_declared, is_constant, on_claim, registry, times_conjugate
 from morula.core.simplify import (
     FOLDS,
+    captured_by_rule,
     is_trusted,
     rebinds,
     simplify,
@@ -235,7 +236,7 @@ class Specialiser(Inference):
             raise ExceptionsMatter
         if any(map(self.writes_what_was_taken, self.ir.calls())):
             raise NotSpecialised("an attribute of a class that was taken as it is is written")
-        if self.captured and self.may_be_rebound():
+        if (self.captured or self.guards.cells) and self.may_be_rebound():
             raise NotSpecialised("a captured variable may be rebound by what it calls")
         if any(map(self.is_lifted_in_vain, self.ir.calls())) or self.hands_on_lifted():
             raise NotSpecialised("a local function that calls itself is more than called")
@@ -660,16 +661,16 @@ class Specialiser(Inference):
         )
 
     def may_be_rebound(self) -> bool:
-        """May what it calls rebind what it has captured?
+        """May what it calls rebind what it, or a function in it, has captured?
 
         That does a function that has captured the same; of a callee that is not known, it may.
         """
-        if any(type(c.fn) is Var for c in self.ir.calls()):
+        if self.captured and any(type(c.fn) is Var for c in self.ir.calls()):
             return True
         unknown = list(filter(self.runs_unknown_code, self.ir.calls()))
         constants = [x.value for c in unknown for x in c.operands() if type(x) is Const]
         roots = [*constants, *self.examples.given.values()]
-        cells = set(map(id, self.fn.__closure__ or ()))
+        cells = {*map(id, self.fn.__closure__ or ()), *self.guards.cells}
         return bool(unknown) and any(
             rebinds(f.__code__) and not cells.isdisjoint(map(id, f.__closure__ or ()))
             for f in functions_within([self.fn, *roots])
@@ -730,9 +731,12 @@ class Specialiser(Inference):
             if is_stub(fn.value):
                 self.call_lifted(call, fn.value)
                 return None
-            if fn.value.__closure__ and not self.captures_functions(fn.value):
+            if fn.value.__closure__ and not self.follows_captured(fn.value):
                 return None
-            free = [Const(cell) for cell in fn.value.__closure__ or ()]
+            if is_trusted(namespace):
+                free = captured_by_rule(fn.value)
+            else:
+                free = [Const(cell) for cell in fn.value.__closure__ or ()]
             for name in ("__code__", "__defaults__", "__kwdefaults__"):
                 now = getattr(fn.value, name)
                 if now is not None:
@@ -790,8 +794,8 @@ class Specialiser(Inference):
         forward = self.by_forward_rules and entry is not None and entry.forward is not None
         return forward or has_rule(fn)
 
-    def captures_functions(self, fn: FunctionType) -> bool:
-        """Does it only read what it has captured, and is that known by identity?"""
+    def follows_captured(self, fn: FunctionType) -> bool:
+        """Does it only read what it has captured? What is known by identity is taken as it is."""
         try:
             ir = inline_form(fn.__code__, fn.__globals__)
         except errors.UnsupportedError:
@@ -804,11 +808,11 @@ class Specialiser(Inference):
         found = {}
         for cell, name in zip(fn.__closure__ or (), fn.__code__.co_freevars, strict=True):
             try:
-                found[id(cell)] = (cell, name, cell.cell_contents)
+                now = cell.cell_contents
             except ValueError:
                 return False
-        if not all(is_fixed(value) for _, _, value in found.values()):
-            return False
+            if is_fixed(now):
+                found[id(cell)] = (cell, name, now)
         self.guards.cells |= found
         return True
 

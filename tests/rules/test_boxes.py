@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from morula import J, NoTangent, Tangent, gradient, hvp, jvp, pullback
+from morula import J, NoTangent, Tangent, grad, gradient, hvp, jvp, pullback
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -154,8 +154,93 @@ def a_global_that_is_set(x):
     return written * counter
 
 
+def put_global_protected(x):
+    global written
+    try:
+        written = x * x
+    finally:
+        pass
+
+
+class Settings:
+    scale = 1.0
+
+
+def put_attribute_of_a_class(x):
+    try:
+        Settings.scale = x * x
+    finally:
+        pass
+
+
+setters = [put_global_protected, put_attribute_of_a_class]
+
+
+def a_global_that_is_set_behind_the_back(x):
+    put_global_protected(x)
+    return written * x
+
+
+def a_global_that_is_set_by_what_a_loop_calls(x):
+    for put in setters:
+        put(x)
+    return written * x + Settings.scale
+
+
+def a_global_that_is_set_by_a_callback(x):
+    list(map(put_global_protected, [x, 2 * x]))
+    return written * x
+
+
+def an_attribute_of_a_class_that_is_set_behind_the_back(x):
+    put_attribute_of_a_class(x)
+    return Settings.scale * x
+
+
+def a_global_that_is_set_in_a_recursion(x):
+    def count(n):
+        if n == 0:
+            put_global_protected(x)
+            return x
+        return count(n - 1)
+
+    return count(3) * written
+
+
+def with_setter(factor):
+    """A function that reads what it has captured, and one that rebinds that."""
+
+    def times(x):
+        return factor * x * x
+
+    def put(now):
+        nonlocal factor
+        factor = now
+
+    return times, put
+
+
+times, put_factor = with_setter(2.0)
+
+
+def a_captured_number_that_is_rebound(x):
+    put_factor(2.0)
+    first = times(x)
+    put_factor(5.0)
+    second = times(x)
+    put_factor(x)
+    third = times(x)
+    return first + second * third
+
+
 PROGRAMS = [
     a_global_that_is_set,
+    a_global_that_is_set_behind_the_back,
+    a_global_that_is_set_by_what_a_loop_calls,
+    a_global_that_is_set_by_a_callback,
+    a_global_that_is_set_in_a_recursion,
+    an_attribute_of_a_class_that_is_set_behind_the_back,
+    a_captured_number_that_is_rebound,
     captured,
     rebound_after_capture,
     rebound_by_the_inner_function,
@@ -280,3 +365,42 @@ def test_what_is_captured_and_reached_through_other_objects_has_its_cotangent():
     assert f̄["holder"].inner.inner == [0.0, {"k": 3.0}]
     nested = ([2.0],)
     assert J(lambda x: nested[0][0] * x, 3.0)[1](1.0)[0]["nested"] == ([3.0],)
+
+
+def test_what_a_called_function_has_captured_is_read_anew_at_every_call():
+    times, put = with_setter(2.0)
+
+    def f(x):
+        return times(x) + times(x + 1)
+
+    assert grad(f)(1.0) == 12
+    put(3.0)
+    assert grad(f)(1.0) == 18
+    put(1)
+    assert grad(f)(1.0) == 6
+    put("a text")
+    with pytest.raises(TypeError):
+        grad(f)(1.0)
+
+
+def test_a_captured_function_that_is_rebound_meanwhile():
+    def pair(f):
+        def call(x):
+            return f(x)
+
+        def put(now):
+            nonlocal f
+            f = now
+
+        return call, put
+
+    call, put = pair(lambda x: x * x)
+
+    def f(x):
+        squared = call(x)
+        put(lambda x: x**3)
+        cubed = call(x)
+        put(lambda x: x * x)
+        return squared + cubed
+
+    assert grad(f)(2.0) == grad(f)(2.0) == 16
