@@ -13,7 +13,7 @@ from types import (
 from typing import Any
 
 from morula.core.inline import changes_objects
-from morula.core.ir import Call, Const, Operand
+from morula.core.ir import Call, Const, Operand, Var
 from morula.core.primitives import (
     get_cell,
     list_append,
@@ -27,7 +27,12 @@ from morula.core.registry import (
     registry,
 )
 from morula.core.simplify import PURE, is_simple
-from morula.core.specialise import NotSpecialised, Specialiser, is_ours
+from morula.core.specialise import (
+    NotSpecialised,
+    Specialiser,
+    function_of_class,
+    is_ours,
+)
 from morula.core.traits import (
     Known,
     coarse_detail,
@@ -36,7 +41,7 @@ from morula.core.traits import (
     typed_zero,
 )
 from morula.core.values import IteratorOver, Plain, Value, known, possibilities
-from morula.core.writers import IN_PLACE_OPERATORS
+from morula.core.writers import IN_PLACE_OPERATORS, may_write_to_hidden_arrays
 
 
 def may_mutate(s: Specialiser, call: Call) -> bool:
@@ -79,8 +84,10 @@ def varied_variables(
             raise NotSpecialised("an object from outside of the function may be changed")
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
+        if may_store_in_hidden_arrays(s, calls, varied):
+            raise NotSpecialised("an array from outside may be written to by what it calls")
         rebound = {
-            c.out for c in s.ir.calls() if is_read_from_outside(c) and carries(s.value(c.out))
+            c.out for c in s.ir.calls() if may_read_rebound(s, c) and carries(s.value(c.out))
         }
         varied.update(
             v
@@ -138,6 +145,20 @@ def may_store(s: Specialiser, calls: list[Call], varied: set[Operand]) -> bool:
     return False
 
 
+def may_store_in_hidden_arrays(s: Specialiser, calls: list[Call], varied: set[Operand]) -> bool:
+    """May unknown code write what depends on the arguments to arrays that are not its operands?
+
+    Those that are, are seen when it happens.
+    """
+    if not any(may_run_code(s, c) and not varied.isdisjoint(c.operands()) for c in calls):
+        return False
+    operands = [x for c in s.ir.calls() for x in c.operands()] + [a for _, a in s.ir.passed()]
+    constants = [x.value for x in operands if type(x) is Const]
+    if s.examples.given:
+        s.examples.follow(s.ir, s.value)
+    return may_write_to_hidden_arrays([*constants, *s.examples.given.values()])
+
+
 def _stores_outside(s: Specialiser, call: Call) -> bool:
     """May a call change an object that is a constant of the program, a class or a global?"""
     if type(call.fn) is not Const:
@@ -161,6 +182,25 @@ def is_read_from_outside(call: Call) -> bool:
     """Does it read a global, a captured variable or a part of an object that is known?"""
     of_constant = call.primitive in (getattr, operator.getitem) and type(call.args[0]) is Const
     return of_constant or call.primitive in (load_global, get_cell)
+
+
+def may_read_rebound(s: Specialiser, call: Call) -> bool:
+    """May it give what one of the calls before it has set outside of the program?"""
+    if call.out in s.captured or s.callee_of(call) is not None:
+        return False
+    return is_read_from_outside(call) or may_run_code(s, call)
+
+
+def may_run_code(s: Specialiser, call: Call) -> bool:
+    """May a call run code that is not looked into here?"""
+    if type(call.fn) is Var:
+        return call.fn not in s.made
+    fn = call.fn.value
+    if s.callee_of(call) is not None or registry.get(fn) is not None:
+        return False
+    if isinstance(fn, type):
+        return function_of_class(fn, "__init__") is not None
+    return type(fn) is FunctionType and not is_ours(fn)
 
 
 def callable_or_simple(x: Any) -> bool:

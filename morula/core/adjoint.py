@@ -20,9 +20,10 @@ from typing import Any
 from morula.core import errors
 from morula.core.activity import (
     is_immutable,
-    is_read_from_outside,
     may_hold,
     may_mutate,
+    may_read_rebound,
+    may_run_code,
     varied_variables,
 )
 from morula.core.cfg import dominated, dominators, is_reducible
@@ -92,10 +93,8 @@ from morula.core.specialise import (
     bind,
     constants,
     constants_of,
-    function_of_class,
     inline_form,
     is_helper,
-    is_ours,
     may_run_twice,
 )
 from morula.core.spread import spread_arguments
@@ -128,6 +127,7 @@ from morula.core.values import (
     known,
     possibilities,
 )
+from morula.core.writers import IN_PLACE_OPERATORS
 from morula.core.verify import checked
 from morula.core.zeros import fold_decided, part_ways
 
@@ -229,9 +229,10 @@ class Adjoint:
         if call.out in self.specialiser.counted:
             return None
         if not any(x in self.varied for x in operands):
-            if call.out in self.varied and (makes_generator(call.fn) or self.may_be_rebound(call)):
+            reads = makes_generator(call.fn) or may_read_rebound(self.specialiser, call)
+            if call.out in self.varied and reads:
                 return self.pair_of_call(call)
-            if self.may_ask(call):
+            if may_run_code(self.specialiser, call):
                 call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
             return None
         if type(call.fn) is Const:
@@ -248,31 +249,27 @@ class Adjoint:
                 return pair
         return self.pair_of_call(call)
 
-    def may_be_rebound(self, call: Call) -> bool:
-        """Does it read what one of the calls before it may have set to another value?"""
-        return is_read_from_outside(call) and call.out not in self.specialiser.captured
-
     def pair_of_call(self, call: Call) -> Pair:
         """What a call means is found out when it happens."""
         operands = call.operands()
         fn = self.specialiser.value(call.fn)
         if fn is not None and any(is_called_in_company(k.type) for k in possibilities(fn)):
             raise NotSpecialised("the calls of one of its functions know of each other")
+        if self.writes_to_outer_array(call):
+            raise NotSpecialised("an array from outside is written to")
         self.needs_context = True
         return Pair(Const(call_from_program), operands, call.keywords, tuple(enumerate(operands)))
 
-    def may_ask(self, call: Call) -> bool:
-        """May a call run code that asks whether it is being differentiated?"""
-        if type(call.fn) is Var:
-            return call.fn not in self.specialiser.made
-        fn = call.fn.value
-        if self.specialiser.callee_of(call) is not None or registry.get(fn) is not None:
+    def writes_to_outer_array(self, call: Call) -> bool:
+        """Does it write to a value from outside that is of unknown type, and now an array?"""
+        s = self.specialiser
+        if call.primitive not in (operator.setitem, *IN_PLACE_OPERATORS):
             return False
-        return (
-            function_of_class(fn, "__init__") is not None
-            if isinstance(fn, type)
-            else (type(fn) is FunctionType and not is_ours(fn))
-        )
+        owner = call.args[0]
+        if s.value(owner) is not None or not s.examples.given:
+            return False
+        s.examples.follow(s.ir, s.value)
+        return type(s.examples.known(owner)) in coarse_detail
 
     def pair_of_item(self, call: Call) -> Pair | None:
         """An item of a tuple of known length: its cotangent is a tuple with zeros beside it."""

@@ -7,6 +7,7 @@ Tests: tests/rules/test_checkpoints.py
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import operator
@@ -16,8 +17,11 @@ from typing import TYPE_CHECKING, Any
 from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.bytecode.lower import lower
 from morula.core.errors import UnsupportedError
+from morula.core.infer import is_builtin
 from morula.core.ir import Call, Const, Var
 from morula.core.primitives import get_cell, make_function
+from morula.core.registry import registry
+from morula.core.traits import coarse_detail, parts_of
 
 if TYPE_CHECKING:
     from morula.core.specialise import Specialiser
@@ -66,6 +70,53 @@ def named_by(fn: Any) -> list[Any]:
         for name in f.__code__.co_names
         if name in f.__globals__
     ]
+
+
+def may_write_to_hidden_arrays(roots: list[Any]) -> bool:
+    """May the functions among these values write to arrays that they find in their surroundings?
+
+    These are what they, the methods of objects and the functions that they name, name in their turn
+    or have captured. Arrays that the values themselves hold do not count.
+    """
+    waiting = [(x, False) for x in roots]
+    seen: dict[int, Any] = {}
+    has_arrays = has_writers = False
+    while waiting and len(seen) < MOST_SEEN:
+        x, is_outside = waiting.pop()
+        if id(x) in seen or registry.get(x) is not None:
+            continue
+        seen[id(x)] = x  # kept: its id must stay its own
+        if type(x) in coarse_detail:
+            has_arrays |= is_outside
+            continue
+        is_function = type(x) is FunctionType
+        has_writers |= is_function and may_write_in_place(x.__code__)
+        waiting += [(y, True) for y in named_by(x)]
+        waiting += [(y, is_outside or is_function) for y in (parts_of(x) or {}).values()]
+        cls = x if isinstance(x, type) else type(x)
+        if not is_builtin(cls):
+            waiting += [(f, False) for f in vars(cls).values() if type(f) is FunctionType]
+    return has_arrays and has_writers
+
+
+MOST_SEEN = 400
+
+
+@functools.lru_cache(1024)
+def may_write_in_place(code: CodeType) -> bool:
+    """Has a code object, or one inside it, instructions or names of what writes to arrays?"""
+    in_place = ("STORE_SUBSCR", "STORE_SLICE")
+    return (
+        any(
+            ins.opname in in_place or (ins.opname == "BINARY_OP" and ins.argrepr.endswith("="))
+            for ins in dis.get_instructions(code)
+        )
+        or not {*METHODS, *FUNCTIONS}.isdisjoint(code.co_names)
+        or any(may_write_in_place(x) for x in code.co_consts if type(x) is CodeType)
+    )
+
+
+FUNCTIONS = ("out", "copyto", "put", "place", "putmask", "at", "fill_diagonal", "put_along_axis")
 
 
 BESIDES = {
