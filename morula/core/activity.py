@@ -154,8 +154,7 @@ def may_store_in_hidden_arrays(s: Specialiser, calls: list[Call], varied: set[Op
         return False
     operands = [x for c in s.ir.calls() for x in c.operands()] + [a for _, a in s.ir.passed()]
     constants = [x.value for x in operands if type(x) is Const]
-    if s.examples.given:
-        s.examples.follow(s.ir, s.value)
+    s.examples.follow(s.ir, s.value)
     return may_write_to_hidden_arrays([*constants, *s.examples.given.values()])
 
 

@@ -127,8 +127,8 @@ from morula.core.values import (
     known,
     possibilities,
 )
-from morula.core.writers import IN_PLACE_OPERATORS
 from morula.core.verify import checked
+from morula.core.writers import IN_PLACE_OPERATORS
 from morula.core.zeros import fold_decided, part_ways
 
 
@@ -266,7 +266,7 @@ class Adjoint:
         if call.primitive not in (operator.setitem, *IN_PLACE_OPERATORS):
             return False
         owner = call.args[0]
-        if s.value(owner) is not None or not s.examples.given:
+        if s.value(owner) is not None:
             return False
         s.examples.follow(s.ir, s.value)
         return type(s.examples.known(owner)) in coarse_detail
