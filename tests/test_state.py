@@ -5,6 +5,7 @@ variables, default values, context variables: what was stored there carries its 
 """
 
 import contextvars
+import functools
 import itertools
 import types
 
@@ -228,3 +229,117 @@ def f(x):
         put(1.0)
         assert derivative(1.3) == pytest.approx(expected)
     put(1.0)
+
+
+def add_up(n):
+    return number if n == 0 else add_up(n - 1) * 1.0
+
+
+class Reader:
+    """An object all of whose operators read the state."""
+
+    def __add__(self, other):
+        return number + other
+
+    def __getitem__(self, i):
+        return number * i
+
+    def __iter__(self):
+        return iter([number, number])
+
+    def __float__(self):
+        return float(number)
+
+    def __call__(self):
+        return number
+
+    def __abs__(self):
+        return number
+
+    def __getattr__(self, name):
+        return number
+
+    @property
+    def v(self):
+        return number
+
+
+reader = Reader()
+
+
+def in_a_recursion(x):
+    return add_up(2) * x
+
+
+def in_a_recursion_of_a_comprehension(x):
+    return [add_up(i) for i in range(3)][1] * x
+
+
+def in_a_recursion_by_map(x):
+    return list(map(add_up, [1, 2]))[0] * x
+
+
+def in_a_local_recursion(x):
+    def count(n):
+        return number if n == 0 else count(n - 1)
+
+    return count(2) * x
+
+
+def in_a_local_function(x):
+    def read():
+        return number
+
+    return read() * x
+
+
+def in_a_generator(x):
+    def numbers():
+        for _ in range(3):
+            yield number
+
+    return sum(numbers()) * x
+
+
+def in_a_reduction(x):
+    return functools.reduce(lambda total, i: total + number, range(3), 0.0) * x
+
+
+def in_a_vectorised_function(x):
+    return float(np.vectorize(lambda i: i * number)(np.arange(3.0)).sum()) * x
+
+
+def in_special_methods(x):
+    a, b = reader
+    return ((reader + 1.0) * reader[2] + float(reader) * abs(reader) + reader() * a * b) * x
+
+
+def in_attributes(x):
+    return reader.v * x + reader.anything * Reader().v
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        in_a_recursion,
+        in_a_recursion_of_a_comprehension,
+        in_a_recursion_by_map,
+        in_a_local_recursion,
+        in_a_local_function,
+        in_a_generator,
+        in_a_reduction,
+        in_a_vectorised_function,
+        in_special_methods,
+        in_attributes,
+    ],
+)
+def test_what_reads_state_that_a_call_before_it_has_set(read):
+    def f(x):
+        write_protected(set_number, x)
+        return read(x)
+
+    h = 1e-5
+    expected = (f(1.5 + h) - f(1.5 - h)) / (2 * h)
+    for derivative in (grad(f), grad(f), lambda x: jvp(f, (x,), (1.0,))[1]):
+        set_number(1.0)
+        assert derivative(1.5) == pytest.approx(expected, rel=1e-6)

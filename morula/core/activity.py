@@ -10,7 +10,7 @@ from types import (
     FunctionType,
     ModuleType,
 )
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from morula.core.inline import changes_objects
 from morula.core.ir import Call, Const, Operand, Var
@@ -42,6 +42,9 @@ from morula.core.traits import (
 )
 from morula.core.values import IteratorOver, Plain, Value, known, possibilities
 from morula.core.writers import IN_PLACE_OPERATORS, may_write_to_hidden_arrays
+
+if TYPE_CHECKING:
+    from morula.core.callees import Callee
 
 
 def may_mutate(s: Specialiser, call: Call) -> bool:
@@ -84,6 +87,8 @@ def varied_variables(
             raise NotSpecialised("an object from outside of the function may be changed")
         variables = [c.out for c in s.ir.calls()]
         variables += [p for block in s.ir.blocks for p in block.params]
+        if any(map(reads_outside, s.callees.found.values())):
+            raise NotSpecialised("what it calls may read what is stored outside")
         if may_store_in_hidden_arrays(s, calls, varied):
             raise NotSpecialised("an array from outside may be written to by what it calls")
         rebound = {
@@ -188,6 +193,14 @@ def may_read_rebound(s: Specialiser, call: Call) -> bool:
     if call.out in s.captured or s.callee_of(call) is not None:
         return False
     return is_read_from_outside(call) or may_run_code(s, call)
+
+
+def reads_outside(callee: Callee) -> bool:
+    """Does a specialised function read what may be set outside of the program?"""
+    s = callee.specialiser
+    return s is not None and any(
+        carries(s.value(c.out)) and may_read_rebound(s, c) for c in s.ir.calls()
+    )
 
 
 def may_run_code(s: Specialiser, call: Call) -> bool:
