@@ -276,7 +276,8 @@ def in_a_recursion_of_a_comprehension(x):
 
 
 def in_a_recursion_by_map(x):
-    return list(map(add_up, [1, 2]))[0] * x
+    first, _ = map(add_up, [1, 2])
+    return first * x
 
 
 def in_a_local_recursion(x):
