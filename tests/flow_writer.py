@@ -5,6 +5,8 @@ Exceptions that are thrown and caught, `with`, generators, `match`, and classes 
 
 from __future__ import annotations
 
+import re
+
 from tests.program_writer import Draw, Helper, Program, Scope, Writer, indented
 from tests.structure_writer import exchanged
 
@@ -51,7 +53,51 @@ def guarded(fn, u, other):
     finally:
         LOG.append(u)
 
+
+class Kept:
+    v = 0.75
+
+
+kept, number = [1.5], 0.5
+
+
+def begin():
+    global number
+    Kept.v, kept[0], number = 0.75, 1.5, 0.5
+
+
+def put(v):
+    global number
+    number = math.sin(v)
+
+
+def put_guarded(v):
+    try:
+        Kept.v = math.cos(v)
+        put(v * Kept.v)
+    finally:
+        kept[0] = math.sin(v + 1)
+
+
+def get():
+    return number
+
+
+def get_guarded():
+    try:
+        return Kept.v * number
+    finally:
+        LOG.append(kept[0])
+
 """
+PUTS = (
+    "put({})",
+    "put_guarded({})",
+    "list(map(put, [{}]))",
+    "[put_guarded][0]({})",
+    "kept[0] = {}",
+)
+GETS = ("number", "Kept.v", "kept[0]", "get()", "get_guarded()", "[get_guarded][0]()", "Kept().v")
 KINDS = ("E1", "E2", "E3", "Exception", "(E1, ArithmeticError)", "LookupError", "ValueError")
 OTHERS = ("gen", "manager", "made", "class")  # kinds of variables that hold no items
 
@@ -79,7 +125,9 @@ class FlowWriter(Writer):
         self.captured.clear()
         self.fuel = 20
         rest = super().program()
-        return Program("\n".join([*lines, rest.source]), rest.args)
+        source = re.sub(r"^( *)(def f\(.*:)$", r"\1\2\n\1    begin()", rest.source, flags=re.M)
+        source = re.sub(r"^(f = lambda .*?: )(.*)$", r"\1(begin(), \2)[1]", source, flags=re.M)
+        return Program("\n".join([*lines, source]), rest.args)
 
     def raiser(self) -> list[str]:
         """A function that may raise."""
@@ -243,7 +291,15 @@ class FlowWriter(Writer):
         )
         return "(" + str(form.format(g=g, e=e, c=c)) + ")"
 
+    def state(self, s: Scope, d: int) -> str:
+        """A number that is kept outside of the function."""
+        return self.pick(GETS)
+
     # -- statements
+
+    def put(self, s: Scope) -> list[str]:
+        """Keep a number there."""
+        return [self.pick(PUTS).format(self.expr(s))]
 
     def raise_(self, s: Scope) -> tuple[list[str], bool]:
         """Raise an exception, or perhaps raise one."""
@@ -533,10 +589,10 @@ class FlowWriter(Writer):
         self.yielding, self.protected, self.handling = save
         return lines
 
-    SIMPLE = (*Writer.SIMPLE, raise_, yield_, use_generator, raise_)
+    SIMPLE = (*Writer.SIMPLE, raise_, yield_, use_generator, raise_, put)
     STATEMENTS = (
         *exchanged(Writer.STATEMENTS, define),
-        *(try_, with_, yield_, use_generator, match_, class_, raise_),
+        *(try_, with_, yield_, use_generator, match_, class_, raise_, put),
         *(try_, with_, yield_, use_generator, try_, class_, raise_),
     )
     EXPRESSIONS = (
@@ -544,4 +600,5 @@ class FlowWriter(Writer):
         of_generator,
         of_generator,
         of_generator,
+        state,
     )

@@ -269,7 +269,7 @@ class Adjoint:
         if s.value(owner) is not None:
             return False
         s.examples.follow(s.ir, s.value)
-        return type(s.examples.known(owner)) in coarse_detail
+        return type(owner) is Var and type(s.examples.given.get(owner)) in coarse_detail
 
     def pair_of_item(self, call: Call) -> Pair | None:
         """An item of a tuple of known length: its cotangent is a tuple with zeros beside it."""

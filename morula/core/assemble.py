@@ -75,8 +75,9 @@ OPPOSITE = {"TRUE": "FALSE", "FALSE": "TRUE", "NONE": "NOT_NONE", "NOT_NONE": "N
 class _Held:
     """A constant that is itself and equal to no other.
 
-    `bytecode` takes two constants that marshal alike for the same one. That is right for literals; but
-    two empty lists are two, and marshal sees no difference between an array and its bytes.
+    `bytecode` takes two constants that marshal alike for the same one. But two empty lists are two,
+    marshal sees no difference between an array and its bytes, and guards ask whether a number or a
+    tuple (`math.pi`, `np.pi`, default values) is the same object still.
     """
 
     __slots__ = ("value",)
@@ -163,7 +164,7 @@ class Assembler:
     def const(self, value: Any) -> None:
         """Push a constant."""
         self.handles |= value is enter
-        if not is_literal(value):
+        if not (value is None or value is ... or type(value) is bool):
             value = self.held.setdefault(id(value), _Held(value))
         self.op("LOAD_CONST", value)
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from morula.core.instances import guard_class, is_plain, new_instance
 from morula.core.ir import Block, Call, Const, Operand, Var, substitute
-from morula.core.keys import Item, Keys, is_key
+from morula.core.keys import SPREADS, Item, Keys, is_key
 from morula.core.primitives import (
     as_tuple,
     build_list,
     build_map,
     build_set,
     build_tuple,
+    dict_merge,
     list_append,
     list_extend,
     map_add,
@@ -69,6 +70,9 @@ def make_displays_in(block: Block, keys: Keys) -> bool:
             if answer is not call.out:
                 substitute(keys.ir, {call.out: answer})
                 block.calls.remove(call)
+        elif (dicts := keys.copied(call)) is not None:
+            copy_display(block, call, dicts, keys)
+            changed = True
         elif call.primitive in (tuple, as_tuple) and as_display(call, keys):
             changed = True
         elif is_read_at_once(call) and call.args[0] in keys.made:
@@ -98,11 +102,16 @@ def fill(block: Block, made: Call, keys: Keys) -> bool:
     items = list(made.args)
     filled: list[tuple[Block, Call]] = []
     for home, call in uses_in_order(block, made):
+        reads: list[Call] = []
         more = items_put_in(call, made.out, keys)
+        if more is None and spreads_new(call, made.out, items, keys):
+            more, reads = keys.entries(call.args[1])
         if more is None:
             break
         items += more
         filled.append((home, call))
+        at = home.calls.index(call)
+        home.calls[at:at] = reads
     if not filled:
         return False
     block.calls.remove(made)
@@ -184,6 +193,30 @@ def items_put_in(call: Call, xs: Operand, keys: Keys) -> list[Operand] | None:
         return [Const(x) for x in more.value] if type(more.value) is tuple else None
     display = keys.made.get(more)
     return list(display.args) if display is not None and display.primitive is build_tuple else None
+
+
+def spreads_new(call: Call, d: Operand, items: list[Operand], keys: Keys) -> bool:
+    """Does a call put all of a dict of known keys into another, which has none of them so far?"""
+    if call.primitive not in SPREADS or call.keywords or call.args[0] is not d:
+        return False
+    more = call.args[1]
+    if more is d or more not in keys.of or keys.is_list(more) or keys.uses.get(call.out):
+        return False
+    before = [x.value if type(x) is Const else None for x in items[::2]]
+    return call.primitive is not dict_merge or set(before).isdisjoint(keys.of[more])
+
+
+def copy_display(block: Block, call: Call, dicts: list[Operand], keys: Keys) -> None:
+    """Make a display of the entries of what a call copies."""
+    items: list[Operand] = []
+    for d in dicts:
+        more, reads = keys.entries(d)
+        items += more
+        at = block.calls.index(call)
+        block.calls[at:at] = reads
+    named = call.args[len(call.args) - len(call.keywords) :]
+    items += [x for k, v in zip(call.keywords, named, strict=True) for x in (Const(k), v)]
+    call.fn, call.args, call.keywords = Const(build_map), tuple(items), ()
 
 
 def as_display(call: Call, keys: Keys) -> bool:

@@ -10,6 +10,7 @@ from types import CellType, MemberDescriptorType
 from typing import Any
 
 from morula.core import primitives
+from morula.core.infer import is_fixed
 from morula.core.ir import IR, Call, Const, Operand, Var
 from morula.core.primitives import advance, get_cell, load_global, unpack
 from morula.core.values import Value, coarsened, known_value, sample_value
@@ -21,6 +22,7 @@ class Examples:
     def __init__(self, given: dict[Var, Any]) -> None:
         self.begun_with = given
         self.given = dict(given)
+        self.several: dict[Var, _Several] = {}  # where one does not say all
 
     def begin_with(self, x: Var, example: Any) -> None:
         """One more that is given, not read from others."""
@@ -30,7 +32,7 @@ class Examples:
         """Examples of what is read from the examples: items, attributes, what loops run over."""
         self.value = value
         self.given = dict(self.begun_with)  # of a loop that was unrolled, the first item is not all
-        self.unlike: dict[Var, _Unlike] = {}
+        self.several = {}
         self.appended = {
             c.args[0]: c.args[1] for c in ir.calls() if c.primitive is primitives.list_append
         }
@@ -50,19 +52,21 @@ class Examples:
                     changed = True
 
     def has(self, x: Var) -> bool:
-        return x in self.given or x in self.unlike
+        return x in self.given or x in self.several
 
     def known(self, x: Operand) -> Any:
         if type(x) is Const:
             return x.value
         assert type(x) is Var
-        return self.given.get(x, self.unlike.get(x, NOTHING))
+        return self.several.get(x, self.given.get(x, NOTHING))
 
     def keep(self, x: Var, example: Any) -> None:
-        if type(example) is _Unlike:
-            self.unlike[x] = example
-        else:
+        if type(example) is not _Several:
             self.given[x] = example
+            return
+        self.several[x] = example
+        if not are_unlike(example.items):
+            self.given[x] = example.items[0]
 
     def one(self, x: Operand) -> Any:
         """An example of an operand: one that was given, or a sample of its type."""
@@ -103,8 +107,8 @@ class Examples:
         args = [self.known(a) for a in call.args]
         if not args or args[0] is NOTHING:
             return NOTHING
-        owners = args[0].items if type(args[0]) is _Unlike else args[:1]
-        others = [NOTHING if type(x) is _Unlike else x for x in args[1:]]
+        owners = args[0].items if type(args[0]) is _Several else args[:1]
+        others = list(map(_only, args[1:]))
         try:
             return _one_of([reader(x, *others) for x in owners])
         except Exception:  # there is no such item
@@ -163,14 +167,21 @@ class _Example:
 
 
 @dataclass
-class _Unlike:
-    """Items of which not the same is known; what is read from them may be alike."""
+class _Several:
+    """Values that are not alike, or may hold what is not."""
 
     items: list[Any]
 
 
+def _only(x: Any) -> Any:
+    """An example that is as good as the others, if there are any."""
+    if type(x) is not _Several:
+        return x
+    return NOTHING if are_unlike(x.items) else x.items[0]
+
+
 def _first_of(x: Any) -> Any:
-    """The first item, if the others are like it."""
+    """The first item, with the others if they are not like it in all."""
     if type(x) is _Example:
         return x.first
     return _one_of(list(islice(x, MOST_COMPARED)))
@@ -179,13 +190,38 @@ def _first_of(x: Any) -> Any:
 def _one_of(examples: list[Any]) -> Any:
     if any(x is NOTHING for x in examples):
         return NOTHING
-    examples = [y for x in examples for y in (x.items if type(x) is _Unlike else [x])]
-    return _Unlike(examples) if are_unlike(examples) else examples[0]
+    examples = [y for x in examples for y in (x.items if type(x) is _Several else [x])]
+    examples = list({id(x): x for x in examples}.values())[:MOST_COMPARED]
+    if len(examples) == 1 or not (are_unlike(examples) or _may_hold_others(examples[0])):
+        return examples[0]
+    return _Several(examples)
+
+
+def _may_hold_others(x: Any) -> bool:
+    return isinstance(x, (list, tuple, dict)) or hasattr(x, "__dict__")
 
 
 def are_unlike(items: Iterable[Any]) -> bool:
     """Is not the same known of a few items, the first of many?"""
-    return len({coarsened(known_value(y, 1)) for y in islice(items, MOST_COMPARED)}) > 1
+    return len({_what_is_known(y) for y in islice(items, MOST_COMPARED)}) > 1
+
+
+def are_unlike_inside(items: Iterable[Any]) -> bool:
+    """Is not the same known of them, or of their attributes?"""
+    items = list(islice(items, MOST_COMPARED))
+    fields = [_fields(x) for x in items]
+    return are_unlike(items) or any(
+        are_unlike([held.get(name, NOTHING) for held in fields]) for name in fields[0]
+    )
+
+
+def _fields(x: Any) -> dict[str, Any]:
+    fields = getattr(x, "__dict__", None)
+    return fields if isinstance(fields, dict) and not is_fixed(x) else {}
+
+
+def _what_is_known(x: Any) -> Any:
+    return id(x) if is_fixed(x) else coarsened(known_value(x, 1))
 
 
 MOST_COMPARED = 32
@@ -193,7 +229,7 @@ MOST_COMPARED = 32
 
 def _each_first(x: Any) -> list[Any]:
     first = _first_of(x)
-    return first.items if type(first) is _Unlike else [first]
+    return first.items if type(first) is _Several else [first]
 
 
 def _example_run(firsts: list[Any], item: Callable[[Any], Any]) -> Any:

@@ -22,6 +22,7 @@ from types import (
     FunctionType,
     MethodDescriptorType,
     ModuleType,
+    NoneType,
     UnionType,
     WrapperDescriptorType,
 )
@@ -401,6 +402,10 @@ class Inference:
         args = (owner, *call.args)
         return Call(call.out, Const(method), args, call.keywords, call.position)
 
+    def is_decided(self, call: Call, value: Value) -> bool:
+        """Is it clear for good whether two operands are one object? Zeros may cease to be zeros."""
+        return not getattr(value, "value", True) or all(is_none(self.value(a)) for a in call.args)
+
     def resolve_constants(self) -> bool:
         """Variables that are known constants become constants."""
         mapping: dict[Var, Operand] = {}
@@ -411,7 +416,7 @@ class Inference:
                 resolvable = (
                     call.primitive in (load_global, getattr, isinstance, type, len)
                     or id(call.primitive) in ANSWERS
-                    or (call.primitive is operator.is_ and not getattr(value, "value", True))
+                    or (call.primitive in IDENTITY and self.is_decided(call, value))
                 )
                 captured = call.primitive is get_cell and type(call.args[0]) is Const
                 if type(value) is Const and (resolvable or captured):
@@ -797,14 +802,30 @@ def item_of(over: Any) -> Value:
 
 @transfers(operator.is_not, operator.not_, operator.truth)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    return Known(bool)
+    are_same = call.primitive is operator.is_not and all(map(is_none, args))
+    return Const(False) if are_same else Known(bool)
 
 
 @transfers(operator.is_)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     if any(is_other_object(a, b) for a, b in (args, args[::-1])):
         return Const(False)
+    if all(map(is_none, args)):
+        return Const(True)
     return Const(True) if all(map(is_zero_value, args)) else Known(bool)
+
+
+IDENTITY = (operator.is_, operator.is_not)
+
+
+def is_none(value: Value) -> bool:
+    """Is it known to be None?"""
+    return (
+        (type(value) is Known
+        and value.type is NoneType)
+        or (type(value) is Const
+        and value.value is None)
+    )
 
 
 def is_other_object(a: Value, b: Value) -> bool:

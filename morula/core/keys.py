@@ -15,13 +15,15 @@ from typing import Any
 
 from morula.core.instances import has_constant_keys
 from morula.core.ir import IR, Call, Const, Operand, Var, count_uses
-from morula.core.primitives import actual_type, build_tuple, has_keys
+from morula.core.primitives import actual_type, build_tuple, dict_merge, dict_update, has_keys
 
 Item = tuple[Operand, list[Call]]  # with the calls that read it
 VIEWS = ("keys", "values", "items")
-METHODS = {id(getattr(dict, name)): name for name in (*VIEWS, "get")}
+METHODS = {id(getattr(dict, name)): name for name in (*VIEWS, "get", "copy")}
+COPIES = (dict, operator.or_)  # what makes a dict of the keys of its arguments
+SPREADS = (dict_update, dict_merge, dict.update)  # what puts those of the second into the first
 RUNS_OVER = (iter, sorted, list, tuple, enumerate, reversed, zip)
-READS = (*RUNS_OVER, operator.getitem, operator.contains, len, has_keys, actual_type)
+READS = (*RUNS_OVER, *COPIES, operator.getitem, operator.contains, len, has_keys, actual_type)
 MOST_ITEMS = 16  # over which loops are unrolled
 
 
@@ -81,6 +83,10 @@ class Keys:
             return False
         if call.primitive is zip:
             return not call.keywords
+        if call.primitive in SPREADS and call.args[1:2] == (x,):
+            return not call.keywords
+        if call.primitive is operator.or_:
+            return True
         if call.args[:1] != (x,):
             return False
         if call.primitive is operator.setitem:
@@ -135,17 +141,25 @@ class Keys:
         readers = self.readers.get(d, [])
         return any(map(self.asks_for_all, readers)) and self.keeps_keys(d, {d: keys}, {})
 
+    def is_copied(self, d: Var) -> bool:
+        """Are all items of a dict put into another one?"""
+        return any(
+            c.primitive in (*COPIES, *SPREADS, dict.copy)
+            or (c.primitive is getattr and getattr(c.args[1], "value", None) == "copy")
+            for c in self.readers.get(d, [])
+        )
+
     def asks_for_all(self, call: Call) -> bool:
         """May a call be about any item?"""
         if call.primitive is operator.getitem:
             return type(call.args[1]) is not Const or type(call.args[1].value) is slice
-        return call.primitive in RUNS_OVER or self.is_view_of(call)
+        return call.primitive in (*RUNS_OVER, *COPIES, *SPREADS) or self.is_view_of(call)
 
     def is_view_of(self, call: Call) -> bool:
-        """Does a call give a view of a dict, or the method that does?"""
+        """Does a call give a view or a copy of a dict, or the method that does?"""
         if call.primitive is getattr:
-            return type(call.args[1]) is Const and call.args[1].value in VIEWS
-        return METHODS.get(id(call.primitive)) in VIEWS
+            return type(call.args[1]) is Const and call.args[1].value in (*VIEWS, "copy")
+        return METHODS.get(id(call.primitive)) in (*VIEWS, "copy")
 
     def is_list(self, d: Operand) -> bool:
         """Is it a list from outside?"""
@@ -154,6 +168,26 @@ class Keys:
     def are_as_they_were(self, d: Operand) -> bool:
         """Is nothing written to a dict, or a list, so that a copy of it holds the same?"""
         return all(c.primitive is not operator.setitem for c in self.readers.get(d, ()))
+
+    def copied(self, call: Call) -> list[Operand] | None:
+        """The dicts of known keys that a call makes a new dict of."""
+        name, d, args = self.method(call) or ("", Const(None), ())
+        is_copy = name == "copy" and not args
+        n = len(call.args) - len(call.keywords)
+        if not is_copy and (call.primitive not in COPIES or n == 0):
+            return None
+        dicts = [d] if is_copy else list(call.args[:n])
+        return dicts if all(x in self.of and not self.is_list(x) for x in dicts) else None
+
+    def entries(self, d: Operand) -> tuple[list[Operand], list[Call]]:
+        """The keys of a dict and its values, one by one, with the calls that read these."""
+        values = [self.ir.var() for _ in self.of[d]]
+        pairs = [x for pair in zip(map(Const, self.of[d]), values, strict=True) for x in pair]
+        reads = [
+            Call(value, Const(operator.getitem), (d, Const(key)))
+            for value, key in zip(values, self.of[d], strict=True)
+        ]
+        return pairs, reads
 
     def items(self, d: Operand, what: str) -> list[Item] | None:
         """What a view of a dict gives, each read when its turn comes."""

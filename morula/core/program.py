@@ -448,7 +448,9 @@ class Gradient(Adjoint):
 
         for namespace, name, value in guards.globals.values():
             found = ir.var(name)
-            block.calls.append(Call(found, Const(load_global), (Const(namespace), Const(name))))
+            is_other = namespace is not self.fn.__globals__ and name in namespace
+            read = dict.get if is_other else load_global
+            block.calls.append(Call(found, Const(read), (Const(namespace), Const(name))))
             check(self.append(block, operator.is_, found, Const(value)))
         for owner, name, value in guards.attributes.values():
             found = ir.var(name)

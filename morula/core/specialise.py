@@ -18,7 +18,7 @@ from morula.core.cfg import loop_step
 from morula.core.collect import collect_generators
 from morula.core.displays import make_displays, tell_apart
 from morula.core.emit import tidy
-from morula.core.examples import Examples, are_unlike
+from morula.core.examples import Examples, are_unlike_inside
 from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
 from morula.core.inline import changes_objects, inline
 from morula.core.instances import (
@@ -391,7 +391,8 @@ class Specialiser(Inference):
     def assume_extents(self) -> bool:
         """Take dicts and lists of unlike values to have the keys, or the length, of the examples.
 
-        Those of values that are alike are as well looped over, whatever their keys are.
+        Those of values that are alike are as well looped over, whatever their keys are; but what a
+        dict is copied into is looked into by key.
         """
         if not self.examples.given:
             return False
@@ -403,7 +404,9 @@ class Specialiser(Inference):
             k = known(self.value(x))
             if k is None or k.type not in (dict, list) or k.type is not type(example):
                 continue
-            if not is_of_the_unlike(example):
+            if not 0 < len(example) <= MOST_ITEMS:
+                continue
+            if not (is_of_the_unlike(example) or (k.type is dict and keys.is_copied(x))):
                 continue
             if x not in keys.made and x not in self.ir.entry.params:
                 continue
@@ -943,10 +946,10 @@ UNDER_CONSTRUCTION = (
 
 
 def is_of_the_unlike(x: Any) -> bool:
-    """Has a dict, under texts, or a list a few values, of which not the same is known?"""
-    if not 1 < len(x) <= MOST_ITEMS or (type(x) is dict and not {str}.issuperset(map(type, x))):
+    """Has a dict, under texts, or a list values of which not the same is known?"""
+    if len(x) < 2 or (type(x) is dict and not {str}.issuperset(map(type, x))):
         return False
-    return are_unlike(x.values() if type(x) is dict else x)
+    return are_unlike_inside(x.values() if type(x) is dict else x)
 
 
 def check_type(

@@ -30,6 +30,7 @@ from morula.core.extend import (
     primitives,
     registry,
     rewrites,
+    substitute,
     traits,
     transfers,
     transfers_like,
@@ -166,6 +167,8 @@ def spell_out(s: Any) -> bool:
             elif call.primitive in (list, list.copy) and is_known_list(s, call):
                 call.fn, call.args = Const(operator.getitem), (*call.args, Const(slice(None)))
                 changed = True
+            elif call.primitive is functools.update_wrapper:
+                changed |= leave_unwrapped(s, block, call, made, uses)
             elif type(call.fn) is not Const:
                 changed |= call_through(call, made.get(call.fn), uses)
     return changed
@@ -288,6 +291,20 @@ def has_items(k: Any, made: Any) -> bool:
     if k.type is tuple:
         return bool(k.detail)
     return made is not None and made.primitive is primitives.build_list and bool(made.args)
+
+
+def leave_unwrapped(s: Any, block: Any, call: Call, made: dict[Any, Any], uses: Any) -> bool:
+    """A function made here that is only called needs no name and documentation of another."""
+    wrapper: Any = call.args[0] if call.args else None
+    if wrapper not in made or not is_function(wrapper, made) or uses[wrapper] != 1:
+        return False
+    if not all(is_function(x, made) or type(x) is Const for x in call.args[1:]):
+        return False
+    if uses[call.out] != sum(other.fn is call.out for other in s.ir.calls()):
+        return False
+    block.calls.remove(call)
+    substitute(s.ir, {call.out: wrapper})
+    return True
 
 
 def call_through(call: Call, partial: Any, uses: Any) -> bool:

@@ -468,3 +468,15 @@ def test_the_lines_of_emitted_code_cover_it_exactly_where_the_source_is_wide(mon
     assert len(codes) >= 4
     for code in codes:
         assert max(end for _, end, _ in code.co_lines()) == len(code.co_code), code
+
+
+def test_constants_that_are_equal_and_not_the_same():
+    def f(x):
+        return x * math.pi + x * x * np.pi
+
+    g = grad(f)
+    assert g(2.0) == pytest.approx(5 * math.pi)
+    program = g.__code__
+    assert g(2.0) == pytest.approx(5 * math.pi)
+    assert g.__code__ is program
+    assert next(iter(g.__morula__.programs.values())).tries == 0

@@ -7,6 +7,7 @@ import pytest
 
 from morula import code_adjoint, gradient, hvp, jvp, ravel, value_and_grad, withgradient
 from morula.core.extend import by_the_general_path
+from morula.testing import check_gradient
 
 rng = np.random.default_rng(0)
 NAMED = {
@@ -366,3 +367,97 @@ def test_keys_of_a_class_of_the_users():
     for p in (NAMED, {Name(k): v for k, v in NAMED.items()}):
         assert g(p)[0] == f(p)
         np.testing.assert_array_equal(g(p)[1]["b0"], np.full(3, 2.0 if p is NAMED else 3.0))
+
+
+def energy(k, m, x=0.3, v=0.1):
+    return 0.5 * k * x**2 + 0.5 * m * v**2
+
+
+def merged_display(p):
+    q = {**p, "x": 3.0, "k": p["m"]}
+    return energy(**q) * len(q) + sum(i * v for i, v in enumerate(q.values()))
+
+
+def keyword_arguments(p):
+    return energy(**p) * energy(x=2.0, **p)
+
+
+def copies(p):
+    q, r, s = dict(p, x=p["m"]), p.copy(), {"v": 1.0}
+    q["k"] = q["k"] * 2
+    r["k"] += 1
+    s.update(p)
+    return energy(**q) * energy(**r) + energy(**s) * p["k"]
+
+
+def unions(p):
+    q = p | {"x": p["m"], "k": 3.0}
+    return energy(**q) * p["k"] + energy(**({"x": 2.0} | p))
+
+
+def a_copy_is_another(p):
+    q = {**p}
+    p["k"] = p["k"] * 7
+    return q["k"] * p["k"] * q["m"]
+
+
+@pytest.mark.parametrize(
+    "f", [merged_display, keyword_arguments, copies, unions, a_copy_is_another]
+)
+def test_dicts_that_are_copied_into_others(f):
+    g = value_and_grad(f)
+    for p in ({"k": 2.0, "m": 1.5}, {"m": 1.5, "k": 2.0}, {"k": 2.0, "m": 3, "v": 0.7}):
+        assert g(dict(p))[0] == f(dict(p))
+        check_gradient(f, dict(p))
+    if f is not a_copy_is_another:
+        assert str(code_adjoint(f, {"k": 2.0, "m": 1.5})).startswith("# specialised")
+
+
+def test_keyword_arguments_that_do_not_fit():
+    for p in ({"k": 2.0, "q": 1.0}, {"k": 2.0}, {"k": 2.0, "m": 1.0, "x": 2.0}):
+        with pytest.raises(TypeError) as plain:
+            keyword_arguments(p)
+        with pytest.raises(TypeError) as ours:
+            gradient(keyword_arguments, p)
+        assert str(ours.value).startswith(str(plain.value))
+
+
+class Layer:
+    def __init__(self, w, b, act):
+        self.w, self.b, self.act = w, b, act
+
+    def __call__(self, x):
+        y = x @ self.w
+        return self.act(y if self.b is None else y + self.b)
+
+
+class Net:
+    def __init__(self, *layers):
+        self.layers = list(layers)
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def net_loss(net, x):
+    return np.sum(net(x) ** 2)
+
+
+def test_objects_of_one_class_with_other_functions_in_them():
+    net = Net(
+        Layer(NAMED["w0"], NAMED["b0"], np.tanh),
+        Layer(NAMED["w1"], None, lambda z: z),
+        Layer(NAMED["w1"], NAMED["b1"], np.sin),
+    )
+    check_gradient(net_loss, net, X)
+    assert "0 calls are resolved" in str(code_adjoint(net_loss, net, X))
+    g = value_and_grad(net_loss, argnums=(0, 1))
+    g(net, X)
+    program = g.__code__
+    g(net, X)
+    assert g.__code__ is program
+    net.layers[0].act, net.layers[2].b = np.cos, None
+    assert g(net, X)[0] == net_loss(net, X)
+    check_gradient(net_loss, net, X)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from morula import gradient, pullback
+from morula import code_adjoint, gradient, pullback
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -143,3 +143,33 @@ def test_errors_are_those_of_the_plain_call():
         gradient(lambda x: sorted([x, "a"]), 1.0)
     with pytest.raises(TypeError, match="default"):
         gradient(lambda x: max(x, x, default=1.0), 1.0)
+
+
+def test_decorators_that_are_applied_inside():
+    def scaled(k):
+        def decorate(f):
+            @functools.wraps(f)
+            def inner(*args, **kwargs):
+                return k * f(*args, **kwargs)
+
+            return inner
+
+        return decorate
+
+    def f(x):
+        @scaled(x)
+        def cube(y):
+            return y**3
+
+        return cube(x)
+
+    def named(x):
+        @scaled(x)
+        def cube(y):
+            return y**3
+
+        return cube(x) * len(cube.__name__) * len(cube.__wrapped__.__name__)
+
+    check_gradient(f, 1.3)
+    check_gradient(named, 1.3)
+    assert "0 calls are resolved" in str(code_adjoint(f, 1.3))
