@@ -110,6 +110,7 @@ class Guards:
     tests: list[tuple[Callable[..., bool], tuple[Any, ...]]] = field(default_factory=list)
     cells: dict[int, tuple[CellType, str, Any]] = field(default_factory=dict)
     identities: list[tuple[Var, Any]] = field(default_factory=list)
+    of_classes: dict[tuple[int, str], tuple[type, str, FunctionType]] = field(default_factory=dict)
     results: dict[Callable[..., bool], None] = field(default_factory=dict)  # asked of the results
 
     def take_over(self, inner: Guards) -> None:
@@ -118,6 +119,7 @@ class Guards:
         self.attributes.update(inner.attributes)
         self.items.update(inner.items)
         self.cells.update(inner.cells)
+        self.of_classes.update(inner.of_classes)
         self.results.update(inner.results)
         self.tests += inner.tests
 
@@ -395,8 +397,13 @@ class Inference:
         read = self.reads.get(call.fn) if type(call.fn) is Var else None
         if read is None or type(read.args[1]) is not Const:
             return None
-        owner = read.args[0]
-        method = method_of(known(self.value(owner)), read.args[1].value)
+        owner, name = read.args[0], read.args[1].value
+        method = method_of(known(self.value(owner)), name)
+        if method is None and type(owner) is Const and len(read.args) == 2:
+            found = attribute_of_class(owner.value, name)
+            if type(found) is classmethod and type(found.__func__) is FunctionType:
+                method = found.__func__
+                self.guards.of_classes[id(owner.value), name] = (owner.value, name, method)
         if method is None:
             return None
         args = (owner, *call.args)
@@ -440,6 +447,18 @@ def method_of(owner: Known | None, name: str) -> Any:
     if type(method) is FunctionType or not hasattr(type(method), "__get__"):
         return None
     return method if registry.get(method) is not None else None
+
+
+def attribute_of_class(cls: Any, name: str) -> Any:
+    """What stands in a user's class, or in one of its bases, under a name; None if unclear."""
+    if type(cls) is not type or is_builtin(cls) or hasattr(type, name):
+        return None
+    return next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), None)
+
+
+def is_function_of_class(cls: type, name: str, function: FunctionType) -> bool:
+    """Has a class this method of its own, or inherited, still?"""
+    return getattr(getattr(cls, name, None), "__func__", None) is function
 
 
 # What gives a number or an array for such.
@@ -629,7 +648,14 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     if type(owner) is Const and isinstance(owner.value, tuple(with_fixed_attributes)):
         now = getattr(owner.value, name.value, s)
         return Const(now) if is_fixed(now) or is_simple(now) else None
-    if type(owner) is not Const or not isinstance(owner.value, ModuleType):
+    if type(owner) is not Const:
+        return None
+    if type(attribute_of_class(owner.value, name.value)) in (FunctionType, staticmethod):
+        function = getattr(owner.value, name.value)
+        if type(function) is FunctionType:
+            s.guards.attributes[id(owner.value), name.value] = (owner.value, name.value, function)
+            return Const(function)
+    if not isinstance(owner.value, ModuleType):
         return None
     now = getattr(owner.value, name.value, s)
     if now is s or not (is_fixed(now) or (has_constants(owner.value) and is_simple(now))):
@@ -820,11 +846,8 @@ IDENTITY = (operator.is_, operator.is_not)
 
 def is_none(value: Value) -> bool:
     """Is it known to be None?"""
-    return (
-        (type(value) is Known
-        and value.type is NoneType)
-        or (type(value) is Const
-        and value.value is None)
+    return (type(value) is Known and value.type is NoneType) or (
+        type(value) is Const and value.value is None
     )
 
 

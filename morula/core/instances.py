@@ -392,17 +392,22 @@ class Instances:
                 if not isinstance(cls, type) or not is_plain(cls):
                     continue
                 initialise = in_class(cls, "__init__")
-                if type(initialise) is not FunctionType or not returns_none(initialise):
+                is_bare = initialise is object.__init__ and not call.args
+                is_function = type(initialise) is FunctionType and returns_none(initialise)
+                if not (is_bare or is_function):
                     continue
                 if self.is_seen(call.out) and not self.s.keeps_objects:
                     self.s.leaves_objects = True
                     continue
                 guard_class(self.s, cls)
+                changed = True
+                if is_bare:
+                    call.fn, call.args = Const(new_instance), (Const(cls),)
+                    continue
                 new = Call(call.out, Const(new_instance), (Const(cls),), (), call.position)
                 call.fn, call.args = Const(initialise), (new.out, *call.args)
                 call.out = self.ir.var()
                 block.calls.insert(block.calls.index(call), new)
-                changed = True
         return changed
 
     def make_named(self, block: Block, call: Call, cls: Any) -> bool:

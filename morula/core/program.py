@@ -18,6 +18,7 @@ from morula.core.callees import Callees
 from morula.core.context import adjoint_if_any, enter, leave
 from morula.core.cotangents import ZERO, project_to, unthunk
 from morula.core.emit import emit, merge_blocks
+from morula.core.infer import is_function_of_class
 from morula.core.instances import Escapes
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, count_uses, substitute
 from morula.core.primitives import (
@@ -463,6 +464,8 @@ class Gradient(Adjoint):
         for cell, name, value in guards.cells.values():
             found = self.append(block, get_cell, Const(cell), Const(name))
             check(self.append(block, operator.is_, found, Const(value)))
+        for of_class in guards.of_classes.values():
+            check(self.append(block, is_function_of_class, *map(Const, of_class)))
         for test, values in guards.tests:
             check(self.append(block, test, *map(Const, values)))
         for v, value in guards.identities:

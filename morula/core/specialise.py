@@ -658,9 +658,10 @@ class Specialiser(Inference):
         if call.primitive not in WRITES_ATTRIBUTES:
             return False
         owner, name = (self.value(x) for x in call.args[:2])
+        of_classes = self.guards.of_classes.values()
         return any(
             (type(name) is not Const or name.value == taken) and may_own(owner, x)
-            for x, taken, _ in self.guards.attributes.values()
+            for x, taken, _ in (*self.guards.attributes.values(), *of_classes)
         )
 
     def may_be_rebound(self) -> bool:

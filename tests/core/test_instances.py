@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import morula
+from morula import code_adjoint, grad
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
@@ -417,3 +418,89 @@ def test_an_abstract_class_has_no_instances():
         morula.gradient(lambda k: Energy(k).force(k), 1.0)
     with pytest.raises(TypeError, match="abstract"):
         morula.gradient(lambda k: Energy(k).k, 1.0)
+
+
+class Bare:
+    scale = 2.0
+
+    def cube(self):
+        return self.x**3
+
+    @property
+    def double(self):
+        return 2 * self.x
+
+    @classmethod
+    def made(cls, x):
+        self = cls()
+        self.x = x
+        return self
+
+    @classmethod
+    def scaled(cls, x):
+        return cls.square(x) * cls.scale
+
+    @staticmethod
+    def square(x):
+        return x * x
+
+
+class BareInHalf(Bare):
+    scale = 0.5
+
+    @staticmethod
+    def square(x):
+        return x * x * x
+
+
+def without_initialiser(x):
+    a, b = Bare(), Bare.made(x * x)
+    a.x = x
+    return a.cube() * b.double + Bare.cube(b)
+
+
+def methods_of_classes(x):
+    return Bare.scaled(x) * BareInHalf.scaled(x) + BareInHalf.made(x).double + Bare.square(x)
+
+
+def an_attribute_of_the_class_until_it_is_set(x):
+    a = Bare()
+    first = a.scale * x
+    if x > 1:
+        a.scale = x
+    return first + a.scale * Bare.scale
+
+
+def an_attribute_that_is_missing(x):
+    a = Bare()
+    try:
+        return a.cube()
+    except AttributeError:
+        return x * x
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        without_initialiser,
+        methods_of_classes,
+        an_attribute_of_the_class_until_it_is_set,
+        an_attribute_that_is_missing,
+    ],
+)
+def test_objects_without_initialiser_and_methods_of_classes(f):
+    for x in (1.5, 0.7):
+        check_gradient(f, x)
+    if f in (without_initialiser, methods_of_classes):
+        assert "0 calls are resolved" in str(code_adjoint(f, 1.5))
+
+
+def test_methods_of_classes_that_are_replaced(monkeypatch):
+    g = grad(methods_of_classes)
+    first = g(1.5)
+    monkeypatch.setattr(BareInHalf, "square", staticmethod(lambda x: x))
+    assert g(1.5) == pytest.approx(3 * 1.5**2 + 2 + 2 * 1.5)
+    monkeypatch.setattr(Bare, "scaled", classmethod(lambda cls, x: x))
+    assert g(1.5) == pytest.approx(2 * 1.5 + 2 + 2 * 1.5)
+    monkeypatch.undo()
+    assert g(1.5) == first
