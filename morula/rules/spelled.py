@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import functools
 import operator
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,22 @@ def reduced_from_first(f: Any, xs: Any) -> Any:
     return value
 
 
+def reduced_in_turn(f: Any, xs: Any) -> Any:
+    """The same of a list that may be empty, or change meanwhile."""
+    if len(xs) == 0:
+        reduce_nothing()
+    value = xs[0]
+    for i, x in enumerate(xs):
+        if i:
+            value = f(value, x)
+    return value
+
+
+def reduce_nothing() -> None:
+    """Raise what `reduce` raises."""
+    functools.reduce(max, ())
+
+
 LISTED = (mapped, mapped_two, filtered)
 
 
@@ -112,9 +128,9 @@ def of_nothing(choose: Any, xs: Any) -> None:
     choose(xs)
 
 
-non_differentiable(of_nothing)
-only_reads(of_nothing)
-effects(of_nothing)
+non_differentiable(of_nothing, reduce_nothing)
+only_reads(of_nothing, reduce_nothing)
+effects(of_nothing, reduce_nothing)
 
 OF_ARRAYS = {sum: added_up, min: least, max: greatest}
 
@@ -185,7 +201,7 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
         return OF_ARRAYS[f] if has_rows(s.value(call.args[0])) else None
     if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
         return None
-    if not is_function(call.args[0], made):
+    if not (is_function(call.args[0], made) or is_operator(call.args[0])):
         return None
     if f is functools.reduce:
         k = known(s.value(call.args[1]))
@@ -193,7 +209,9 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
             return None
         if n == 2:
             alone = uses.get(call.args[1]) == 1  # nobody can change it meanwhile
-            return reduced_from_first if alone and has_items(k, made.get(call.args[1])) else None
+            if alone and has_items(k, made.get(call.args[1])):
+                return reduced_from_first
+            return reduced_in_turn if k.type is list else None
         return reduced
     at_once = (
         behind is not None
@@ -284,6 +302,11 @@ def is_function(x: Any, made: dict[Any, Any]) -> bool:
     if type(x) is Const:
         return type(x.value) is FunctionType
     return x in made and made[x].primitive is primitives.make_function
+
+
+def is_operator(x: Any) -> bool:
+    """Is it a compiled function that is known, like `operator.mul`?"""
+    return type(x) is Const and type(x.value) is BuiltinFunctionType
 
 
 def has_items(k: Any, made: Any) -> bool:

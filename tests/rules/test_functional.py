@@ -173,3 +173,26 @@ def test_decorators_that_are_applied_inside():
     check_gradient(f, 1.3)
     check_gradient(named, 1.3)
     assert "0 calls are resolved" in str(code_adjoint(f, 1.3))
+
+
+def test_reductions_of_lists_from_outside():
+    def by_function(xs):
+        return functools.reduce(lambda a, b: a * b + 1, xs)
+
+    def by_operator(xs):
+        return functools.reduce(operator.mul, xs) + functools.reduce(operator.add, xs, 2.0)
+
+    def of_a_list_that_grows(xs):
+        def step(a, b):
+            if len(xs) < 5:
+                xs.append(a)
+            return a * b
+
+        return functools.reduce(step, xs)
+
+    for f in (by_function, by_operator, of_a_list_that_grows):
+        for xs in ([2.0], [1.5, 2.0, -3.0], [1, 2.5]):
+            check_gradient(f, xs)
+        with pytest.raises(TypeError, match="empty iterable"):
+            gradient(f, [])
+    assert "0 calls are resolved" in str(code_adjoint(by_operator, [1.0, 2.0]))
