@@ -344,3 +344,186 @@ def test_what_reads_state_that_a_call_before_it_has_set(read):
     for derivative in (grad(f), grad(f), lambda x: jvp(f, (x,), (1.0,))[1]):
         set_number(1.0)
         assert derivative(1.5) == pytest.approx(expected, rel=1e-6)
+
+
+def squared(x):
+    return x * x
+
+
+def cubed(x):
+    return x**3
+
+
+chosen = squared
+
+
+class Told:
+    k = 2.0
+
+    def __init__(self):
+        self.z = 1.0
+
+    def power(self, x):
+        return x * x
+
+
+class Bare:
+    k = 2.0
+
+
+def choose():
+    global chosen
+    chosen = cubed
+
+
+def choose_protected():
+    global chosen
+    try:
+        chosen = cubed
+    finally:
+        pass
+
+
+def choose_by_name():
+    try:
+        globals()["chosen"] = cubed
+    finally:
+        pass
+
+
+def change_classes():
+    try:
+        Told.k = Bare.k = 5.0
+        Told.power = lambda self, x: x**3
+    finally:
+        pass
+
+
+def change_by_name():
+    try:
+        setattr(Bare, "k", 5.0)  # noqa: B010
+    finally:
+        pass
+
+
+def function_here(x):
+    before = chosen(x)
+    choose()
+    return before + chosen(x)
+
+
+def function_elsewhere(x):
+    before = chosen(x)
+    choose_protected()
+    return before + chosen(x)
+
+
+def function_by_name(x):
+    before = chosen(x)
+    choose_by_name()
+    return before + chosen(x)
+
+
+def function_by_callback(x):
+    before = chosen(x)
+    list(map(lambda _: choose_protected(), [0]))
+    return before + chosen(x)
+
+
+def attribute_of_a_class(x):
+    before = Told().k * x * Bare().k
+    change_classes()
+    return before + Told().k * x * Bare().k
+
+
+def attribute_behind_an_object(x):
+    a = Bare()
+    change_classes()
+    return a.k * x
+
+
+def attribute_by_name(x):
+    a = Bare()
+    change_by_name()
+    return a.k * x
+
+
+def method(x):
+    a = Told()
+    before = a.power(x)
+    change_classes()
+    return before + a.power(x)
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (function_here, 16),
+        (function_elsewhere, 16),
+        (function_by_name, 16),
+        (function_by_callback, 16),
+        (attribute_of_a_class, 29),
+        (attribute_behind_an_object, 5),
+        (attribute_by_name, 5),
+        (method, 16),
+    ],
+)
+def test_functions_and_attributes_that_are_rebound_meanwhile(f, expected):
+    global chosen
+    power = Told.power
+    for derivative in (grad(f), grad(f), lambda x: jvp(f, (x,), (1.0,))[1]):
+        chosen, Told.power = squared, power
+        Told.k = Bare.k = 2.0
+        assert derivative(2.0) == pytest.approx(expected)
+    chosen, Told.power = squared, power
+    Told.k = Bare.k = 2.0
+
+
+def view(x):
+    array[:1][0] = x
+
+
+def by_out(x):
+    np.add(x, 0.0, out=array[:1])
+
+
+def by_attribute(x):
+    array.real = x
+
+
+def by_mask(x):
+    array[array == array[0]] = x
+
+
+def in_a_loop(x):
+    for i in range(2):
+        array[i] += x
+
+
+@pytest.mark.parametrize("put", [view, by_out, by_attribute, by_mask, in_a_loop])
+@pytest.mark.parametrize("write", [write_here, write_protected])
+@pytest.mark.parametrize("read", [read_here, read_protected])
+def test_arrays_from_outside(put, write, read):
+    names = {"write": write, "read": read, "put": put, "array": array}
+    source = """
+def get():
+    return array[0]
+def f(x):
+    write(put, x * x)
+    between = read(get) * x
+    write(put, between)
+    return between + array.sum() * read(get)
+"""
+    exec(source, names)
+    f = names["f"]
+
+    def reference(x):
+        array[:] = [1.0, 2.0]
+        return f(x)
+
+    h = 1e-5
+    expected = (reference(1.3 + h) - reference(1.3 - h)) / (2 * h)
+    for derivative in (grad(f), grad(f), lambda x: jvp(f, (x,), (1.0,))[1]):
+        array[:] = [1.0, 2.0]
+        assert derivative(1.3) == pytest.approx(expected, rel=1e-6)
+    array[:] = [1.0, 2.0]

@@ -13,7 +13,7 @@ from types import (
 from typing import TYPE_CHECKING, Any
 
 from morula.core.inline import changes_objects
-from morula.core.ir import Call, Const, Operand, Var
+from morula.core.ir import Call, Const, Operand
 from morula.core.primitives import (
     get_cell,
     list_append,
@@ -30,7 +30,6 @@ from morula.core.simplify import PURE, is_simple
 from morula.core.specialise import (
     NotSpecialised,
     Specialiser,
-    function_of_class,
     is_ours,
 )
 from morula.core.traits import (
@@ -155,7 +154,7 @@ def may_store_in_hidden_arrays(s: Specialiser, calls: list[Call], varied: set[Op
 
     Those that are, are seen when it happens.
     """
-    if not any(may_run_code(s, c) and not varied.isdisjoint(c.operands()) for c in calls):
+    if not any(s.may_run_code(c) and not varied.isdisjoint(c.operands()) for c in calls):
         return False
     operands = [x for c in s.ir.calls() for x in c.operands()] + [a for _, a in s.ir.passed()]
     constants = [x.value for x in operands if type(x) is Const]
@@ -192,7 +191,7 @@ def may_read_rebound(s: Specialiser, call: Call) -> bool:
     """May it give what one of the calls before it has set outside of the program?"""
     if call.out in s.captured or s.callee_of(call) is not None:
         return False
-    return is_read_from_outside(call) or may_run_code(s, call)
+    return is_read_from_outside(call) or s.may_run_code(call)
 
 
 def reads_outside(callee: Callee) -> bool:
@@ -201,18 +200,6 @@ def reads_outside(callee: Callee) -> bool:
     return s is not None and any(
         carries(s.value(c.out)) and may_read_rebound(s, c) for c in s.ir.calls()
     )
-
-
-def may_run_code(s: Specialiser, call: Call) -> bool:
-    """May a call run code that is not looked into here?"""
-    if type(call.fn) is Var:
-        return call.fn not in s.made
-    fn = call.fn.value
-    if s.callee_of(call) is not None or registry.get(fn) is not None:
-        return False
-    if isinstance(fn, type):
-        return function_of_class(fn, "__init__") is not None
-    return type(fn) is FunctionType and not is_ours(fn)
 
 
 def callable_or_simple(x: Any) -> bool:

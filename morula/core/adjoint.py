@@ -23,7 +23,6 @@ from morula.core.activity import (
     may_hold,
     may_mutate,
     may_read_rebound,
-    may_run_code,
     varied_variables,
 )
 from morula.core.cfg import dominated, dominators, is_reducible
@@ -42,6 +41,7 @@ from morula.core.cotangents import (
     unthunk,
 )
 from morula.core.emit import merge_blocks
+from morula.core.examples import NOTHING
 from morula.core.general import call as general_call
 from morula.core.general import call_from_program
 from morula.core.infer import ANY, Inference
@@ -232,7 +232,7 @@ class Adjoint:
             reads = makes_generator(call.fn) or may_read_rebound(self.specialiser, call)
             if call.out in self.varied and reads:
                 return self.pair_of_call(call)
-            if may_run_code(self.specialiser, call):
+            if self.specialiser.may_run_code(call):
                 call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
             return None
         if type(call.fn) is Const:
@@ -261,15 +261,16 @@ class Adjoint:
         return Pair(Const(call_from_program), operands, call.keywords, tuple(enumerate(operands)))
 
     def writes_to_outer_array(self, call: Call) -> bool:
-        """Does it write to a value from outside that is of unknown type, and now an array?"""
+        """Does it write to a value of unknown type, which now is, or may be, an array?"""
         s = self.specialiser
-        if call.primitive not in (operator.setitem, *IN_PLACE_OPERATORS):
+        if call.primitive not in (operator.setitem, setattr, *IN_PLACE_OPERATORS):
             return False
         owner = call.args[0]
-        if s.value(owner) is not None:
-            return False
+        if (value := s.value(owner)) is not None:
+            return any(k.type in coarse_detail for k in possibilities(value))
         s.examples.follow(s.ir, s.value)
-        return type(owner) is Var and type(s.examples.given.get(owner)) in coarse_detail
+        example = s.examples.given.get(owner, NOTHING) if type(owner) is Var else NOTHING
+        return type(example) in coarse_detail or (example is NOTHING and s.deals_with_arrays)
 
     def pair_of_item(self, call: Call) -> Pair | None:
         """An item of a tuple of known length: its cotangent is a tuple with zeros beside it."""

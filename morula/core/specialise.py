@@ -116,7 +116,7 @@ from morula.core.values import (
 )
 from morula.core.verify import checked
 from morula.core.weave import iterate_once, weave_generators
-from morula.core.writers import named_by, runs_method_that_writes
+from morula.core.writers import may_rebind, named_by, runs_method_that_writes
 
 if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
@@ -234,8 +234,8 @@ class Specialiser(Inference):
             raise Escapes
         if self.protected and not all(may_run_twice(self, c) for c in self.ir.calls()):
             raise ExceptionsMatter
-        if any(map(self.writes_what_was_taken, self.ir.calls())):
-            raise NotSpecialised("an attribute of a class that was taken as it is is written")
+        if any(map(self.writes_what_was_taken, self.ir.calls())) or self.may_lose_what_was_taken():
+            raise NotSpecialised("a global or an attribute that was taken as it is may be rebound")
         if (self.captured or self.guards.cells) and self.may_be_rebound():
             raise NotSpecialised("a captured variable may be rebound by what it calls")
         if any(map(self.is_lifted_in_vain, self.ir.calls())) or self.hands_on_lifted():
@@ -422,8 +422,8 @@ class Specialiser(Inference):
         home, i = self.ir.entry, 0
         for block in self.ir.blocks:
             for j, call in enumerate(block.calls):
-                if call.out is x:
-                    home, i = block, j + 1
+                if call.out is x or (x in self.captured and call.out in self.captured):
+                    home, i = block, j + 1  # what it has captured is read before all questions
         test = self.ir.var()
         home.calls.insert(i, Call(test, Const(has_keys), (x, Const(names))))
         self.counted.add(test)
@@ -654,7 +654,10 @@ class Specialiser(Inference):
         ir.entry.calls[:0] = reads
 
     def writes_what_was_taken(self, call: Call) -> bool:
-        """May a call write or delete an attribute of a class or module that was read for good?"""
+        """May a call rebind a global, or an attribute of a class or module, that was read for good?"""
+        if call.primitive is primitives.store_global:
+            namespace, name = [x.value for x in call.args[:2] if type(x) is Const]
+            return (id(namespace), name) in self.guards.globals
         if call.primitive not in WRITES_ATTRIBUTES:
             return False
         owner, name = (self.value(x) for x in call.args[:2])
@@ -663,6 +666,31 @@ class Specialiser(Inference):
             (type(name) is not Const or name.value == taken) and may_own(owner, x)
             for x, taken, _ in (*self.guards.attributes.values(), *of_classes)
         )
+
+    def may_lose_what_was_taken(self) -> bool:
+        """May code that it runs, and that is not seen here, rebind a global or an attribute like it?"""
+        if not any(map(self.may_run_code, self.ir.calls())):
+            return False
+        inside = [c.specialiser.guards for c in self.callees.found.values() if c.specialiser]
+        guards = [self.guards, *inside]
+        variables = {key for g in guards for key in g.globals}
+        names = {name for g in guards for of in (g.attributes, g.of_classes) for _, name in of}
+        operands = [x for c in self.ir.calls() for x in c.operands()]
+        operands += [a for _, a in self.ir.passed()]
+        self.examples.follow(self.ir, self.value)
+        found = [x.value for x in operands if type(x) is Const]
+        return may_rebind([*found, *self.examples.given.values()], variables, names)
+
+    def may_run_code(self, call: Call) -> bool:
+        """May a call run code that is not looked into here?"""
+        if type(call.fn) is Var:
+            return call.fn not in self.made
+        fn = call.fn.value
+        if self.callee_of(call) is not None or registry.get(fn) is not None:
+            return False
+        if isinstance(fn, type):
+            return function_of_class(fn, "__init__") is not None
+        return type(fn) is FunctionType and not is_ours(fn)
 
     def may_be_rebound(self) -> bool:
         """May what it calls rebind what it, or a function in it, has captured?

@@ -11,7 +11,8 @@ import dis
 import functools
 import inspect
 import operator
-from types import CodeType, FunctionType
+from collections.abc import Collection, Iterator
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from morula.core.bytecode.instructions import IN_PLACE
@@ -21,7 +22,7 @@ from morula.core.infer import is_builtin
 from morula.core.ir import Call, Const, Var
 from morula.core.primitives import get_cell, make_function
 from morula.core.registry import registry
-from morula.core.traits import coarse_detail, parts_of
+from morula.core.traits import coarse_detail, parts_of, typed_zero
 
 if TYPE_CHECKING:
     from morula.core.specialise import Specialiser
@@ -72,51 +73,132 @@ def named_by(fn: Any) -> list[Any]:
     ]
 
 
+def surroundings(roots: list[Any]) -> Iterator[tuple[Any, bool]]:
+    """What the functions among these values may find, each with whether the values hold it themselves.
+
+    That is what they, the methods of objects and the functions that they name, name in their turn or
+    have captured. Without numbers, texts and what has rules.
+    """
+    waiting = [(x, True) for x in roots]
+    seen: dict[tuple[int, bool], Any] = {}
+    while waiting and len(seen) < MOST_SEEN:
+        x, is_inside = waiting.pop()
+        key = id(x), is_inside
+        if key in seen or is_number(type(x)) or registry.get(x) is not None:
+            continue
+        seen[key] = x  # kept: its id must stay its own
+        yield x, is_inside
+        if type(x) in coarse_detail:
+            continue
+        waiting += [(y, False) for y in (*named_by(x), *attributes_named_by(x))]
+        if not (isinstance(x, (list, tuple)) and len(x) > MOST_SEEN and is_number(type(x[0]))):
+            is_function = type(x) is FunctionType
+            parts = (parts_of(x) or {}).values()
+            waiting += [(y, is_inside and not is_function) for y in parts]
+        cls = x if isinstance(x, type) else type(x)
+        if not is_builtin(cls):
+            waiting += [(f, True) for f in vars(cls).values() if type(f) is FunctionType]
+
+
+MOST_SEEN = 2000
+
+
 def may_write_to_hidden_arrays(roots: list[Any]) -> bool:
     """May the functions among these values write to arrays that they find in their surroundings?
 
-    These are what they, the methods of objects and the functions that they name, name in their turn
-    or have captured. Arrays that the values themselves hold do not count.
+    Arrays that the values themselves hold do not count.
     """
-    waiting = [(x, False) for x in roots]
-    seen: dict[int, Any] = {}
     has_arrays = has_writers = False
-    while waiting and len(seen) < MOST_SEEN:
-        x, is_outside = waiting.pop()
-        if id(x) in seen or registry.get(x) is not None:
-            continue
-        seen[id(x)] = x  # kept: its id must stay its own
-        if type(x) in coarse_detail:
-            has_arrays |= is_outside
-            continue
-        is_function = type(x) is FunctionType
-        has_writers |= is_function and may_write_in_place(x.__code__)
-        waiting += [(y, True) for y in named_by(x)]
-        waiting += [(y, is_outside or is_function) for y in (parts_of(x) or {}).values()]
-        cls = x if isinstance(x, type) else type(x)
-        if not is_builtin(cls):
-            waiting += [(f, False) for f in vars(cls).values() if type(f) is FunctionType]
+    for x, is_inside in surroundings(roots):
+        has_arrays |= type(x) in coarse_detail and not is_inside
+        has_writers |= type(x) is FunctionType and may_write_in_place(x.__code__)
     return has_arrays and has_writers
 
 
-MOST_SEEN = 400
+def may_rebind(roots: list[Any], variables: Collection[Variable], names: Collection[str]) -> bool:
+    """May the functions among these values rebind a global variable or an attribute of such a name?"""
+    functions = [x for x, _ in surroundings(roots) if type(x) is FunctionType]
+    for f in functions:
+        variable, attribute = names_stored(f.__code__)
+        if not attribute.isdisjoint(names):
+            return True
+        if any((id(f.__globals__), name) in variables for name in variable):
+            return True
+    return False
+
+
+Variable = tuple[int, str]  # the identity of a namespace and a name in it
+
+
+# What rebinds by a name that is a text.
+BY_NAME = {"setattr", "delattr", "__setattr__", "__delattr__", "__dict__", "vars", "globals"}
+
+
+@functools.lru_cache(1024)
+def names_stored(code: CodeType) -> tuple[set[str], set[str]]:
+    """The global variables and the attributes that a code object, or one inside it, rebinds."""
+    variables, attributes = set(), set()
+    for ins in dis.get_instructions(code):
+        if ins.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            variables.add(ins.argval)
+        elif ins.opname in ("STORE_ATTR", "DELETE_ATTR"):
+            attributes.add(ins.argval)
+    if not BY_NAME.isdisjoint(code.co_names):
+        texts = {x for x in code.co_consts if type(x) is str}
+        variables |= texts
+        attributes |= texts
+    for inner in code.co_consts:
+        if type(inner) is CodeType:
+            more = names_stored(inner)
+            variables |= more[0]
+            attributes |= more[1]
+    return variables, attributes
+
+
+def is_number(t: type) -> bool:
+    """Is it a type of numbers or texts?"""
+    return t is str or typed_zero(t) is not None
+
+
+def attributes_named_by(fn: Any) -> list[Any]:
+    """What a user's function may read of the modules that it names."""
+    modules = [x for x in named_by(fn) if type(x) is ModuleType and fn is not x]
+    names = fn.__code__.co_names if modules and type(fn) is FunctionType else ()
+    return [vars(m)[name] for m in modules for name in names if name in vars(m)]
 
 
 @functools.lru_cache(1024)
 def may_write_in_place(code: CodeType) -> bool:
     """Has a code object, or one inside it, instructions or names of what writes to arrays?"""
-    in_place = ("STORE_SUBSCR", "STORE_SLICE")
+    keywords = [name for x in code.co_consts if type(x) is tuple for name in x]
     return (
-        any(
-            ins.opname in in_place or (ins.opname == "BINARY_OP" and ins.argrepr.endswith("="))
-            for ins in dis.get_instructions(code)
-        )
+        any(map(writes_in_place, dis.get_instructions(code)))
         or not {*METHODS, *FUNCTIONS}.isdisjoint(code.co_names)
+        or "out" in keywords
         or any(may_write_in_place(x) for x in code.co_consts if type(x) is CodeType)
     )
 
 
-FUNCTIONS = ("out", "copyto", "put", "place", "putmask", "at", "fill_diagonal", "put_along_axis")
+def writes_in_place(ins: dis.Instruction) -> bool:
+    """May an instruction write to an array?"""
+    if ins.opname == "STORE_ATTR":
+        return ins.argval in ATTRIBUTES
+    if ins.opname == "BINARY_OP":
+        return ins.argrepr.endswith("=")
+    return ins.opname in ("STORE_SUBSCR", "STORE_SLICE")
+
+
+ATTRIBUTES = ("real", "imag", "flat")
+FUNCTIONS = (
+    "setattr",
+    "copyto",
+    "put",
+    "place",
+    "putmask",
+    "at",
+    "fill_diagonal",
+    "put_along_axis",
+)
 
 
 BESIDES = {

@@ -18,7 +18,7 @@ from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
-from morula.core.activity import may_hold, may_run_code, varied_variables
+from morula.core.activity import may_hold, varied_variables
 from morula.core.adjoint import REFUSALS
 from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.compiled import VARARGS, VARKEYWORDS, Family, family_by, primal_of
@@ -244,7 +244,7 @@ class Pushed(Gradient):
 
     def plain_call(self, call: Call) -> None:
         """A call into which no tangent goes."""
-        if call.out not in self.leaves and may_run_code(self.specialiser, call):
+        if call.out not in self.leaves and self.specialiser.may_run_code(call):
             call.fn, call.args = Const(call_plainly), (call.fn, *call.args)
         self.at.calls.append(call)
 
