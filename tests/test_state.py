@@ -406,6 +406,20 @@ def change_by_name():
         pass
 
 
+def change_by_computed_name():
+    try:
+        for name in ["j", "k"]:
+            setattr(Bare, name, 5.0)
+    finally:
+        pass
+
+
+def attribute_by_computed_name(x):
+    a = Bare()
+    change_by_computed_name()
+    return a.k * x
+
+
 def function_here(x):
     before = chosen(x)
     choose()
@@ -465,6 +479,7 @@ def method(x):
         (attribute_of_a_class, 29),
         (attribute_behind_an_object, 5),
         (attribute_by_name, 5),
+        (attribute_by_computed_name, 5),
         (method, 16),
     ],
 )

@@ -674,12 +674,14 @@ class Specialiser(Inference):
         inside = [c.specialiser.guards for c in self.callees.found.values() if c.specialiser]
         guards = [self.guards, *inside]
         variables = {key for g in guards for key in g.globals}
-        names = {name for g in guards for of in (g.attributes, g.of_classes) for _, name in of}
+        taken = [x for g in guards for x in g.attributes.values()]
+        names = {name for _, name, _ in taken} | {name for g in guards for _, name in g.of_classes}
+        has_data = any(isinstance(owner, type) and is_data(x) for owner, _, x in taken)
         operands = [x for c in self.ir.calls() for x in c.operands()]
         operands += [a for _, a in self.ir.passed()]
         self.examples.follow(self.ir, self.value)
         found = [x.value for x in operands if type(x) is Const]
-        return may_rebind([*found, *self.examples.given.values()], variables, names)
+        return may_rebind([*found, *self.examples.given.values()], variables, names, has_data)
 
     def may_run_code(self, call: Call) -> bool:
         """May a call run code that is not looked into here?"""
@@ -890,6 +892,11 @@ class Specialiser(Inference):
             return NEVER
         callee = self.callee_of(call)
         return None if callee is None else callee.result
+
+
+def is_data(x: Any) -> bool:
+    """Is it neither a method nor anything else that says how attributes are read?"""
+    return not (callable(x) or hasattr(type(x), "__get__"))
 
 
 def may_own(owner: Value, x: Any) -> bool:

@@ -115,12 +115,17 @@ def may_write_to_hidden_arrays(roots: list[Any]) -> bool:
     return has_arrays and has_writers
 
 
-def may_rebind(roots: list[Any], variables: Collection[Variable], names: Collection[str]) -> bool:
-    """May the functions among these values rebind a global variable or an attribute of such a name?"""
+def may_rebind(
+    roots: list[Any], variables: Collection[Variable], names: Collection[str], has_data: bool
+) -> bool:
+    """May the functions among these values rebind a global variable or an attribute of such a name?
+
+    With `has_data`, some of the names are those of data in classes, which a computed name may be.
+    """
     functions = [x for x, _ in surroundings(roots) if type(x) is FunctionType]
     for f in functions:
         variable, attribute = names_stored(f.__code__)
-        if not attribute.isdisjoint(names):
+        if not attribute.isdisjoint(names) or (has_data and ANY_NAME in attribute):
             return True
         if any((id(f.__globals__), name) in variables for name in variable):
             return True
@@ -130,6 +135,7 @@ def may_rebind(roots: list[Any], variables: Collection[Variable], names: Collect
 Variable = tuple[int, str]  # the identity of a namespace and a name in it
 
 
+ANY_NAME = "*"
 # What rebinds by a name that is a text.
 BY_NAME = {"setattr", "delattr", "__setattr__", "__delattr__", "__dict__", "vars", "globals"}
 
@@ -146,7 +152,7 @@ def names_stored(code: CodeType) -> tuple[set[str], set[str]]:
     if not BY_NAME.isdisjoint(code.co_names):
         texts = {x for x in code.co_consts if type(x) is str}
         variables |= texts
-        attributes |= texts
+        attributes |= {*texts, ANY_NAME}
     for inner in code.co_consts:
         if type(inner) is CodeType:
             more = names_stored(inner)
