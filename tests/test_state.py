@@ -12,7 +12,8 @@ import types
 import numpy as np
 import pytest
 
-from morula import grad, jvp
+from morula import grad, jvp, pullback
+from morula.core.extend import by_the_general_path
 
 
 class Plain:
@@ -228,6 +229,15 @@ def f(x):
     for derivative in (grad(f), grad(f), lambda x: jvp(f, (x,), (1.0,))[1]):
         put(1.0)
         assert derivative(1.3) == pytest.approx(expected)
+    with by_the_general_path():
+        put(1.0)
+        assert grad(f)(1.3) == pytest.approx(expected)
+    put(1.0)
+    _, back = pullback(f, 1.3)
+    put(1.0)
+    assert back(1.0) == back(1.0) == (pytest.approx(expected),)
+    put(1.0)
+    assert grad(grad(f))(1.3) == pytest.approx(30 * 1.3**4 + 6 * 1.3)
     put(1.0)
 
 

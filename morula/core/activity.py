@@ -156,10 +156,7 @@ def may_store_in_hidden_arrays(s: Specialiser, calls: list[Call], varied: set[Op
     """
     if not any(s.may_run_code(c) and not varied.isdisjoint(c.operands()) for c in calls):
         return False
-    operands = [x for c in s.ir.calls() for x in c.operands()] + [a for _, a in s.ir.passed()]
-    constants = [x.value for x in operands if type(x) is Const]
-    s.examples.follow(s.ir, s.value)
-    return may_write_to_hidden_arrays([*constants, *s.examples.given.values()])
+    return may_write_to_hidden_arrays(s.values_at_hand())
 
 
 def _stores_outside(s: Specialiser, call: Call) -> bool:

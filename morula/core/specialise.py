@@ -6,7 +6,7 @@ import dis
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -116,7 +116,7 @@ from morula.core.values import (
 )
 from morula.core.verify import checked
 from morula.core.weave import iterate_once, weave_generators
-from morula.core.writers import may_rebind, named_by, runs_method_that_writes
+from morula.core.writers import may_rebind, named_by, runs_method_that_writes, surroundings
 
 if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
@@ -677,11 +677,15 @@ class Specialiser(Inference):
         taken = [x for g in guards for x in g.attributes.values()]
         names = {name for _, name, _ in taken} | {name for g in guards for _, name in g.of_classes}
         has_data = any(isinstance(owner, type) and is_data(x) for owner, _, x in taken)
+        return may_rebind(self.values_at_hand(), variables, names, has_data)
+
+    def values_at_hand(self) -> list[Any]:
+        """The constants of the program, and examples of its variables."""
         operands = [x for c in self.ir.calls() for x in c.operands()]
         operands += [a for _, a in self.ir.passed()]
         self.examples.follow(self.ir, self.value)
-        found = [x.value for x in operands if type(x) is Const]
-        return may_rebind([*found, *self.examples.given.values()], variables, names, has_data)
+        constants = [x.value for x in operands if type(x) is Const]
+        return [*constants, *self.examples.given.values()]
 
     def may_run_code(self, call: Call) -> bool:
         """May a call run code that is not looked into here?"""
@@ -701,13 +705,14 @@ class Specialiser(Inference):
         """
         if self.captured and any(type(c.fn) is Var for c in self.ir.calls()):
             return True
-        unknown = list(filter(self.runs_unknown_code, self.ir.calls()))
-        constants = [x.value for c in unknown for x in c.operands() if type(x) is Const]
-        roots = [*constants, *self.examples.given.values()]
+        if not any(map(self.may_run_code, self.ir.calls())):
+            return False
         cells = {*map(id, self.fn.__closure__ or ()), *self.guards.cells}
-        return bool(unknown) and any(
+        found = surroundings([self.fn, *self.values_at_hand()])
+        return any(
             rebinds(f.__code__) and not cells.isdisjoint(map(id, f.__closure__ or ()))
-            for f in functions_within([self.fn, *roots])
+            for f, _ in found
+            if type(f) is FunctionType
         )
 
     # -- resolution
@@ -914,20 +919,6 @@ class NamedLeaves(list[Any]):
     def __init__(self, cls: type) -> None:
         super().__init__()
         self.cls = cls
-
-
-def functions_within(roots: list[Any]) -> Iterator[FunctionType]:
-    """The Python functions that can be reached from some values."""
-    waiting, seen = list(roots), {}
-    while waiting:
-        x = waiting.pop()
-        if id(x) in seen or type(x) in coarse_detail:
-            continue
-        seen[id(x)] = x  # kept: its id must stay its own
-        if type(x) is FunctionType:
-            yield x
-            waiting += [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
-        waiting += (parts_of(x) or {}).values()
 
 
 def only_reads_cells(call: Call) -> bool:

@@ -404,3 +404,40 @@ def test_a_captured_function_that_is_rebound_meanwhile():
         return squared + cubed
 
     assert grad(f)(2.0) == grad(f)(2.0) == 16
+
+
+def with_number(number):
+    """Functions that read what they have captured, and one that is found by name and rebinds it."""
+
+    def constant(x):
+        before = number * x
+        put_found(5.0)
+        return before + number * x
+
+    def varied(x):
+        before = number * x
+        put_found(x)
+        return before + number * x
+
+    def put(now):
+        nonlocal number
+        number = now
+
+    return constant, varied, put
+
+
+read_constant, read_varied, put_number = with_number(2.0)
+
+
+def put_found(now):
+    try:
+        put_number(now)
+    finally:
+        pass
+
+
+@pytest.mark.parametrize(("f", "expected"), [(read_constant, 7), (read_varied, 8)])
+def test_what_a_function_has_captured_is_rebound_by_one_that_is_found_by_name(f, expected):
+    for derivative in (grad(f), grad(f), lambda x: jvp(f, (x,), (1.0,))[1]):
+        put_number(2.0)
+        assert derivative(3.0) == expected
