@@ -86,12 +86,6 @@ class _Held:
         self.value = value
 
 
-def is_literal(x: Any) -> bool:
-    if type(x) is tuple:
-        return all(map(is_literal, x))
-    return x is None or x is ... or type(x) in (bool, int, float, complex, str, bytes, CodeType)
-
-
 def stack_size(code: list[Any]) -> int:
     """The most that the instructions have on the stack, along all ways that jumps may take."""
     begins = {x: i for i, x in enumerate(code) if type(x) is Label}

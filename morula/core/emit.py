@@ -22,7 +22,6 @@ from morula.core.assemble import (
     UNARY,
     Assembler,
     assembler,
-    is_literal,
 )
 from morula.core.cfg import loop_step
 from morula.core.cotangents import ZERO
@@ -144,6 +143,13 @@ def return_earlier(ir: IR) -> bool:
             block.branches = [Branch(None, [now.get(a, a) for a in target.branches[0].args])]
             changed = True
     return changed
+
+
+def is_literal(x: Any) -> bool:
+    """May a tuple of such be a constant, made once for all?"""
+    if type(x) is tuple:
+        return all(map(is_literal, x))
+    return x is None or x is ... or type(x) in (bool, int, float, complex, str, bytes, CodeType)
 
 
 def only_puts_together(block: Block) -> bool:

@@ -736,6 +736,11 @@ changes_in_place: list[Callable[[Any, list[type], int, tuple[str, ...]], bool]] 
 # program without any of these takes what is unknown for no such value.
 deals_in_place: list[Callable[[Any], bool]] = []
 
+# Names of functions, methods and keywords, and of attributes that are set, by which code may write to
+# such values.
+names_that_write: set[str] = set()
+attributes_that_write: set[str] = set()
+
 
 # Tests of callables and types: is it of a library that differentiates its own values? A program with
 # any of these is not specialised, for there is nothing to gain.

@@ -22,7 +22,13 @@ from morula.core.infer import is_builtin
 from morula.core.ir import Call, Const, Var
 from morula.core.primitives import get_cell, make_function
 from morula.core.registry import registry
-from morula.core.traits import coarse_detail, parts_of, typed_zero
+from morula.core.traits import (
+    attributes_that_write,
+    coarse_detail,
+    names_that_write,
+    parts_of,
+    typed_zero,
+)
 
 if TYPE_CHECKING:
     from morula.core.specialise import Specialiser
@@ -179,8 +185,7 @@ def may_write_in_place(code: CodeType) -> bool:
     keywords = [name for x in code.co_consts if type(x) is tuple for name in x]
     return (
         any(map(writes_in_place, dis.get_instructions(code)))
-        or not {*METHODS, *FUNCTIONS}.isdisjoint(code.co_names)
-        or "out" in keywords
+        or not {"setattr", *METHODS, *names_that_write}.isdisjoint([*code.co_names, *keywords])
         or any(may_write_in_place(x) for x in code.co_consts if type(x) is CodeType)
     )
 
@@ -188,23 +193,10 @@ def may_write_in_place(code: CodeType) -> bool:
 def writes_in_place(ins: dis.Instruction) -> bool:
     """May an instruction write to an array?"""
     if ins.opname == "STORE_ATTR":
-        return ins.argval in ATTRIBUTES
+        return ins.argval in attributes_that_write
     if ins.opname == "BINARY_OP":
         return ins.argrepr.endswith("=")
     return ins.opname in ("STORE_SUBSCR", "STORE_SLICE")
-
-
-ATTRIBUTES = ("real", "imag", "flat")
-FUNCTIONS = (
-    "setattr",
-    "copyto",
-    "put",
-    "place",
-    "putmask",
-    "at",
-    "fill_diagonal",
-    "put_along_axis",
-)
 
 
 BESIDES = {

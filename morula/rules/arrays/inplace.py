@@ -27,11 +27,13 @@ from morula.core.extend import (
     NONE,
     ZERO,
     UnsupportedError,
+    attributes_that_write,
     call,
     changes_in_place,
     deals_in_place,
     is_zero,
     memory,
+    names_that_write,
     non_differentiable,
     places,
     project_to,
@@ -782,3 +784,7 @@ def is_of_numpy(x: Any) -> bool:
 
 
 deals_in_place.append(is_of_numpy)
+names_that_write.update(
+    ("out", "at", "copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
+)
+attributes_that_write.update(("real", "imag", "flat"))
