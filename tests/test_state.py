@@ -552,3 +552,30 @@ def f(x):
         array[:] = [1.0, 2.0]
         assert derivative(1.3) == pytest.approx(expected, rel=1e-6)
     array[:] = [1.0, 2.0]
+
+
+KINDS = [
+    np.array([1.3, 0.7]),
+    np.array([1.3, 0.7], dtype=np.float32),
+    np.array([1.3 + 0.2j, 0.7]),
+    np.zeros(0),
+]
+
+
+@pytest.mark.parametrize("x", KINDS, ids=["real", "float32", "complex", "empty"])
+@pytest.mark.parametrize("state", sorted(STATES.keys() - {"array", "replaced array"}))
+def test_arrays_that_are_stored_outside(state, x):
+    put, get = STATES[state]
+
+    def f(x):
+        write_protected(put, x * x)
+        between = read_protected(get) * x
+        write_protected(put, between)
+        return np.sum(np.real(between * read_protected(get)))
+
+    for _ in range(2):
+        put(1.0)
+        found = grad(f)(x)
+        assert found.dtype == x.dtype
+        np.testing.assert_allclose(found, 6 * np.conj(x) ** 5, rtol=1e-5)
+    put(1.0)
