@@ -180,7 +180,7 @@ def check(program: Program) -> Report:
         report.skipped += 1
         return report
     for i in range(len(args)):
-        if type(args[i]) is int and needs_int(f, args, i):
+        if type(args[i]) is int and needs_int(f, log, args, i):
             report.integers += 1
             continue
         found = difference(f, args, i)
@@ -194,10 +194,19 @@ def check(program: Program) -> Report:
     return report
 
 
-def needs_int(f: Any, args: tuple[Any, ...], i: int) -> bool:
-    """Does the function raise where an argument that is an int is a number near it?"""
+def needs_int(f: Any, log: list[Any], args: tuple[Any, ...], i: int) -> bool:
+    """Does the function raise where an argument that is an int is a number near it?
+
+    Or does it take another way there, as by an exception that it catches?
+    """
+
+    def course(moved: tuple[Any, ...]) -> Any:
+        log.clear()
+        error = outcome(f, moved)[1]
+        return error, [note for note in log if isinstance(note, str)]
+
     near = [(*args[:i], args[i] + h, *args[i + 1 :]) for h in (0.5, 1e-3, -1e-3)]
-    return any(outcome(f, moved)[1] for moved in near)
+    return any(course(moved) != course(args) for moved in near)
 
 
 def check_path(

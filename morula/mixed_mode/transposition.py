@@ -58,11 +58,23 @@ def transposed_rule(
     y, pullback = rule.function(*args[:n], **named)
     seed = seed_for(y, set())
     if seed is ZERO:
+        refuse_unknown_space(y)
         return y, ZERO
     positions = rule.positions(n, keywords)
     kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
     ẏ = run.gathered(transposed(pullback, kept, seed, run.split(tangents)))
     return y, placed(run, y, ẏ) if holds_mutable(y) else ẏ
+
+
+def refuse_unknown_space(y: Any) -> None:
+    """Refuse a value of which nobody says in which space its tangents lie."""
+    materialise = traits.materialise.dispatch
+    unknown = materialise(type(y)) is materialise(object) and not is_by_identity(y)
+    if unknown and has_tangent(type(y)):
+        raise errors.UnsupportedError(
+            f"values of {type(y).__qualname__} have no derivative in forward mode: no frule gives "
+            "their tangents, and nothing is known of their space from which a reverse rule could"
+        )
 
 
 def seed_for(y: Any, met: set[int]) -> Any:
@@ -91,7 +103,7 @@ def has_parts(y: Any) -> bool:
     return holds_mutable(y) and has_tangent(type(y)) and has_fields(type(y))
 
 
-non_differentiable(seed_for, has_parts)
+non_differentiable(refuse_unknown_space, seed_for, has_parts)
 
 
 def at_seed(y: Any, seed: Any, ẏ: Any) -> Any:

@@ -11,6 +11,8 @@ Tests: tests/rules/test_numbers.py
 """
 
 import numbers
+import os
+import sys
 import types
 from abc import ABC
 from collections.abc import Callable
@@ -96,6 +98,10 @@ CONSTANTS: tuple[type, ...] = (
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
+    *map(type, (sys.version_info, sys.flags, sys.float_info, sys.int_info, sys.hash_info)),
+    os.stat_result,
+    os.terminal_size,
+    os.times_result,
 )
 
 

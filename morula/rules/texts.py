@@ -1,11 +1,13 @@
 """What makes text, or looks into it, is constant: re, warnings, pprint; logging and json when met.
 
-They run as they are: nothing of a gradient is in them, and their own code is long.
+So is the state of files. Numbers that are read from texts: rules/lossy.py. They run
+as they are: nothing of a gradient is in them, and their own code is long.
 Tests: tests/rules/test_texts.py
 """
 
 from __future__ import annotations
 
+import io
 import pprint
 import re
 import warnings
@@ -28,6 +30,18 @@ non_differentiable(
     re.compile, re.match, re.fullmatch, re.search, re.split, re.findall, re.finditer, re.escape,
     warnings.warn, warnings.warn_explicit, pprint.pprint, pprint.pformat, pprint.pp,
 )  # fmt: skip
+
+non_differentiable(re.Match.start, re.Match.end, re.Match.span)
+FILES = (
+    io.StringIO, io.BytesIO, io.TextIOWrapper, io.FileIO, io.BufferedReader, io.BufferedWriter,
+    io.BufferedRandom,
+)  # fmt: skip
+STATE_OF_FILES = (
+    "close", "detach", "fileno", "flush", "isatty", "readable", "seek", "seekable", "tell", "truncate",
+    "writable",
+)  # fmt: skip
+METHODS = [vars(cls).get(name) for f in FILES for cls in f.__mro__ for name in STATE_OF_FILES]
+non_differentiable(*[method for method in METHODS if method is not None])
 
 
 @serves(re.sub, re.subn)

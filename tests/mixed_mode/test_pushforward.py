@@ -2,6 +2,7 @@
 
 import functools
 import math
+import struct
 from collections import deque, namedtuple
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from morula import (
     NoRuleError,
     NoTangent,
     Tangent,
+    UnsupportedError,
     frule,
     grad,
     gradient,
@@ -349,3 +351,23 @@ def test_tangents_of_arrays_in_an_array_of_objects_have_their_shapes():
     for ẋ in (wrong, np.ones(2)):
         with pytest.raises(ValueError, match=r"argument 0 .* an array of shape .* that is entry"):
             jvp(f, (x,), (ẋ,))
+
+
+def test_a_value_of_an_unknown_space_is_refused():
+    def held(x):
+        return memoryview(struct.pack("d", x))
+
+    def read(view):
+        return struct.unpack("d", view)[0]
+
+    @rrule(held)
+    def _(x: float):
+        return held(x), lambda ȳ: (ȳ,)
+
+    @rrule(read)
+    def _(view: memoryview):
+        return read(view), lambda ȳ: (ȳ,)
+
+    assert gradient(lambda x: read(held(x)) ** 2, 3.0) == (6.0,)
+    with pytest.raises(UnsupportedError, match="values of memoryview"):
+        jvp(lambda x: read(held(x)) ** 2, (3.0,), (1.0,))

@@ -3,14 +3,16 @@
 import io
 import json
 import logging
+import os
 import pprint
 import re
+import sys
 import tokenize
 import warnings
 
 import pytest
 
-from morula import grad, jvp, pullback
+from morula import grad, gradient, jvp, pullback
 
 logger = logging.getLogger(__name__)
 
@@ -95,3 +97,22 @@ def test_tokens_of_lines_that_code_of_the_user_gives():
         return sum(read) * len([*tokenize.generate_tokens(lines().__next__)])
 
     assert grad(f)(3.0) * 1.5 == f(3.0)
+
+
+@pytest.mark.parametrize(
+    ("held", "asked"),
+    [
+        (re.match("(a+)b", "aab"), lambda m: m.end(1) + m.start() + m.span()[1]),
+        (io.StringIO("abc"), lambda file: file.seek(2) + file.tell()),
+        (io.BytesIO(b"abc"), lambda file: file.seek(1) + file.readable()),
+        (sys.version_info, lambda version: version.major),
+        (os.stat("."), lambda status: status.st_nlink),
+        (os.terminal_size((80, 25)), lambda size: size.columns),
+    ],
+)
+def test_what_is_asked_of_texts_files_and_the_system_beside_numbers(held, asked):
+    def f(x):
+        pairs = [(held, x), (held, x**2)]
+        return sum(asked(thing) * value for thing, value in pairs)
+
+    assert gradient(f, 1.5) == (pytest.approx(asked(held) * 4.0),)
