@@ -94,6 +94,7 @@ from morula.core.traits import (
     is_inlined,
     is_repeatable,
     is_written,
+    names_that_read,
     only_reads,
     parts_of,
     reads_only,
@@ -116,7 +117,14 @@ from morula.core.values import (
 )
 from morula.core.verify import checked
 from morula.core.weave import iterate_once, weave_generators
-from morula.core.writers import may_rebind, named_by, runs_method_that_writes, surroundings
+from morula.core.writers import (
+    has_meaning_of_its_own,
+    may_rebind,
+    name_read,
+    named_by,
+    runs_method_that_writes,
+    surroundings,
+)
 
 if TYPE_CHECKING:
     from morula.core.callees import Callee, Callees
@@ -174,6 +182,7 @@ class Specialiser(Inference):
         self.narrowed: set[Var] = set()  # that were asked for None
         self.key_loops: list[Operand] = []  # dicts over whose keys, which are counted, loops run
         self.writes_in_place = False  # does a call change a value that goes by value?
+        self.own_meanings: dict[str, bool] = {}  # has a class of the user's a method of this name?
         self.bail: Block | None = None  # where control goes if an assumption does not hold
         self.made: dict[Var, Call] = {}
         self.captured: dict[Var, Var] = {}
@@ -301,7 +310,8 @@ class Specialiser(Inference):
     def changes_value(self, call: Call) -> bool:
         """May a call change an array in place? Then it matters when other calls read it."""
         if type(call.fn) is not Const or self.runs_unknown_code(call):
-            return self.deals_with_arrays and any(map(self.may_reach_arrays, call.operands()))
+            reached = self.deals_with_arrays and any(map(self.may_reach_arrays, call.operands()))
+            return reached and not self.only_reads_by_name(call)
         first = self.value(call.args[0]) if call.args else None
         types = [] if first is None else [k.type for k in possibilities(first)]
         if not types and call.args and not self.deals_with_arrays:
@@ -310,6 +320,18 @@ class Specialiser(Inference):
         if self.deals_with_arrays and self.runs_methods_that_write(call, types):
             return True
         return any(test(fn, types, n, call.keywords) for test in changes_in_place)
+
+    def only_reads_by_name(self, call: Call) -> bool:
+        """Is it a method of something unknown, but of a name that only arrays and the like have?"""
+        name = next((name_read(c) for c in self.ir.calls() if c.out is call.fn), None)
+        if name not in names_that_read or "out" in call.keywords:
+            return False
+        if len(call.args) - len(call.keywords) > names_that_read[name]:
+            return False
+        if name not in self.own_meanings:
+            roots = [self.fn, *self.values_at_hand()]
+            self.own_meanings[name] = has_meaning_of_its_own(roots, name)
+        return not self.own_meanings[name]
 
     def runs_methods_that_write(self, call: Call, types: list[type]) -> bool:
         """May a call run a method of its first operand, by the types that this may have, that writes?

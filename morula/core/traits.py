@@ -741,6 +741,10 @@ deals_in_place: list[Callable[[Any], bool]] = []
 names_that_write: set[str] = set()
 attributes_that_write: set[str] = set()
 
+# Names of methods of such values, or of containers and texts, that do not write to such values, with
+# the number of arguments by position of which that holds: the next one may be where to write to.
+names_that_read: dict[str, int] = {}
+
 
 # Tests of callables and types: is it of a library that differentiates its own values? A program with
 # any of these is not specialised, for there is nothing to gain.

@@ -12,7 +12,13 @@ import functools
 import inspect
 import operator
 from collections.abc import Collection, Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import (
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+)
 from typing import TYPE_CHECKING, Any
 
 from morula.core.bytecode.instructions import IN_PLACE
@@ -119,6 +125,35 @@ def may_write_to_hidden_arrays(roots: list[Any]) -> bool:
         has_arrays |= type(x) in coarse_detail and not is_inside
         has_writers |= type(x) is FunctionType and may_write_in_place(x.__code__)
     return has_arrays and has_writers
+
+
+def name_read(call: Call) -> Any:
+    """The name of the attribute that a call reads; None: it reads none, or one of a computed name."""
+    if call.primitive is not getattr or len(call.args) != 2:
+        return None
+    return getattr(call.args[1], "value", None)
+
+
+def has_meaning_of_its_own(roots: list[Any], name: str) -> bool:
+    """May a method of this name be one of a class of the user's, or a function that an object holds?
+
+    As far as the surroundings of these values tell; if they are very many it may.
+    """
+    for seen, (x, _) in enumerate(surroundings(roots), 1):
+        cls = x if isinstance(x, type) else type(x)
+        if seen == MOST_SEEN or (not is_builtin(cls) and is_python(cls, name)):
+            return True
+        if name in (getattr(x, "__dict__", None) or ()) and not isinstance(x, (type, ModuleType)):
+            return True
+        if type(x) is FunctionType and not {name, ANY_NAME}.isdisjoint(names_stored(x.__code__)[1]):
+            return True
+    return False
+
+
+def is_python(cls: type, name: str) -> bool:
+    """Is an attribute of a class something that its author has written?"""
+    found = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
+    return found is not None and not isinstance(found, (MethodDescriptorType, GetSetDescriptorType))
 
 
 def may_rebind(

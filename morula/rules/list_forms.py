@@ -27,7 +27,7 @@ from morula.core.extend import (
     spells,
     transfers,
 )
-from morula.rules.list_types import Items, items_of, own_items
+from morula.rules.list_types import Items, is_array, items_of, own_items
 
 # -- what is left of them --------------------------------------------------------------------------
 
@@ -100,6 +100,18 @@ def is_of_plain_type(k: Known) -> bool:
 append, insert, pop = list.append, list.insert, list.pop
 
 
+def ordered_items(xs: Any, reverse: Any = False) -> Any:
+    """`sorted(xs, reverse=reverse)` of what is no list."""
+    items = [x for x in xs]
+    return [items[i] for i in order_of(items, reverse)]
+
+
+def ordered_items_by(xs: Any, key: Any, reverse: Any = False) -> Any:
+    """`sorted(xs, key=key, reverse=reverse)` of what is no list."""
+    items = [x for x in xs]
+    return [items[i] for i in order_of([key(x) for x in items], reverse)]
+
+
 def ordered(xs: Any, reverse: Any = False) -> Any:
     """`sorted(xs, reverse=reverse)`."""
     return [xs[i] for i in order_of(xs, reverse)]
@@ -127,6 +139,18 @@ def put_in_order_by(xs: Any, key: Any, reverse: Any = False) -> None:
 def greatest_by(xs: Any, key: Any) -> Any:
     """`max(xs, key=key)`."""
     return xs[place_of_greatest([key(x) for x in xs])]
+
+
+def greatest_item_by(xs: Any, key: Any) -> Any:
+    """`max(xs, key=key)` of what is no list."""
+    items = [x for x in xs]
+    return items[place_of_greatest([key(x) for x in items])]
+
+
+def least_item_by(xs: Any, key: Any) -> Any:
+    """`min(xs, key=key)` of what is no list."""
+    items = [x for x in xs]
+    return items[place_of_least([key(x) for x in items])]
 
 
 def least_by(xs: Any, key: Any) -> Any:
@@ -233,7 +257,12 @@ OF_TWO_LISTS = {
     id(operator.iadd): extended,
     id(list.extend): extend,
 }
-MAY_BE_RANGE = (sorted, max, min)
+OF_OTHERS = {  # the same for what is no list, and is gone through once
+    ordered: ordered_items,
+    ordered_by: ordered_items_by,
+    greatest_by: greatest_item_by,
+    least_by: least_item_by,
+}
 
 
 @spells
@@ -257,15 +286,19 @@ def spelling(s: Any, call: Call) -> Any:
     spelled = KEYED.get((id(call.primitive), n, call.keywords))
     if spelled is None:
         return None
-    if call.primitive in MAY_BE_RANGE:
-        k = known(s.value(call.args[0]))
-        return spelled if is_list(s, call.args[0]) or (k is not None and k.type is range) else None
-    return spelled if is_own(s, call.args[0]) else None
+    if spelled not in OF_OTHERS:
+        return spelled if is_own(s, call.args[0]) else None
+    k = known(s.value(call.args[0]))
+    if items_of(k) is not None or (k is not None and k.type is range):
+        return spelled
+    return OF_OTHERS[spelled] if is_gone_through(k) else None
 
 
-def is_list(s: Any, xs: Any) -> bool:
-    """Is it a list of whose items something is known?"""
-    return items_of(s.value(xs)) is not None
+def is_gone_through(k: Any) -> bool:
+    """Is it known what the items are of something that is no list?"""
+    if is_array(k):
+        return bool(k.detail[1] == 1)
+    return k is not None and k.type in (tuple, zip, enumerate) and k.detail is not None
 
 
 def is_own(s: Any, xs: Any) -> bool:

@@ -509,9 +509,9 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     items = items_of(args[0]) if len(args) == 1 and not call.keywords else None
     if items is None:
         return result_on_samples(call.primitive, args, call.keywords)
-    if is_stacked(s, call, items.value):
+    if maker_of(s, call, items.value) is not None:
         return rows_of(np.stack, items.value)
-    if items.value not in (Known(float), Known(np.float64)):
+    if not are_floats(items.value):
         return items.value if items.value is NEVER else None
     if call.primitive in (np.sum, np.mean):
         return Known(np.float64)
@@ -526,23 +526,60 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
         return result_on_samples(call.primitive, args, call.keywords)
     if items.value is NEVER:
         return NEVER
-    if items.value in (Known(float), Known(np.float64)) and call.primitive is np.stack:
+    if are_floats(items.value) and call.primitive is np.stack:
         return coarsened(known_value(np.zeros(1)))
     if not is_array(items.value) or not all(map(is_constant, args[1:])):
         return None
     return rows_of(call.primitive, items.value, *args[1:])
 
 
+def array_of_rows(rows: Any) -> Any:
+    """`np.array` of a list of lists or tuples, of which it is known that there is one."""
+    return np.array(rows)
+
+
+only_reads(array_of_rows)
+
+
+@transfers(array_of_rows)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """A matrix of numbers."""
+    items = items_of(args[0])
+    return None if items is None else rows_of(np.stack, items.value)
+
+
 def rows_of(join: Any, row: Any, *options: Any) -> Any:
-    """What is known of such arrays, joined."""
+    """What is known of such arrays, or of such lists or tuples of numbers, joined."""
+    items = items_of(row)
+    if items is not None:
+        row = Known(tuple, (Known(float),))
     return coarsened(result_on_samples(join, [Known(tuple, (row, row)), *options]))
 
 
-def is_stacked(s: Any, call: Any, row: Any) -> bool:
-    """Is it `np.array` of a list of arrays, of which a program may assume that it has any?"""
+def maker_of(s: Any, call: Any, row: Any) -> Any:
+    """What `np.array` of a list of such rows does, if a program may assume that it has any."""
     makes = call.primitive in (np.array, np.asarray) and len(call.args) == 1 and not call.keywords
     examples = getattr(s, "examples", None)
-    return makes and bool(examples and examples.given) and is_array(row) and row.detail[1] > 0
+    if not (makes and examples and examples.given):
+        return None
+    if is_array(row) and row.detail[1] > 0:
+        return np.stack
+    return array_of_rows if is_row(row) else None
+
+
+def are_floats(value: Any) -> bool:
+    """Is each of the items known to be a float, of Python or of NumPy?"""
+    if value is NEVER or value is None:
+        return False
+    return {*possibilities(value)} <= {Known(float), Known(np.float64)}
+
+
+def is_row(row: Any) -> bool:
+    """Is it known to be a list of floats, or a tuple of numbers?"""
+    items, k = items_of(row), known(row)
+    if items is not None:
+        return are_floats(items.value)
+    return k is not None and k.type is tuple and bool(k.detail) and {*k.detail} <= {*NUMBERS}
 
 
 def is_array(value: Any) -> bool:
@@ -556,15 +593,19 @@ def is_constant(value: Any) -> bool:
 
 @rewrites
 def stack_rows(s: Any) -> bool:
-    """`np.array(xs)` of a list of arrays stacks them; the program asks whether there is one."""
+    """`np.array(xs)` of a list of rows stacks them; the program asks whether there is one."""
     for block in s.ir.blocks:
         for i, call in enumerate(block.calls):
             items = items_of(s.value(call.args[0])) if call.args else None
-            if items is not None and is_stacked(s, call, items.value):
+            if items is None:
+                continue
+            maker = maker_of(s, call, items.value)
+            is_display = maker is array_of_rows and items.root().some
+            if maker is not None and not is_display:
                 some = s.ir.var()
                 test = Call(some, Const(operator.truth), call.args, (), call.position)
                 block.calls.insert(i, test)
-                call.fn = Const(np.stack)
+                call.fn = Const(maker)
                 s.guard_test(block, i + 1, some)
                 return True
     return False

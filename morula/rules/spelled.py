@@ -213,14 +213,14 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
                 return reduced_from_first
             return reduced_in_turn if k.type is list else None
         return reduced
-    at_once = (
-        behind is not None
-        and uses.get(call.out) == 1
-        and behind.args
-        and behind.args[0] is call.out
-        and traits.is_read_at_once(behind)
-    )
-    if not at_once:
+    alone = behind is not None and uses.get(call.out) == 1 and behind.args
+    if not (alone and behind.args[0] is call.out):
+        return None
+    # Too many for the variables: the last ones are not asked for, which is seen if f has effects.
+    unpacked = behind.primitive is primitives.unpack and is_operator(call.args[0]) and f is map
+    if unpacked and not all(has_length(known(s.value(xs))) for xs in call.args[1:]):
+        return None
+    if not (unpacked or traits.is_read_at_once(behind)):
         return None
     if f is filter:
         return filtered if n == 2 else None
@@ -305,8 +305,15 @@ def is_function(x: Any, made: dict[Any, Any]) -> bool:
 
 
 def is_operator(x: Any) -> bool:
-    """Is it a compiled function that is known, like `operator.mul`?"""
-    return type(x) is Const and type(x.value) is BuiltinFunctionType
+    """Is it a compiled function that is known, like `operator.mul`, or a type of numbers?"""
+    return type(x) is Const and (
+        type(x.value) is BuiltinFunctionType or x.value is int or x.value is float
+    )
+
+
+def has_length(k: Any) -> bool:
+    """Is it known to be something that ends?"""
+    return k is not None and k.type in (list, tuple, range, np.ndarray)
 
 
 def has_items(k: Any, made: Any) -> bool:

@@ -17,14 +17,18 @@ from typing import Any
 from morula.core.extend import (
     NONE,
     Const,
+    Known,
     answers,
+    known,
     non_differentiable,
+    only_reads,
     python_function,
     repeatable,
     result_on_samples,
     transfers,
 )
 from morula.rules.calls import serves
+from morula.rules.list_types import own_items
 
 non_differentiable(
     re.compile, re.match, re.fullmatch, re.search, re.split, re.findall, re.finditer, re.escape,
@@ -40,8 +44,9 @@ STATE_OF_FILES = (
     "close", "detach", "fileno", "flush", "isatty", "readable", "seek", "seekable", "tell", "truncate",
     "writable",
 )  # fmt: skip
-METHODS = [vars(cls).get(name) for f in FILES for cls in f.__mro__ for name in STATE_OF_FILES]
-non_differentiable(*[method for method in METHODS if method is not None])
+non_differentiable(
+    *[vars(c)[name] for f in FILES for c in f.__mro__ for name in STATE_OF_FILES if name in vars(c)]
+)
 
 
 @serves(re.sub, re.subn)
@@ -79,3 +84,22 @@ def _(s: Any, call: Any, args: Any) -> Any:
     except Exception:  # it says so when it happens
         return None
     return Const(y) if type(y) in (str, bool, int) else None
+
+
+@transfers(str.split, str.rsplit, str.splitlines)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """A list of texts."""
+    made = own_items(s, call)
+    made.put(Known(str))
+    return Known(list, made.root())
+
+
+only_reads(str.split, str.rsplit, str.splitlines)
+
+
+@transfers(float, int)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """A number, read from a text or not."""
+    if len(args) == 1 and known(args[0]) == Known(str):
+        return Known(call.primitive)
+    return result_on_samples(call.primitive, args, call.keywords)

@@ -347,3 +347,34 @@ def test_whole_numbers_that_are_put_in_order():
     h = 1e-6
     slope = (f(2 + h, 1.5) - f(2 - h, 1.5)) / (2 * h)
     assert general[1][0] == pytest.approx(slope)
+
+
+OF_OTHERS = {
+    "sorted array": lambda x: sorted(x)[1] * sorted(x, reverse=True)[2] * x[0],
+    "sorted by a key": lambda x: sorted(x, key=lambda v: -v * v)[0] * x[1],
+    "sorted tuple": lambda x: sorted((x[0] * 2, x[1], x[2] ** 2))[1],
+    "sorted pairs": lambda x: sorted(zip(x, x[::-1], strict=True))[0][1] * x[2],
+    "counted": lambda x: sum(i * v for i, v in sorted(enumerate(x), key=lambda p: p[1])),
+    "greatest of an array": lambda x: max(x, key=lambda v: (v - 1) ** 2) * x[0],
+    "least of a tuple": lambda x: min((x[0], x[1] * 3, x[2]), key=abs) * x[1],
+    "all of them": lambda x: sum(i * v for i, v in enumerate(sorted(x))),
+}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_what_is_no_list(name):
+    f, x = OF_OTHERS[name], np.array(XS)
+    assert "; 0 calls are" in str(morula.code_adjoint(f, x)).split("\n")[0]
+    check_gradient(f, x)
+    with by_the_general_path():
+        general = morula.grad(f)(x)
+    np.testing.assert_allclose(morula.grad(f)(x), general, rtol=1e-12)
+
+
+def test_what_is_no_list_and_empty():
+    assert morula.grad(lambda x: len(sorted(x)) + x.sum())(np.zeros(0)).shape == (0,)
+    for empty in (np.zeros(0), np.ones(3)[:0]):
+        with pytest.raises(ValueError, match=r"(max|iterable)"):
+            morula.grad(lambda x: max(x, key=abs))(empty)
+    with pytest.raises(ValueError, match="ambiguous"):
+        morula.grad(lambda x: sorted(x)[0].sum())(np.ones((2, 2)))

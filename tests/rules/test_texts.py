@@ -12,7 +12,9 @@ import warnings
 
 import pytest
 
-from morula import grad, gradient, jvp, pullback
+import morula
+from morula import grad, gradient, hessian, jvp, pullback
+from morula.testing import check_gradient
 
 logger = logging.getLogger(__name__)
 
@@ -116,3 +118,35 @@ def test_what_is_asked_of_texts_files_and_the_system_beside_numbers(held, asked)
         return sum(asked(thing) * value for thing, value in pairs)
 
     assert gradient(f, 1.5) == (pytest.approx(asked(held) * 4.0),)
+
+
+def parsed(x):
+    total = 0.0
+    for line in "1,2;3,4".split(";"):
+        a, b = map(float, line.split(","))
+        total += a * x**2 + b * x
+    return total * int("7")
+
+
+def chosen_by_words(x):
+    weights = {"up": x, "down": -(x**2)}
+    steps = [weights[word] for word in " up down  up up".split()]
+    return sum(steps) * len("a b".rsplit(" ")) * float("2.5")
+
+
+@pytest.mark.parametrize("f", [parsed, chosen_by_words])
+def test_numbers_and_words_of_constant_texts(f):
+    assert "; 0 calls are" in str(morula.code_adjoint(f, 1.5)).split("\n")[0]
+    check_gradient(f, 1.5)
+    assert hessian(f, 1.5) == pytest.approx((f(1.6) - 2 * f(1.5) + f(1.4)) / 0.01, rel=1e-6)
+
+
+def test_too_few_and_too_many_numbers_in_a_text():
+    def f(x, text):
+        a, b = map(float, text.split(","))
+        return a * x + b
+
+    assert gradient(f, 1.5, "3,4")[0] == 3.0
+    for text, message in [("1", "not enough"), ("1,2,3", "too many"), ("1,z", "could not convert")]:
+        with pytest.raises(ValueError, match=message):
+            gradient(f, 1.5, text)

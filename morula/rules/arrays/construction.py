@@ -35,6 +35,7 @@ from morula.rules.arrays.indexing import entry
 from morula.rules.arrays.structural import Selected, mark
 from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.list_types import array_of_rows
 from morula.rules.numbers import is_inexact
 
 # -- memory that nobody has written to -------------------------------------------------------------
@@ -127,7 +128,18 @@ def parts_like(ȳ, items):
     """The cotangents of the items."""
     if type(ȳ) is NotKnown:
         return tuple([like_sequence(ȳ, item) for item in items])
+    if are_numbers(ȳ, items):
+        return tuple(ȳ.tolist())
     return tuple([like_sequence(entry(ȳ, i), item) for i, item in enumerate(items)])
+
+
+def are_numbers(ȳ, items):
+    """Are these real numbers, and their cotangents floats in an array?"""
+    plain = type(ȳ) is np.ndarray and ȳ.dtype == float and ȳ.ndim == 1
+    return plain and {float, int, np.float64}.issuperset(map(type, items))
+
+
+non_differentiable(are_numbers)
 
 
 def back_to_argument(ȳ, a):
@@ -156,6 +168,16 @@ def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=Fals
         return ZeroTangent() if rounded else back_to_argument(ȳ, given), NoTangent()
 
     return y, array_pullback
+
+
+@rrule(array_of_rows)
+def _(rows: list):
+    given = as_it_is(rows)
+
+    def array_of_rows_pullback(ȳ):
+        return (like_sequence(ȳ, given),)
+
+    return np.array(rows), array_of_rows_pullback
 
 
 def _as_array(primal):

@@ -40,7 +40,7 @@ from morula.rules.arrays.reductions import marked_shared
 from morula.rules.arrays.sequences import BINARY, UNARY
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.traits import INTEGERS, MOST_ENTRIES, whole_shape
-from morula.rules.list_types import components
+from morula.rules.list_types import array_of_rows, components
 
 FRESH = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod,
@@ -51,7 +51,7 @@ FRESH = (
     np.mean, np.ndarray.mean, np.max, np.ndarray.max, np.min, np.ndarray.min, np.var, np.ndarray.var,
     np.std, np.ndarray.std, np.prod, np.ndarray.prod, np.dot, np.outer, np.tensordot, np.kron,
     np.eye, np.arange, np.linspace, np.tile, np.repeat, np.roll, np.sort, np.triu, np.tril,
-    np.empty, np.empty_like, np.identity,
+    np.empty, np.empty_like, np.identity, array_of_rows,
 )  # fmt: skip
 
 # np.real and np.imag give views.

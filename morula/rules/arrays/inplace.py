@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
-from types import ModuleType
+from types import MethodDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from morula.core.extend import (
     deals_in_place,
     is_zero,
     memory,
+    names_that_read,
     names_that_write,
     non_differentiable,
     places,
@@ -788,3 +789,20 @@ names_that_write.update(
     ("out", "at", "copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
 )
 attributes_that_write.update(("real", "imag", "flat"))
+ANY_NUMBER = 10**9
+NEVER_WRITING = """
+    reshape ravel flatten copy astype tolist item transpose squeeze swapaxes repeat diagonal nonzero
+    searchsorted view conjugate argsort tobytes
+"""
+names_that_read.update(dict.fromkeys(NEVER_WRITING.split(), ANY_NUMBER))
+for _type in (str, bytes, list, tuple, dict, set, frozenset):
+    for _name, _value in vars(_type).items():
+        if type(_value) is MethodDescriptorType and not hasattr(np.ndarray, _name):
+            names_that_read[_name] = ANY_NUMBER
+WRITING_TO_AN_ARGUMENT = {  # how many others come before it
+    **dict.fromkeys(("max", "min", "argmax", "argmin", "all", "any", "dot", "round", "ptp"), 1),
+    **dict.fromkeys(("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "clip", "take"), 2),
+    "trace": 4,
+}
+names_that_read.update(WRITING_TO_AN_ARGUMENT)
+del _type, _name, _value

@@ -81,7 +81,7 @@ METHODS_OF_SCALARS = (
 
 def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
     """The value and the pullback of a call whose sequences and scalars are converted to arrays."""
-    arrays = [as_array(a) if i in _CONVERTED[primal] else a for i, a in enumerate(args)]
+    arrays = [as_array(a) if i in CONVERTED[primal] else a for i, a in enumerate(args)]
     _, back = call(by, *arrays, **kwargs)
     given = tuple([as_it_is(a) for a in (*args, *kwargs.values())])
 
@@ -102,11 +102,11 @@ def as_array(a):
     return np.asarray(a) if isinstance(a, Sequence | Scalar | np.generic) else a
 
 
-_CONVERTED: dict[Any, tuple[int, ...]] = {}
+CONVERTED: dict[Any, tuple[int, ...]] = {}
 
 
 def _first(primal):
-    _CONVERTED[primal] = (0,)
+    CONVERTED[primal] = (0,)
 
     @rrule(primal)
     def _(x: Sequence, *args: Anything, **kwargs):
@@ -129,7 +129,7 @@ def takes_array_likes(places, *primals):
 
 
 def _array_like(primal, places):
-    _CONVERTED[primal] = places
+    CONVERTED[primal] = places
     parameters = list(inspect.signature(primal).parameters.values())
 
     def rule(*args, **kwargs):
@@ -164,7 +164,7 @@ def take_two_sequences(*primals):
 
 
 def _pair(primal):
-    _CONVERTED[primal] = (0, 1)
+    CONVERTED[primal] = (0, 1)
 
     @rrule(primal)
     def _(a: Sequence, b: Sequence, *args: Anything, **kwargs):
@@ -180,7 +180,7 @@ def _pair(primal):
 
 
 def _operator(primal):
-    _CONVERTED[primal] = (0, 1)
+    CONVERTED[primal] = (0, 1)
 
     @rrule(primal)
     def _(a: Sequence, b: np.ndarray):
@@ -192,7 +192,7 @@ def _operator(primal):
 
 
 def _of_scalar(primal, name):
-    _CONVERTED[primal] = (0,)
+    CONVERTED[primal] = (0,)
     method = getattr(np.ndarray, name)
 
     @rrule(primal)
@@ -211,7 +211,7 @@ for _name in METHODS_OF_SCALARS:
 
 
 def _function_of_scalar(primal):
-    _CONVERTED[primal] = (0,)
+    CONVERTED[primal] = (0,)
 
     @rrule(primal)
     def _(x: Scalar, *args: Anything, **kwargs):
@@ -223,7 +223,7 @@ for _primal in OF_SCALARS:
 
 
 def _method_of_ufuncs(primal):
-    _CONVERTED[primal] = (1,)
+    CONVERTED[primal] = (1,)
 
     @rrule(primal)
     def _(ufunc: np.ufunc, x: Sequence | Scalar, *args: Anything, **kwargs):
@@ -244,7 +244,7 @@ def _(condition: Anything, a: Numeric, b: Sequence):
     return _by_arrays(np.where, np.where, (condition, a, b), {})
 
 
-_CONVERTED[np.where] = (1, 2)
+CONVERTED[np.where] = (1, 2)
 
 
 @rrule(np.compress)
@@ -252,7 +252,7 @@ def _(condition: Anything, a: Sequence, axis=None):
     return _by_arrays(np.compress, np.compress, (condition, a, axis), {})
 
 
-_CONVERTED[np.compress] = (1,)
+CONVERTED[np.compress] = (1,)
 
 
 # -- the items of an array, which are views of it ----------------------------------------------------
