@@ -170,11 +170,11 @@ class Keys:
         return all(c.primitive is not operator.setitem for c in self.readers.get(d, ()))
 
     def copied(self, call: Call) -> list[Operand] | None:
-        """The dicts of known keys that a call makes a new dict of."""
+        """The dicts of known keys that a call makes a new dict of, which may be none."""
         name, d, args = self.method(call) or ("", Const(None), ())
         is_copy = name == "copy" and not args
         n = len(call.args) - len(call.keywords)
-        if not is_copy and (call.primitive not in COPIES or n == 0):
+        if not is_copy and call.primitive not in COPIES:
             return None
         dicts = [d] if is_copy else list(call.args[:n])
         return dicts if all(x in self.of and not self.is_list(x) for x in dicts) else None

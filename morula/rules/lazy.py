@@ -389,6 +389,8 @@ class Lazy:
         return type(code) is Const and may_go_on(code.value)
 
     def is_sequence(self, x: Any, lists: bool) -> bool:
-        """Is it a sequence that stays as it is, or a list?"""
+        """Is it a sequence that stays as it is, or a list or an array of numbers?"""
         k = known(self.s.value(x))
-        return k is not None and (k.type in (range, tuple) or (lists and k.type is list))
+        if k is None or k.type in (range, tuple):
+            return k is not None
+        return lists and (k.type is list or (is_array(k) and k.detail[1] == 1))

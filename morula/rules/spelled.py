@@ -211,7 +211,7 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
             alone = uses.get(call.args[1]) == 1  # nobody can change it meanwhile
             if alone and has_items(k, made.get(call.args[1])):
                 return reduced_from_first
-            return reduced_in_turn if k.type is list else None
+            return reduced_in_turn if k.type is list or is_array(k) else None
         return reduced
     alone = behind is not None and uses.get(call.out) == 1 and behind.args
     if not (alone and behind.args[0] is call.out):
