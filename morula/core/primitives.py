@@ -143,6 +143,29 @@ def unpack_rest(items: Any, before: int, after: int) -> tuple[Any, ...]:
     return (*all_items[:before], rest, *all_items[len(all_items) - after :])
 
 
+def interpolation(value: Any, expression: str, conversion: str | None, spec: str) -> Any:
+    """A part of a template string of CPython 3.14."""
+    from string.templatelib import Interpolation  # type: ignore[import-not-found]
+
+    return Interpolation(value, expression, conversion, spec)
+
+
+def template(strings: tuple[str, ...], interpolations: tuple[Any, ...]) -> Any:
+    """A template string: texts, and what comes between them."""
+    from string.templatelib import Template
+
+    between = [part for pair in zip(strings, interpolations, strict=False) for part in pair]
+    return Template(*between, strings[-1])
+
+
+def type_alias(parts: tuple[str, None, Callable[[], Any]]) -> Any:
+    """What `type name = value` binds, which asks for the value when it is needed."""
+    name, _, evaluate = parts
+    scope = {"__name__": evaluate.__module__, "__evaluate__": evaluate}
+    exec(f"type {name} = __evaluate__()", scope)
+    return scope[name]
+
+
 def apply(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`fn(*args, **kwargs)`."""
     return fn(*args, **kwargs)

@@ -106,7 +106,7 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
         return getattr(x, name), push(run, operator.getitem, ZERO, (x, name), (ẋ, ZERO))[1]
     if (name == "flat" and isinstance(x, np.ndarray)) or (name == "base" and cls is np.flatiter):
         return getattr(x, name), ẋ  # the tangent of x.flat is that of x
-    if cls is slice:
+    if name in of_builtins.PARTS.get(cls, ()):
         return getattr(x, name), part(ẋ, name)
     rule = objects.attribute_rule(cls, name)
     if rule is not None:

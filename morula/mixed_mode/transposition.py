@@ -41,6 +41,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.rules import meta
 from morula.rules.boxes import Box
+from morula.rules.builtins import PARTS
 from morula.rules.calls import entry
 from morula.rules.objects import has_fields, is_by_identity, own_fields
 
@@ -57,8 +58,8 @@ def transposed_rule(
     named = dict(zip(keywords, args[n:], strict=True))
     y, pullback = rule.function(*args[:n], **named)
     seed = seed_for(y, set())
+    refuse_unknown_space(y, seed)
     if seed is ZERO:
-        refuse_unknown_space(y)
         return y, ZERO
     positions = rule.positions(n, keywords)
     kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
@@ -66,8 +67,13 @@ def transposed_rule(
     return y, placed(run, y, ẏ) if holds_mutable(y) else ẏ
 
 
-def refuse_unknown_space(y: Any) -> None:
-    """Refuse a value of which nobody says in which space its tangents lie."""
+def refuse_unknown_space(y: Any, seed: Any) -> None:
+    """Refuse a value without seed of which nobody says in which space its tangents lie."""
+    if type(seed) is tuple:
+        for part, of_part in zip(y, seed, strict=True):
+            refuse_unknown_space(part, of_part)
+    if seed is not ZERO:
+        return
     materialise = traits.materialise.dispatch
     unknown = materialise(type(y)) is materialise(object) and not is_by_identity(y)
     if unknown and has_tangent(type(y)):
@@ -94,6 +100,8 @@ def seed_for(y: Any, met: set[int]) -> Any:
         return {key: seed_for(v, met) for key, v in y.items()}
     if has_parts(y):
         return Tangent[type(y)]({name: seed_for(v, met) for name, v in own_fields(y).items()})
+    if type(y) in PARTS:
+        return Tangent[type(y)]({name: seed_for(getattr(y, name), met) for name in PARTS[type(y)]})
     some = traits.some_cotangent(y)
     return zeros_like(y) if some is None else some
 
@@ -114,6 +122,9 @@ def at_seed(y: Any, seed: Any, ẏ: Any) -> Any:
     if type(seed) is list:
         found = [*(context.adjoint_if_any(seed) or ()), *[ZERO] * len(seed)]
         return together([at_seed(*each) for each in zip(y, seed, found, strict=False)])
+    if type(y) in PARTS and seed is not ZERO:
+        parts = [at_seed(getattr(y, k), s, entry(ẏ, k)) for k, s in seed._fields.items()]
+        return Tangent[type(y)](dict(zip(seed._fields, parts, strict=True)))
     if type(seed) in (dict, Tangent):
         held, values = (seed, y) if type(seed) is dict else (seed._fields, own_fields(y))
         bars = context.adjoint_if_any(held) or {}
@@ -173,7 +184,8 @@ def transposed_attribute(run: Pass, rule: Any, x: Any, ẋ: Any) -> Any:
     if is_zero(ẋ):
         return ZERO
     y, pullback = rule(x)
-    seed = zeros_like(y)
+    seed = seed_for(y, set())
+    refuse_unknown_space(y, seed)
     if seed is ZERO:
         return ZERO
     outer = memory.follow(None)
@@ -260,7 +272,9 @@ def transpose_call(
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
     outer = install(pairs)
     log = memory.begin_log()
-    bars, pull = general.call(back, seed_for(y, {id(x) for x, _ in pairs}))
+    seed = seed_for(y, {id(x) for x, _ in pairs})
+    refuse_unknown_space(y, seed)
+    bars, pull = general.call(back, seed)
     written = memory.end_log(log)
     of_value, of_held = [], []
     for dots, held in zip(

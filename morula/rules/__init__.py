@@ -1,5 +1,7 @@
 """The rules: every piece of meaning, one file per kind of value."""
 
+import sys
+
 from morula.core.extend import waits
 from morula.rules import (
     algebra,
@@ -148,3 +150,5 @@ waits("mpmath", "morula.rules.multiprecision")
 waits("statistics", "morula.rules.statistical")
 waits("tokenize", "morula.rules.tokens")
 waits("numpy.polynomial", "morula.rules.arrays.quadratures")
+if sys.version_info >= (3, 14):
+    import morula.rules.templates  # noqa: F401

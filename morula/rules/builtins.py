@@ -325,12 +325,18 @@ def _(*args: Anything):
     return slice(*args), slice_pullback
 
 
-def _part_of_slice(name: str) -> Rule:
-    return lambda s: (getattr(s, name), lambda ȳ: (Tangent[slice]({name: ȳ}),))
+# The attributes of values whose cotangents and tangents are a `Tangent` of these parts.
+PARTS: dict[type, tuple[str, ...]] = {}
+
+
+def is_part(cls: type, name: str) -> None:
+    """Declare that an attribute is a part of the values of a class, which go by value."""
+    PARTS[cls] = (*PARTS.get(cls, ()), name)
+    ATTRIBUTES[cls, name] = lambda x: (getattr(x, name), lambda ȳ: (Tangent[cls]({name: ȳ}),))
 
 
 for _name in ("start", "stop", "step"):
-    ATTRIBUTES[slice, _name] = _part_of_slice(_name)
+    is_part(slice, _name)
 
 
 def method_rule(method: Any, op: Any, cls: type, arity: int, reflected: bool) -> Rule:
@@ -344,10 +350,10 @@ def method_rule(method: Any, op: Any, cls: type, arity: int, reflected: bool) ->
         _, back = rule.function(*(args[::-1] if reflected else args))
         return y, lambda ȳ: back(ȳ)[::-1] if reflected else back(ȳ)[:arity]
 
-    def unary(x: cls):  # type: ignore[valid-type]
+    def unary(x: cls):
         return run(x)
 
-    def binary(x: cls, other: object):  # type: ignore[valid-type]
+    def binary(x: cls, other: object):
         return run(x, other)
 
     return unary if arity == 1 else binary
@@ -398,7 +404,7 @@ for _type in (bool, int, float, complex, Fraction, Decimal):
 def conjugate_rule(cls: type) -> Rule:
     """The rule of `x.conjugate()`."""
 
-    def rule(x: cls):  # type: ignore[valid-type]
+    def rule(x: cls):
         def conjugate_pullback(ȳ):
             return (ȳ.conjugate(),)
 

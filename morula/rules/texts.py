@@ -22,6 +22,7 @@ from morula.core.extend import (
     known,
     non_differentiable,
     only_reads,
+    primitives,
     python_function,
     repeatable,
     result_on_samples,
@@ -33,6 +34,7 @@ from morula.rules.list_types import own_items
 non_differentiable(
     re.compile, re.match, re.fullmatch, re.search, re.split, re.findall, re.finditer, re.escape,
     warnings.warn, warnings.warn_explicit, pprint.pprint, pprint.pformat, pprint.pp,
+    primitives.type_alias,
 )  # fmt: skip
 
 non_differentiable(re.Match.start, re.Match.end, re.Match.span)

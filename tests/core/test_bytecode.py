@@ -210,14 +210,6 @@ def test_type_parameters_are_refused_only_where_they_are_made():
     assert emitted(scope["f"])(3) == 3
 
 
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="the syntax is new in CPython 3.14")
-def test_template_strings_are_refused():
-    scope = {}
-    exec("def f(x):\n    return t'{x}'", scope)
-    with pytest.raises(UnsupportedError, match="a template string"):
-        round_trip(scope["f"].__code__, scope)
-
-
 def test_instructions_have_canonical_names():
     def f(xs):
         return [x for x in xs if x]

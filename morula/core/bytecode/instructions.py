@@ -57,11 +57,6 @@ def const_arg(op: str, arg: Any) -> Rewrite:
     return lambda ins, code: [(op, arg)]
 
 
-def refuse(construct: str) -> Rewrite:
-    """A construct that is not lowered yet."""
-    return lambda ins, code: [("unsupported", construct)]
-
-
 BINARY = {
     "+": "add",
     "&": "and_",

@@ -780,6 +780,25 @@ def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(primitives.as_tuple, b.pop()))
 
 
+@lowers("type_alias")
+def _(b: Lowering, arg: Any) -> None:
+    b.push(b.call(primitives.type_alias, b.pop()))
+
+
+@lowers("interpolation")
+def _(b: Lowering, how: tuple[str | None, bool]) -> None:
+    conversion, with_spec = how
+    spec = b.pop() if with_spec else Const("")
+    expression = b.pop()
+    b.push(b.call(primitives.interpolation, b.pop(), expression, Const(conversion), spec))
+
+
+@lowers("template")
+def _(b: Lowering, arg: Any) -> None:
+    interpolations = b.pop()
+    b.push(b.call(primitives.template, b.pop(), interpolations))
+
+
 @lowers("format_value")
 def _(b: Lowering, how: str) -> None:
     spec = b.pop() if how.endswith(":") else Const("")

@@ -18,7 +18,8 @@ _ASYNC_GEN_WRAP = 4
 _UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
 _STOP_ITERATION_ERROR = 3  # in a handler that Python's own generator makes needless
 _PREP_RERAISE_STAR = 1
-_TYPE_PARAMETERS = range(7, 12)
+_TYPE_PARAMETERS = range(7, 11)  # made in functions of their own, which run as they are
+_TYPE_ALIAS = 11
 
 
 def _load_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
@@ -40,6 +41,8 @@ def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
         return [("give", None)]
     if ins.arg == _STOP_ITERATION_ERROR:
         return []
+    if ins.arg == _TYPE_ALIAS:
+        return [("type_alias", None)]
     if ins.arg in _TYPE_PARAMETERS:
         return [("unsupported", "a type parameter")]
     return [("unsupported", f"the intrinsic function {ins.argrepr or ins.arg}")]

@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 from morula.core.bytecode import py313
-from morula.core.bytecode.instructions import const_arg, nothing, number, refuse
+from morula.core.bytecode.instructions import const_arg, nothing, number
 
 _COMMON_CONSTANTS = (AssertionError, NotImplementedError, tuple, all, any)
 
@@ -27,6 +27,14 @@ def _load_special(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]
     return [("special_method", _SPECIAL_METHODS[ins.arg or 0]), ("push_null", None)]
 
 
+_CONVERSIONS = (None, "s", "r", "a")
+
+
+def _interpolation(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
+    arg = ins.arg or 0
+    return [("interpolation", (_CONVERSIONS[arg >> 2], bool(arg & 1)))]
+
+
 REWRITE = {
     **py313.REWRITE,
     "NOT_TAKEN": nothing,
@@ -38,6 +46,6 @@ REWRITE = {
     "CALL_FUNCTION_EX": lambda ins, code: [("call_ex", 1)],
     "LOAD_SPECIAL": _load_special,
     "WITH_EXCEPT_START": const_arg("exit_with", 5),
-    "BUILD_INTERPOLATION": refuse("a template string"),
-    "BUILD_TEMPLATE": refuse("a template string"),
+    "BUILD_INTERPOLATION": _interpolation,
+    "BUILD_TEMPLATE": number("template"),
 }

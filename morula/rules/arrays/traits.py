@@ -164,6 +164,7 @@ for _t in INTEGERS:
 
 decide_details.update((*INTEGERS, np.bool_))
 no_tangent(np.bool_, np.str_, np.bytes_, np.datetime64, np.timedelta64)
+no_tangent(type(np.empty(0).flags))
 no_tangent(np.ufunc, type(np.sum), type(NONE), type(np._NoValue), np.errstate, np.finfo, np.iinfo)
 no_tangent(*{type(np.dtype(c)) for c in np.typecodes["All"]})
 

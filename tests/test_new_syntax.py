@@ -1,0 +1,290 @@
+"""What CPython 3.12 to 3.14 have added to the language, and code that comes from elsewhere than a file.
+
+The sources are texts, for older versions cannot compile them.
+"""
+
+from __future__ import annotations
+
+import codeop
+import contextlib
+import importlib.util
+import io
+import linecache
+import marshal
+import math
+import py_compile
+import sys
+import types
+
+import pytest
+
+from morula import NoRuleError, grad, gradient, hessian, jvp, value_and_grad
+from morula.core.extend import by_the_general_path
+from morula.testing import check_gradient
+from tests.rules.test_unknown import cubic_root
+
+
+def defined(source, name="f"):
+    """A function of a program."""
+    scope = {"math": math, "LOG": []}
+    exec(compile(source, "<new syntax>", "exec"), scope)
+    return scope[name]
+
+
+def check(f, x):
+    """Value, gradient on both paths, forward mode and second derivative."""
+    check_gradient(f, x)
+    value, slope = value_and_grad(f)(x)
+    assert value == f(x)
+    with by_the_general_path():
+        assert grad(f)(x) == pytest.approx(slope)
+    assert jvp(f, (x,), (1.0,)) == (value, pytest.approx(slope))
+    h = 1e-5
+    assert hessian(f, x) == pytest.approx((grad(f)(x + h) - grad(f)(x - h)) / (2 * h), rel=1e-4)
+
+
+SINCE_3_12 = {
+    "generic function": """
+def f(x):
+    def scaled[T: (int, float)](y: T, by: T) -> T:
+        return y * by
+    return scaled(x, 3) * scaled(x, x)
+""",
+    "generic class": """
+class Pair[A, B]:
+    def __init__(self, a: A, b: B):
+        self.a, self.b = a, b
+    def product(self):
+        return self.a * self.b
+def f(x):
+    return Pair[float, float](x, x**2).product() + Pair(x, 2).product()
+""",
+    "generic class made inside": """
+def f(x):
+    class Box[T]:
+        def __init__(self, value: T):
+            self.value = value
+        def squared(self) -> T:
+            return self.value**2
+    return Box(x * 3).squared() * x
+""",
+    "type alias": """
+type Vector[T] = list[T]
+def f(x):
+    type Pairs = list[tuple[float, float]]
+    values: Vector[float] = [x, x * x]
+    pairs: Pairs = [(v, 2.0) for v in values]
+    return sum(a * b for a, b in pairs) * len(Vector.__type_params__)
+""",
+    "quotes in an f-string": """
+def f(x):
+    d = {"a": x}
+    text = f"{d["a"]:{".3" + "f"}} {f"{len(d)!r}"}"
+    return d["a"] ** 2 * len(text)
+""",
+    "lines in an f-string": '''
+def f(x):
+    text = f"""{
+        x  # what it is
+        > 0
+    }"""
+    return x**3 if text == "True" else x
+''',
+    "comprehensions in a class body and a loop": """
+def f(x):
+    total = 0.0
+    for i in range(3):
+        rows = [[x * j for j in range(i + 1)] for i in range(i + 1)]
+        total += sum(v * i for row in rows for v in row)
+    class K:
+        powers = [x**n for n in range(1, 4)]
+    return total * K.powers[-1] + sum(k * x for k in {n for n in range(3)})
+""",
+    "comprehension over a name of its own": """
+def f(x):
+    y = [x, 2 * x]
+    z = [y * x for y in y]
+    return sum(z) + sum(y) * sum((lambda: [y * x for y in y])())
+""",
+}
+
+SINCE_3_13 = {
+    "defaults of type parameters": """
+def f(x):
+    class Box[T = float, **P = [int]]:
+        def __init__(self, value):
+            self.value = value
+    return Box(x).value ** 2 * x
+""",
+    "copy.replace": """
+import copy, dataclasses
+@dataclasses.dataclass(frozen=True)
+class State:
+    a: float
+    b: float = 1.0
+def f(x):
+    s = copy.replace(State(x), b=x * x)
+    return s.a * s.b
+""",
+}
+
+SINCE_3_14 = {
+    "exceptions without parentheses": """
+def f(x):
+    try:
+        LOG.append("asked")
+        return x * {}["missing"]
+    except ValueError, KeyError:
+        LOG.append("caught")
+        return x**2
+""",
+    "groups without parentheses": """
+def f(x):
+    y = x
+    try:
+        raise ExceptionGroup("several", [ValueError(x), KeyError("k")])
+    except* ValueError, TypeError:
+        y = y * x
+    except* KeyError:
+        y = y * x
+    return y
+""",
+    "template strings": """
+from string.templatelib import Interpolation, Template
+def f(x):
+    t = t"a{x}b{x * 2!r:.2f}{x + 1:{len("abc")}}"
+    y = sum(part.value * (i + 1) for i, part in enumerate(t) if isinstance(part, Interpolation))
+    a, b, c = t.values
+    first = t.interpolations[0]
+    text = "".join(part if isinstance(part, str) else part.expression for part in t)
+    return y * a + b * c * len(text) + first.value * len(first.format_spec or "none")
+""",
+    "templates made by their classes": """
+from string.templatelib import Interpolation, Template
+def f(x):
+    t = Template("a", Interpolation(x * x, "x"), "b") + t"{x}"
+    return t.values[0] * t.values[1] * len(t.strings)
+""",
+    "annotations that are not evaluated": """
+def f(x):
+    y: Undefined[x] = x * 2
+    def g(z: AlsoUndefined) -> NotHere:
+        w: Missing = z * y
+        return w
+    class K:
+        a: NoSuchName = 3
+    return g(x) * K.a
+""",
+    "annotations that are asked for": """
+import annotationlib
+def f(x):
+    def g(z: float, w: "int" = 2):
+        return z * w
+    return g(x * x) * len(annotationlib.get_annotations(g))
+""",
+}
+
+VERSIONS = [((3, 12), SINCE_3_12), ((3, 13), SINCE_3_13), ((3, 14), SINCE_3_14)]
+CASES = [
+    pytest.param(
+        source,
+        id=name,
+        marks=pytest.mark.skipif(sys.version_info < since, reason=f"new in CPython {since}"),
+    )
+    for since, sources in VERSIONS
+    for name, source in sources.items()
+]
+
+
+@pytest.mark.parametrize("source", CASES)
+def test_new_syntax(source):
+    check(defined(source), 1.3)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="new in CPython 3.14")
+def test_effects_of_new_syntax_happen_once():
+    f = defined(SINCE_3_14["exceptions without parentheses"])
+    for transform in (grad(f), value_and_grad(f), lambda x: jvp(f, (x,), (1.0,))):
+        f.__globals__["LOG"].clear()
+        transform(1.3)
+        assert f.__globals__["LOG"] == ["asked", "caught"]
+
+
+# -- functions from anywhere -----------------------------------------------------------------------
+
+PLAIN = """
+def f(x):
+    y = math.sin(x) * x
+    return y if y > 0 else y**2
+"""
+
+
+def from_exec(tmp_path):
+    return defined(PLAIN)
+
+
+def from_eval(tmp_path):
+    return eval("lambda x: math.sin(x) * x if x > 0 else x", {"math": math})
+
+
+def from_a_prompt(tmp_path):
+    scope = {"math": math}
+    compiled = codeop.CommandCompiler()
+    for statement in ("import math\n", PLAIN.strip() + "\n"):
+        code = compiled(statement, "<stdin>", "single")
+        assert code is not None
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(code, scope)
+    return scope["f"]
+
+
+def from_a_notebook(tmp_path):
+    """As a notebook does: each cell is a file that only linecache knows."""
+    name = "<ipython-input-1-0123456789ab>"
+    linecache.cache[name] = (len(PLAIN), None, PLAIN.splitlines(keepends=True), name)
+    scope = {"math": math}
+    exec(compile(PLAIN, name, "exec"), scope)
+    return scope["f"]
+
+
+def from_compiled_files(tmp_path):
+    """Only the `.pyc` is there."""
+    source = tmp_path / "module_without_source.py"
+    source.write_text("import math\n" + PLAIN)
+    target = tmp_path / "module_without_source.pyc"
+    py_compile.compile(str(source), str(target))
+    source.unlink()
+    spec = importlib.util.spec_from_file_location("module_without_source", target)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.f
+
+
+def from_marshal(tmp_path):
+    code = marshal.loads(marshal.dumps(defined(PLAIN).__code__))
+    return types.FunctionType(code, {"math": math})
+
+
+def from_code_without_positions(tmp_path):
+    code = defined(PLAIN).__code__
+    return types.FunctionType(code.replace(co_linetable=b""), {"math": math})
+
+
+ANYWHERE = [
+    from_exec, from_eval, from_a_prompt, from_a_notebook, from_compiled_files, from_marshal,
+    from_code_without_positions,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", ANYWHERE)
+def test_functions_from_anywhere(origin, tmp_path):
+    check(origin(tmp_path), 1.3)
+
+
+@pytest.mark.parametrize("where", ["<stdin>", "<ipython-input-2-abc>", "/nowhere/deleted.py"])
+def test_an_error_says_where_also_without_a_source(where):
+    scope = {"opaque": cubic_root}
+    exec(compile("def f(x):\n    y = x\n    return opaque(y) * 2", where, "exec"), scope)
+    with pytest.raises(NoRuleError) as caught:
+        gradient(scope["f"], 1.3)
+    assert f"{where}:3, in f" in str(caught.value)
