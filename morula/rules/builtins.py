@@ -350,10 +350,10 @@ def method_rule(method: Any, op: Any, cls: type, arity: int, reflected: bool) ->
         _, back = rule.function(*(args[::-1] if reflected else args))
         return y, lambda ȳ: back(ȳ)[::-1] if reflected else back(ȳ)[:arity]
 
-    def unary(x: cls):
+    def unary(x: cls):  # type: ignore[valid-type]
         return run(x)
 
-    def binary(x: cls, other: object):
+    def binary(x: cls, other: object):  # type: ignore[valid-type]
         return run(x, other)
 
     return unary if arity == 1 else binary
@@ -404,7 +404,7 @@ for _type in (bool, int, float, complex, Fraction, Decimal):
 def conjugate_rule(cls: type) -> Rule:
     """The rule of `x.conjugate()`."""
 
-    def rule(x: cls):
+    def rule(x: cls):  # type: ignore[valid-type]
         def conjugate_pullback(ȳ):
             return (ȳ.conjugate(),)
 
