@@ -38,6 +38,7 @@ from morula.core.primitives import (
     actual_type,
     advance,
     alias,
+    build_named,
     build_tuple,
     check_bound,
     get_cell,
@@ -689,6 +690,11 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return Known(tuple, tuple(args))
 
 
+@transfers(build_named)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    return Known(args[0].value, tuple(args[1:]))  # type: ignore[union-attr]
+
+
 @transfers(unpack)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     items, n = known(args[0]), args[1]
@@ -886,7 +892,17 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 def is_builtin(t: type) -> bool:
     """Is it a type whose methods are compiled, and whose objects have no attributes of their own?"""
-    return not t.__flags__ & (1 << 9) or t.__dictoffset__ == 0
+    if not t.__flags__ & HEAP_TYPE:
+        return True
+    return t.__dictoffset__ == 0 and not any(map(has_python, t.__mro__))
+
+
+HEAP_TYPE = 1 << 9
+
+
+def has_python(t: type) -> bool:
+    """Has a class itself methods that are written in Python?"""
+    return any(type(x) is FunctionType for x in vars(t).values())
 
 
 @transfers(range)
@@ -902,6 +918,7 @@ only_reads(
     get_cell,
     load_global,
     unpack,
+    build_named,
     build_tuple,
     operator.getitem,
     operator.is_,

@@ -26,7 +26,7 @@ from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.errors import UnsupportedError
 from morula.core.infer import Inference, transfers
 from morula.core.ir import IR, Block, Call, Const, Operand, Var, substitute
-from morula.core.primitives import UNDEFINED, actual_type
+from morula.core.primitives import UNDEFINED, actual_type, build_named
 from morula.core.registry import registry
 from morula.core.ssa import Variables, prune_params
 from morula.core.traits import Known, contents, only_reads, stays_general, typed_zero
@@ -141,14 +141,15 @@ def special_method(s: Specialiser, call: Call) -> tuple[FunctionType, tuple[Oper
 
 
 def has_own_rule(fn: Any, types: list[type]) -> bool:
-    """Does a rule say what a call means for these types, other than that for all objects?"""
+    """Does a rule say what a call means for these types, other than that for all of their kind?"""
     entry = registry.get(fn)
     if entry is None or entry.reverse is None:
         return False
     rule = entry.find_by_types("reverse", tuple(types))
-    general = tuple([t if is_builtin(t) else object for t in types])
-    anything = entry.find_by_types("reverse", general)
-    return rule is not anything or any(typed_zero(t) for t in types if not is_builtin(t))
+    general = tuple([next(base for base in t.__mro__ if is_builtin(base)) for t in types])
+    of_all = entry.find_by_types("reverse", general)
+    same = getattr(rule, "function", None) is getattr(of_all, "function", None)
+    return not same or any(typed_zero(t) for t in types if not is_builtin(t))
 
 
 def found_method(
@@ -417,9 +418,13 @@ class Instances:
         items |= zip(cls._fields, call.args[:n], strict=False)
         items |= zip(call.keywords, call.args[n:], strict=True)
         right = n <= len(cls._fields) and not {*cls._fields[:n]} & {*call.keywords}
-        if not right or items.keys() != {*cls._fields} or self.is_seen(call.out):
+        if not right or items.keys() != {*cls._fields}:
             return False
         self.s.guards.attributes[id(cls), "__new__"] = (cls, "__new__", cls.__new__)
+        if self.s.keeps_objects or self.is_seen(call.out):
+            fields = [items[name] for name in cls._fields]
+            call.fn, call.args, call.keywords = Const(build_named), (Const(cls), *fields), ()
+            return True
         i = block.calls.index(call)
         block.calls[i : i + 1] = named(self.ir, call.out, cls, items, call.position)
         return True

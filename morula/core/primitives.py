@@ -38,6 +38,11 @@ def build_tuple(*items: Any) -> tuple[Any, ...]:
     return items
 
 
+def build_named(cls: Any, *items: Any) -> Any:
+    """A named tuple of these items."""
+    return tuple.__new__(cls, items)
+
+
 def build_list(*items: Any) -> list[Any]:
     """`[a, b, ...]`."""
     return [*items]

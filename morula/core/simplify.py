@@ -41,6 +41,7 @@ from morula.core.primitives import (
     alias,
     as_tuple,
     build_map,
+    build_named,
     build_tuple,
     check_bound,
     dict_merge,
@@ -366,10 +367,19 @@ def _(f: Folding, call: Call) -> Operand | list[Call] | None:
         )
     if type(key.value) is not int:
         return None
+    named = f.definition(items, build_named)
+    if named is not None and is_read_as_tuple(named.args[0]):
+        fields = named.args[1:]
+        return fields[key.value] if -len(fields) <= key.value < len(fields) else None
     if made is not None and -len(made.args) <= key.value < len(made.args):
         return made.args[key.value]
     values = items.value if type(items) is Const and type(items.value) is tuple else ()
     return Const(values[key.value]) if -len(values) <= key.value < len(values) else None
+
+
+def is_read_as_tuple(cls: Operand) -> bool:
+    """Is it a class of named tuples that leaves it to `tuple` how items are read?"""
+    return type(cls) is Const and cls.value.__getitem__ is tuple.__getitem__
 
 
 def has_constants(key: slice) -> bool:

@@ -179,7 +179,7 @@ class Specialiser(Inference):
         self.called: set[Var] = set()  # results of calls that are not inlined
         self.examples = Examples(dict(zip(ir.params, examples, strict=False)))
         self.counted: set[Var] = set()  # iterators, their items and tests: they carry no cotangent
-        self.narrowed: set[Var] = set()  # that were asked for None
+        self.narrowed: dict[Var, Value] = {}  # that were asked for None, by what was known of them
         self.key_loops: list[Operand] = []  # dicts over whose keys, which are counted, loops run
         self.writes_in_place = False  # does a call change a value that goes by value?
         self.own_meanings: dict[str, bool] = {}  # has a class of the user's a method of this name?
@@ -484,6 +484,8 @@ class Specialiser(Inference):
             function = None if k is None else function_of_class(k.type, name)
             if function is None or k is None:
                 continue
+            if call.fn in reads and not reads_plainly(k.type):
+                continue
             if call.fn in reads and not self.is_not_shadowed(block, read, owner, name):
                 continue
             self.guards.attributes[id(k.type), name] = (k.type, name, function)
@@ -494,6 +496,7 @@ class Specialiser(Inference):
     def is_not_shadowed(self, block: Block, read: Call, owner: Var, name: str) -> bool:
         """Let the program ask that the object has no attribute in the place of the method."""
         if known(self.types.get(owner)).type.__dictoffset__ == 0:  # type: ignore[union-attr]
+            read.removable = True
             return True
         example = self.examples.given.get(owner)
         if example is None or name in example.__dict__:
@@ -1126,6 +1129,12 @@ def function_of_class(t: type, name: str) -> FunctionType | None:
             found = base.__dict__[name]
             return found if type(found) is FunctionType else None
     return None
+
+
+def reads_plainly(t: type) -> bool:
+    """Does a class leave it to Python how attributes of its objects are found?"""
+    found: Any = t.__getattribute__
+    return found in (object.__getattribute__, tuple.__getattribute__)
 
 
 # Their functions run programs of their own kind: they are called, not inlined.

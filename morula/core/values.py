@@ -67,13 +67,13 @@ def join(a: Value, b: Value) -> Value:
     x, y = known(a), known(b)
     if x is not None and y is not None and x.type is y.type in contents:
         return Known(x.type, contents[x.type].join(x.detail, y.detail))
-    if x is not None and y is not None and x.type is tuple and y.type is tuple:
+    if x is not None and y is not None and x.type is y.type and issubclass(x.type, tuple):
         i, j = x.detail, y.detail
         if i is None or j is None or len(i) != len(j):
             lose(x)
             lose(y)
-            return Known(tuple)
-        return Known(tuple, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
+            return Known(x.type)
+        return Known(x.type, tuple([join(p, q) for p, q in zip(i, j, strict=True)]))
     members = possibilities(a) | possibilities(b)
     if (found := followed_or_none(members)) is not None:
         return found

@@ -105,6 +105,11 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return args, together(tangents)
 
 
+@pushes(primitives.build_named)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    return primitives.build_named(*args), together(tangents[1:])
+
+
 @pushes(tuple)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if len(args) != 1 or keywords or type(args[0]) is tuple:

@@ -22,6 +22,7 @@ from morula.core.primitives import (
     alias,
     as_tuple,
     build_list,
+    build_named,
     build_tuple,
     check_bound,
     list_append,
@@ -50,6 +51,11 @@ from morula.rules.lists import list_item
 @moves(build_tuple)
 def _(p: Pushed, call: Call) -> Tangent:
     return lambda: p.append(p.at, build_tuple, *map(p.held, call.args))
+
+
+@moves(build_named)
+def _(p: Pushed, call: Call) -> Tangent:
+    return lambda: p.append(p.at, build_tuple, *map(p.held, call.args[1:]))
 
 
 @moves(alias, check_bound)

@@ -175,6 +175,16 @@ def _(*items: Anything):
     return items, build_tuple_pullback
 
 
+@rrule(primitives.build_named)
+def _(cls: type, *items: Anything):
+    n = len(items)
+
+    def build_named_pullback(ȳ):
+        return NoTangent(), *bars_of(ȳ, n)
+
+    return primitives.build_named(cls, *items), build_named_pullback
+
+
 @rrule(operator.getitem)
 def _(xs: tuple, i: int):
     if not is_native(xs, "__getitem__"):

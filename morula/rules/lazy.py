@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from morula.core.extend import (
+    NEVER,
+    Block,
     Call,
     Const,
     count_uses,
@@ -24,6 +26,7 @@ from morula.core.extend import (
     primitives,
     rewrites,
     traits,
+    transfers,
 )
 from morula.rules.list_types import is_array
 
@@ -231,6 +234,37 @@ def listed(xs: Any) -> list[Any]:
     return [x for x in xs]  # a loop, of which the generator becomes part
 
 
+def first_of(xs: Any) -> Any:
+    """`next(iter(xs))`."""
+    for x in xs:
+        return x
+    return stop()
+
+
+def first_or(xs: Any, default: Any) -> Any:
+    """`next(iter(xs), default)`."""
+    for x in xs:
+        return x
+    return default
+
+
+def stop() -> Any:
+    """Raise what `next` raises at the end."""
+    next(iter(()))
+
+
+non_differentiable(stop)
+effects(stop)
+
+
+@transfers(stop)
+def _(s: Any, call: Call, args: Any) -> Any:
+    """It gives nothing, ever."""
+    return NEVER
+
+
+FIRST = {1: first_of, 2: first_or}
+
 LAZY: dict[tuple[Any, int], Callable[..., Any]] = {
     (enumerate, 1): enumerated,
     (enumerate, 2): enumerated,
@@ -258,12 +292,13 @@ OF_SEQUENCES = (accumulated, paired, multiplied, multiplied_three, squared, comb
 OF_TWO = (combined, permuted, squared)
 KEYWORDS = {enumerate: {"start"}, itertools.count: {"start", "step"}}
 MAKERS = {id(fn) for fn, _ in LAZY}
+ASKED = {*MAKERS, id(next)}
 
 
 @rewrites
 def generate(s: Any) -> bool:
     """Put generators in the place of lazy iterators over which loops run; was there one?"""
-    if not any(id(c.primitive) in MAKERS or is_generator(c) for c in s.ir.calls()):
+    if not any(id(c.primitive) in ASKED or is_generator(c) for c in s.ir.calls()):
         return False
     lazy = Lazy(s)
     return any([lazy.rewrite(block, call) for block in s.ir.blocks for call in block.calls])
@@ -303,6 +338,8 @@ class Lazy:
         if call.primitive is list and self.is_own_zip(call):
             call.fn = Const(listed)
             return True
+        if call.primitive is next:
+            return self.take_first(block, call)
         if reads_at_once(call) and self.is_own_generator(call.args[0]):
             if call.primitive is list:
                 call.fn = Const(listed)
@@ -315,6 +352,22 @@ class Lazy:
         if twin is None:
             return False
         call.fn = Const(twin)
+        return True
+
+    def take_first(self, block: Block, call: Call) -> bool:
+        """Put a loop that is left at once in the place of `next` of what nothing else reads."""
+        source: Any = call.args[0] if call.args else None
+        if not self.is_own_generator(source):
+            made = self.made.get(source)
+            if made is None or made.primitive is not iter or self.uses[source] != 1:
+                return False
+            if len(made.args) != 1 or known(self.s.value(made.args[0])) is None:
+                return False
+            if made is not block.calls[block.calls.index(call) - 1]:
+                return False
+            block.calls.remove(made)
+            source = made.args[0]
+        call.fn, call.args = Const(FIRST[len(call.args)]), (source, *call.args[1:])
         return True
 
     def is_own_generator(self, x: Any) -> bool:

@@ -84,17 +84,22 @@ def read_as_present(s: Any) -> bool:
     """Read what may be None as present where it is not; is there anything new?"""
     entries = s.ir.predecessors()
     found = [(x, branch) for x, branch in where_present(s) if may_be_none(s, x)]
-    found = [(x, home_of(s, x, branch, entries)) for x, branch in found if x not in s.narrowed]
+    found = [(x, home_of(s, x, branch, entries)) for x, branch in found if not is_narrowed(s, x)]
     homes = [(x, home) for x, home in found if home is not None]
     parent = dominators(s.ir) if homes else {}
     for x, home in homes:
-        s.narrowed.add(x)
+        s.narrowed[x] = s.value(x)
         y = s.ir.var(x.name)
         for block in s.ir.blocks:
             if dominates(parent, home, block):
                 replace_in(block, x, y)
         home.calls.insert(0, Call(y, Const(present), (x,)))
     return bool(homes)
+
+
+def is_narrowed(s: Any, x: Var) -> bool:
+    """Is it read as present already? Where nothing was known of it then, that has been forgotten."""
+    return x in s.narrowed and (s.narrowed[x] is not None or s.value(x) is None)
 
 
 def home_of(s: Any, x: Var, branch: Any, entries: Any) -> Any:

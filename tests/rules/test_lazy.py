@@ -2,6 +2,7 @@
 
 # ruff: noqa: B905  # as users write it
 
+import functools
 import itertools
 import math
 import operator
@@ -11,6 +12,7 @@ import pytest
 
 import morula
 from morula.core import compiled
+from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
 
@@ -272,3 +274,54 @@ def test_more_of_itertools(f):
     code = morula.code_adjoint(f, 0.7, 1.3)
     assert code.kind.startswith("specialised")
     assert not code.left
+
+
+FIRST = {
+    "that is": lambda xs: next(x for x in xs if x > 0.8) * xs[0],
+    "place": lambda xs: xs[next(i for i, x in enumerate(xs) if x > 0.8)] ** 2,
+    "or another": lambda xs: next((x * x for x in xs if x > 9.0), xs[1] * 3),
+    "of a list": lambda xs: next(iter(xs)) * xs[2],
+    "of a dict": lambda xs: next(iter({"a": xs[1], "b": 2.0}.values())) * xs[1],
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_the_first_of_an_iterator(name):
+    f, xs = FIRST[name], [0.5, 1.5, 2.0]
+    assert not morula.code_adjoint(f, xs).left
+    check_gradient(f, xs)
+    with by_the_general_path():
+        general = morula.grad(f)(xs)
+    assert morula.grad(f)(xs) == general
+
+
+def test_no_first_of_an_iterator():
+    def f(xs):
+        return next(x for x in xs if x > 9.0)
+
+    for transform in (morula.grad(f), f):
+        with pytest.raises(StopIteration):
+            transform([0.5, 1.5])
+
+
+def test_what_comes_between_an_iterator_and_its_first():
+    def f(xs):
+        it = iter(xs)
+        xs[0] = xs[1] * 3
+        return next(it) * xs[0]
+
+    assert morula.grad(f)([1.0, 2.0]) == [0.0, 36.0]
+
+
+def test_arrays_that_itertools_combine():
+    x = np.array([0.5, 1.5, 2.0])
+    for f in (
+        lambda x: sum(a * b**2 for a, b in itertools.combinations(x, 2)),
+        lambda x: sum(a * b**2 for a, b in itertools.product(x, x)),
+        lambda x: sum(a - b**2 for a, b in itertools.permutations(x, 2)),
+        lambda x: functools.reduce(lambda a, b: a * b + 1, x),
+    ):
+        assert not morula.code_adjoint(f, x).left
+        check_gradient(f, x)
+    with pytest.raises(TypeError, match="empty"):
+        morula.grad(lambda x: functools.reduce(lambda a, b: a * b, x))(np.zeros(0))

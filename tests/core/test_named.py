@@ -1,0 +1,184 @@
+"""Named tuples with methods, operators and as items of lists and objects: compiled and generally."""
+
+import math
+from collections import namedtuple
+from typing import NamedTuple
+
+import pytest
+
+import morula
+from morula import gradient, hessian, jvp
+from morula.core.extend import by_the_general_path
+from morula.testing import check_gradient
+
+
+class Vector(NamedTuple):
+    x: float
+    y: float = 1.0
+
+    def __add__(self, other):
+        return Vector(self.x + other.x, self.y + other.y)
+
+    def __sub__(self, other):
+        return Vector(self.x - other.x, self.y - other.y)
+
+    def __mul__(self, k):
+        return Vector(self.x * k, self.y * k)
+
+    __rmul__ = __mul__
+
+    def dot(self, other):
+        return self.x * other.x + self.y * other.y
+
+    @property
+    def norm(self):
+        return math.sqrt(self.dot(self))
+
+
+Plain = namedtuple("Plain", "a b", defaults=[2.0])
+
+
+class Sphere:
+    def __init__(self, centre, radius):
+        self.centre, self.radius = centre, radius
+
+    def hit(self, origin, direction):
+        """The distance, or None."""
+        apart = origin - self.centre
+        b = apart.dot(direction)
+        rest = b * b - apart.dot(apart) + self.radius**2
+        return None if rest < 0 else -b - math.sqrt(rest)
+
+
+def operators(x):
+    return ((Vector(x, 2.0) + Vector(1.0, x)) * x - 2 * Vector(x)).norm
+
+
+def in_a_list(x):
+    vectors = [Vector(x), Vector(1.0, x), Vector(y=x, x=x * x)]
+    return vectors[0].dot(vectors[1]) * vectors[2].norm
+
+
+def made_in_a_loop(x):
+    vectors = [Vector(x * i) for i in range(4)]
+    return sum(a.dot(b) for a, b in zip(vectors, vectors[1:], strict=False))  # noqa: RUF007
+
+
+def best_of_a_list(x):
+    vectors = [Vector(x), Vector(1.0, x), Vector(x * x, 3.0)]
+    best = vectors[0]
+    for v in vectors:
+        if v.norm > best.norm:
+            best = v
+    return best.norm * best.x
+
+
+def held_by_objects(x):
+    spheres = [Sphere(Vector(x, 0.5), 2 * x), Sphere(Vector(4.0, x), 1.0)]
+    nearest, distance = None, math.inf
+    for sphere in spheres:
+        t = sphere.hit(Vector(-5.0, 0.7), Vector(1.0, 0.0))
+        if t is not None and t < distance:
+            nearest, distance = sphere, t
+    if nearest is None:
+        return 0.0
+    return nearest.radius * distance + nearest.centre.dot(Vector(distance, x))
+
+
+def all_miss(x):
+    spheres = [Sphere(Vector(x, 9.0), 2 * x), Sphere(Vector(4.0, 9.0), 1.0)]
+    hits = [s.hit(Vector(-5.0, 0.7), Vector(1.0, 0.0)) for s in spheres]
+    return sum(h for h in hits if h is not None) + x * x
+
+
+def as_tuples(x):
+    pairs = [Plain(x), Plain(x * x, x)]
+    (a, b), second = pairs
+    return a * b + second[0] * second[-1] + sum(second) * len(pairs[0])
+
+
+def added_as_tuples(x):
+    both = Plain(x) + Plain(x * x, 3.0)  # four numbers
+    return both[0] * both[2] + sum(both)
+
+
+def kept_and_returned(x):
+    kept = {"a": Vector(x), "b": Vector(x, x)}
+    last = [v for v in kept.values()][-1]
+    return last.norm * kept["a"].x
+
+
+PROGRAMS = [
+    operators, in_a_list, made_in_a_loop, best_of_a_list, held_by_objects, all_miss, as_tuples,
+    added_as_tuples, kept_and_returned,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients(f):
+    x = 0.7
+    check_gradient(f, x)
+    (slope,) = gradient(f, x)
+    with by_the_general_path():
+        assert gradient(f, x) == (pytest.approx(slope, rel=1e-12),)
+    assert jvp(f, (x,), (1.0,)) == (f(x), pytest.approx(slope))
+    h = 1e-5
+    second = (morula.grad(f)(x + h) - morula.grad(f)(x - h)) / (2 * h)
+    assert hessian(f, x) == pytest.approx(second, rel=1e-5)
+
+
+COMPILED = [operators, in_a_list, made_in_a_loop, best_of_a_list, held_by_objects]
+
+
+@pytest.mark.parametrize("f", COMPILED)
+def test_nothing_is_left_to_run_time(f):
+    assert not morula.code_adjoint(f, 0.7).left
+
+
+def test_methods_that_change_later():
+    class Changing(NamedTuple):
+        x: float
+
+        def __mul__(self, other):
+            return self.x * other.x
+
+    def f(x):
+        items = [Changing(x), Changing(3.0)]
+        return items[0] * items[1]
+
+    assert gradient(f, 2.0) == (3.0,)
+    Changing.__mul__ = lambda self, other: self.x**other.x
+    assert gradient(f, 2.0) == (12.0,)
+
+
+class Renaming:
+    """Its attributes are other ones than asked for."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def double(self):
+        return self.v * 2
+
+    def triple(self):
+        return self.v * 3
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, "triple" if name == "double" else name)
+
+
+class RenamingSlots:
+    __slots__ = ("v",)
+    __init__ = Renaming.__init__
+    double, triple = Renaming.double, Renaming.triple
+    __getattribute__ = Renaming.__getattribute__
+
+
+@pytest.mark.parametrize("cls", [Renaming, RenamingSlots])
+def test_methods_by_a_getattribute_of_the_class(cls):
+    assert gradient(lambda x: cls(x).double(), 0.7) == (3.0,)
+    assert gradient(lambda x: sum(a.double() for a in [cls(x), cls(x * x)]), 1.0) == (9.0,)
+    given = cls(0.7)
+    value, slope = morula.value_and_grad(lambda a: a.double())(given)
+    assert value == given.double()
+    assert slope.v == 3.0
