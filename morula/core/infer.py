@@ -13,6 +13,7 @@ import itertools
 import math
 import operator
 import warnings
+from abc import ABCMeta
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import (
@@ -28,7 +29,7 @@ from types import (
 )
 from typing import Any, get_args
 
-from morula.core.cotangents import accumulate
+from morula.core.cotangents import accumulate, projector
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     UNDEFINED,
@@ -59,6 +60,7 @@ from morula.core.registry import (
     non_differentiable,
     registry,
 )
+from morula.core.shipped import meet
 from morula.core.simplify import PURE, is_simple
 from morula.core.traits import (
     Known,
@@ -73,6 +75,7 @@ from morula.core.traits import (
     leaves_types,
     only_reads,
     part_of,
+    typed_zero,
     with_fixed_attributes,
 )
 from morula.core.values import (
@@ -448,6 +451,17 @@ def method_of(owner: Known | None, name: str) -> Any:
     if type(method) is FunctionType or not hasattr(type(method), "__get__"):
         return None
     return method if registry.get(method) is not None else None
+
+
+def is_of_plain_kind(cls: Any) -> bool:
+    """Is it a class whose own class adds nothing to how attributes of objects are found?
+
+    An abstract one of a library that has rules may have meanings by its type: those come first.
+    """
+    if type(cls) is not ABCMeta:
+        return type(cls) is type
+    meet(cls)
+    return typed_zero(cls) is None and projector.dispatch(cls) is projector.dispatch(object)
 
 
 def attribute_of_class(cls: Any, name: str) -> Any:

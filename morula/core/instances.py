@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from morula.core import primitives
 from morula.core.bytecode.instructions import IN_PLACE
 from morula.core.errors import UnsupportedError
-from morula.core.infer import Inference, transfers
+from morula.core.infer import Inference, is_of_plain_kind, transfers
 from morula.core.ir import IR, Block, Call, Const, Operand, Var, substitute
 from morula.core.primitives import UNDEFINED, actual_type, build_named
 from morula.core.registry import registry
@@ -157,7 +157,7 @@ def found_method(
 ) -> tuple[FunctionType, tuple[Operand, ...]] | None:
     """A function of a class, which the program asks for."""
     function = in_class(cls, name)
-    if type(cls) is not type or type(function) is not FunctionType:
+    if not is_of_plain_kind(cls) or type(function) is not FunctionType:
         return None
     if registry.get(function) is not None or "NotImplemented" in function.__code__.co_names:
         return None
@@ -278,7 +278,7 @@ def resolve_operators(s: Specialiser) -> bool:
                 continue
             k = known(s.value(call.args[0]))
             name = call.args[1].value
-            if k is None or type(k.type) is not type or is_builtin(k.type):
+            if k is None or not is_of_plain_kind(k.type) or is_builtin(k.type):
                 continue
             found = in_class(k.type, name)
             if type(found) is property and type(found.fget) is FunctionType:

@@ -19,7 +19,7 @@ from morula.core.collect import collect_generators
 from morula.core.displays import make_displays, tell_apart
 from morula.core.emit import tidy
 from morula.core.examples import Examples, are_unlike_inside
-from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed
+from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed, is_of_plain_kind
 from morula.core.inline import changes_objects, inline
 from morula.core.instances import (
     BY_CLASS,
@@ -1122,7 +1122,7 @@ def has_rule(fn: Any) -> bool:
 
 def function_of_class(t: type, name: str) -> FunctionType | None:
     """The plain function that a class, written in Python, has under a name."""
-    if is_builtin(t) or type(t) is not type:
+    if is_builtin(t) or not is_of_plain_kind(t):
         return None
     for base in t.__mro__:
         if name in base.__dict__:

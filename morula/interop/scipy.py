@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.errors import ArgumentError, qualified_name
+from morula.core.extend import effects, non_differentiable
 from morula.core.interface import grad, value_and_grad
 from morula.mixed_mode import hessian, hvp, jacobian, jvp
 from morula.rules.vectors import ravel
@@ -108,10 +109,28 @@ def constraint_hess(f: F, *, sparsity: Any = None) -> F:
     return partial(hessian_of_combination, f, sparsity)
 
 
+def require_aligned(weights: tuple[int, ...], values: tuple[int, ...]) -> None:
+    """An error if there is not one weight for each value."""
+    if weights != values:
+        raise ValueError(
+            f"shapes {weights} and {values} not aligned: one weight for each constraint"
+        )
+
+
+non_differentiable(require_aligned)
+effects(require_aligned)
+
+
 def hessian_of_combination(f: F, sparsity: Any, x: Any, v: Any) -> Any:
     """What `constraint_hess` gives."""
     weights = np.array(v, copy=True)
-    combined = named(f, lambda x: np.dot(weights, np.ravel(f(x))))
+
+    def combination(x: Any) -> Any:
+        values = np.ravel(f(x))
+        require_aligned(np.shape(weights), np.shape(values))
+        return np.dot(weights, values)
+
+    combined = named(f, combination)
     return fresh(hessian(combined, as_point(x), sparsity=sparsity))
 
 

@@ -40,6 +40,7 @@ from morula.core.extend import (
     adds_plainly,
     effects,
     gradient_for,
+    is_of_plain_kind,
     known,
     may_hold,
     may_mutate,
@@ -870,7 +871,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 def is_plain_class(cls: type) -> bool:
     """Is it a class of the user's whose objects have their attributes in a dict?"""
     return (
-        type(cls) is type
+        is_of_plain_kind(cls)
         and cls.__dictoffset__ != 0
         and not issubclass(cls, NOT_PLAIN)
         and not is_part_of_python(cls)

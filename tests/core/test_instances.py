@@ -409,6 +409,9 @@ def test_classes_derived_from_abstract_ones():
     assert adjoint.kind.startswith("specialised")
     assert not adjoint.left
     check_gradient(of_abstract_classes, 1.3, 0.7)
+    adjoint = morula.code_adjoint(lambda e, r: e.force(r), Spring(2.0), 1.3)
+    assert adjoint.kind.startswith("specialised")
+    assert not adjoint.left
     (ē, r̄) = morula.gradient(lambda e, r: e.force(r), Spring(2.0), 1.3)
     assert (ē.k, r̄) == pytest.approx((-1.3, -2.0))
 

@@ -294,6 +294,9 @@ def _(y):
     return np.ones(y.shape, tangent_dtype(y.dtype))
 
 
+materialise.register(np.dtype, lambda x, x̄, of: None)
+
+
 @materialise.register(np.ndarray)
 def _(x, x̄, of: Callable[[Any], Any]):
     dtype = tangent_dtype(x.dtype)
