@@ -53,6 +53,9 @@ def makes_object(fn: Any) -> bool:
     return isinstance(fn, type) and is_plain(fn)
 
 
+EMPTY = {id(list): build_list, id(tuple): build_tuple, id(set): build_set}
+
+
 def make_displays(s: Specialiser) -> bool:
     """Make displays of what a program fills where it is made; was there anything?"""
     keys = Keys(s.ir, s.assumed_keys)
@@ -63,7 +66,10 @@ def make_displays_in(block: Block, keys: Keys) -> bool:
     """The same for one block."""
     changed = False
     for call in list(block.calls):
-        if call.primitive in (build_list, build_map):
+        if not call.args and id(call.primitive) in EMPTY:
+            call.fn = Const(EMPTY[id(call.primitive)])
+            changed = True
+        elif call.primitive in (build_list, build_map):
             changed |= fill(block, call, keys)
         elif (answer := keys.answer(call)) is not None:
             changed = True

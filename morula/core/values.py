@@ -13,6 +13,7 @@ from typing import Any
 
 from morula.core.cotangents import ZERO, AbstractZero
 from morula.core.ir import Const, Var
+from morula.core.primitives import UNDEFINED
 from morula.core.simplify import is_simple
 from morula.core.ssa import same
 from morula.core.traits import (
@@ -89,15 +90,19 @@ def join(a: Value, b: Value) -> Value:
 
 
 def followed_or_none(members: frozenset[Known]) -> Value:
-    """What is known of a value that is None, or a container that is followed nevertheless."""
-    there = [m for m in members if m.type is not NoneType]
+    """What is known of what is None or unbound, or a container that is followed nevertheless."""
+    absent = [m for m in members if m.type in ABSENT]
+    there = [m for m in members if m.type not in ABSENT]
     if not there or len({m.type for m in there}) > 1 or any(m.detail is None for m in there):
         return None
     kind = contents.get(there[0].type)
     if kind is None or not kind.may_be_missing:
         return None
     detail = functools.reduce(kind.join, [m.detail for m in there])
-    return OneOf(frozenset((Known(NoneType), Known(there[0].type, detail))))
+    return OneOf(frozenset((*absent, Known(there[0].type, detail))))
+
+
+ABSENT = (NoneType, type(UNDEFINED))
 
 
 def followed_of(value: OneOf) -> Known | None:

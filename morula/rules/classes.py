@@ -20,6 +20,7 @@ from morula.core.extend import (
     adjoint_of,
     body_code,
     call,
+    fixed_types,
     no_tangent,
     non_differentiable,
     rewrites,
@@ -365,6 +366,7 @@ non_differentiable(type.__init__)
 
 
 no_tangent(type(dataclasses._HAS_DEFAULT_FACTORY))  # type: ignore[attr-defined]
+fixed_types.add(type(dataclasses._HAS_DEFAULT_FACTORY))  # type: ignore[attr-defined]
 
 
 @serves(dataclasses._process_class)  # type: ignore[attr-defined]

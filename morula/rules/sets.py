@@ -10,12 +10,14 @@ from typing import Any
 
 from morula.core.extend import (
     ZERO,
+    Known,
     NoTangent,
     adjoint_object,
     adjoint_of,
     call,
     primitives,
     rrule,
+    transfers,
 )
 from morula.rules.containers import by_operator, drain, is_native
 from morula.rules.numbers import Anything
@@ -232,3 +234,9 @@ for _op in (operator.or_, operator.and_, operator.sub, operator.xor):
 
 
 del _cls, _name, _op
+
+
+@transfers(primitives.build_set)
+def _(s: Any, call: Any, args: list[Any]) -> Any:
+    """Of its items nothing is known."""
+    return Known(set)

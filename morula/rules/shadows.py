@@ -83,6 +83,8 @@ LOOKS = (
 )
 
 
+READ_AS_THEY_ARE = (present, primitives.check_bound)
+UNBOUND = Known(type(primitives.UNDEFINED))
 IDENTITY = (operator.is_, operator.is_not, primitives.actual_type, primitives.require)
 
 
@@ -389,7 +391,7 @@ class Shadows:
 
     def shadow(self, xs: Any) -> Any:
         """The shadow of a list."""
-        if known(self.s.value(xs)) == NOTHING:
+        if known(self.s.value(xs)) in (NOTHING, UNBOUND):
             return Const(ZERO)
         found = self.shadows.get(xs)
         if found is None:
@@ -415,7 +417,7 @@ class Shadows:
             return self.shadow_of_item(call, call.args[0], call.args[1])
         if call.primitive is new_instance:
             return self.shadow_of_object(call)
-        if call.primitive is present:
+        if call.primitive in READ_AS_THEY_ARE:
             self.shadows[xs] = self.shadow(call.args[0])
             return self.shadows[xs]
         if call.primitive is list.pop:
@@ -789,7 +791,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         plan.read_from(block, call, call.args[0], call.args[1])
 
 
-@rewrites_calls(new_instance, present, defaultdict)
+@rewrites_calls(new_instance, *READ_AS_THEY_ARE, defaultdict)
 def _(plan: Shadows, block: Any, call: Any) -> None:
     """What it has is read and written item by item."""
 
