@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import heapq
 import itertools
 import math
 
@@ -454,3 +455,36 @@ def test_the_function_of_a_captured_object():
 
     slopes = [grad(loss(function))(1.2) for function in (math.sin, math.cos, math.exp)]
     assert slopes == pytest.approx([math.cos(1.2), -math.sin(1.2), math.exp(1.2)])
+
+
+def test_arithmetic_that_nobody_reads_is_counted_as_such():
+    """Of `l2`, which is filled in order, nothing is left but a product that nobody reads."""
+
+    class Held:
+        def __init__(self, a, b=0.5):
+            self.a = functools.reduce(lambda t, w: t * math.cos(w), [1.25, b], a)
+            self.b = math.atan2(a, 2.5)
+            self.xs = [(b if a > b else -1.5), a]
+
+        def __mul__(self, u):
+            return type(self)(self.a * u, self.a * 0.5)
+
+    def in_order():
+        level, heap = 0.25, []
+        for i in range(4):
+            new = math.atan(-1.5) if math.cos(level) > 1.5 or level > 0.1 else min(level, level)
+            heapq.heappush(heap, new * i)
+        sum([heapq.heappop(heap) * (i + 1) for i in range(2)])
+        return level
+
+    def f(x, y):
+        pair = [((x, x)[1] * (y // 2)), abs(x)]
+        held = Held(2 * x + 1 - 2, (1.1 + abs(x)) ** math.sin(x))
+        for _, _ in zip([], (1.5, sum(map(sum, [pair, (held.b, x)]))), strict=False):
+            pass
+        (cube, *_) = (held.b**3,)
+        if b := (cube * -2) > 0.3 and held.a < 1:
+            min(cube, -2)
+        return cube * 2 + in_order() + held.a + sum(pair) + sum(held.xs) + b
+
+    check_gradient(lambda x: f(x, 2), 2.1)

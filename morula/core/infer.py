@@ -784,10 +784,12 @@ def lacks(value: Value, *methods: str) -> bool:
 
 @transfers(isinstance)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    x, t = known(args[0]), args[1]
-    if x is None or x.type is IteratorOver or type(t) is not Const or not are_classes(t.value):
+    value, t = args
+    if value is None or value is NEVER or type(t) is not Const or not are_classes(t.value):
         return None
-    return Const(issubclass(x.type, t.value))
+    types = {k.type for k in possibilities(value)}
+    answers = {issubclass(x, t.value) for x in types}
+    return Const(answers.pop()) if len(answers) == 1 and IteratorOver not in types else None
 
 
 def are_classes(x: Any) -> bool:

@@ -168,6 +168,8 @@ class Graph:
         self.ends = {v for v, n in self.nodes.items() if program.uses[v] != n.uses}
         for v in self.ends:
             self.nodes[v].uses += 1
+        for node in [node for node in self.nodes.values() if not node.uses]:
+            self.release(node.args)  # nobody reads it
         self.read = {x for c in block.calls for x in c.operands() if type(x) is Var}
         others = [c for c in block.calls if c.out not in self.nodes]
         self.kept_apart = {c.args[0] for c in others if is_written(c.primitive) and c.args}

@@ -319,7 +319,12 @@ def _(y, a: Real, b: Real):
 
 @real_function(math.hypot)
 def _(y, a: Real, b: Real):
-    return (a / y, b / y) if y else (0.0, 0.0)
+    return (a / y, b / y) if y else (1.0 * a, 1.0 * b)  # they are zero, and stay of one type
+
+
+@real_function(math.hypot)
+def _(y, a: Real, b: Real, c: Real):
+    return (a / y, b / y, c / y) if y else (1.0 * a, 1.0 * b, 1.0 * c)
 
 
 @real_function(math.log)

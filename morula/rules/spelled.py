@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import math
 import operator
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -20,6 +21,7 @@ from morula.core.extend import (
     Call,
     Const,
     Known,
+    coarsened,
     count_uses,
     effects,
     generators,
@@ -37,7 +39,7 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
-from morula.rules.list_types import is_array, items_of
+from morula.rules.list_types import NUMBERS, is_array, items_in, items_of
 from morula.rules.lists import list_item
 from morula.rules.questions import are_all, is_any
 
@@ -135,6 +137,36 @@ effects(of_nothing, reduce_nothing)
 OF_ARRAYS = {sum: added_up, min: least, max: greatest}
 
 
+def multiplied(xs: Any) -> Any:
+    """`math.prod(xs)`."""
+    product = 1
+    for x in xs:
+        product = product * x
+    return product
+
+
+def exact_sum(xs: Any) -> Any:
+    """`math.fsum(xs)` of an array."""
+    items = [x for x in xs]
+    return math.fsum(items)
+
+
+# `math.dist` computes what `math.hypot` does, to the last bit.
+
+
+def distance_of_two(p: Any, q: Any) -> Any:
+    """`math.dist(p, q)` of points in the plane."""
+    return math.hypot(p[0] - q[0], p[1] - q[1])
+
+
+def distance_of_three(p: Any, q: Any) -> Any:
+    """`math.dist(p, q)` of points in space."""
+    return math.hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2])
+
+
+DISTANCES = {2: distance_of_two, 3: distance_of_three}
+
+
 @rewrites
 def spell_out(s: Any) -> bool:
     """Put Python functions in the place of these callables; was there anything?"""
@@ -153,6 +185,8 @@ def spell_out(s: Any) -> bool:
             elif spelled is not None:
                 call.fn = Const(spelled)
                 changed = True
+                if spelled in DISTANCES.values():
+                    make_tuples(call, made)
                 if behind is not None and behind.primitive is list and spelled in LISTED:
                     block.calls.remove(behind)  # it is a list, which nobody else has
                     call.out = behind.out
@@ -199,6 +233,11 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
         return IN_TURN[f] if is_own and uses[source.out] == 1 else None
     if f in (sum, min, max) and not call.keywords and 0 < n <= (2 if f is sum else 1):
         return OF_ARRAYS[f] if has_rows(s.value(call.args[0])) else None
+    if f is math.dist and n == 2 and not call.keywords:
+        p, q = [length_of(s, x, made, uses) for x in call.args]
+        return DISTANCES.get(p) if p == q else None
+    if f in (math.prod, math.fsum) and n == 1 and not call.keywords:
+        return of_numbers(s, f, call.args[0], made)
     if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
         return None
     if not (is_function(call.args[0], made) or is_operator(call.args[0])):
@@ -225,6 +264,34 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     if f is filter:
         return filtered if n == 2 else None
     return {2: mapped, 3: mapped_two}.get(n)
+
+
+def length_of(s: Any, x: Any, made: dict[Any, Any], uses: Any) -> int | None:
+    """How many items a tuple has, or a list that nothing else reads."""
+    value, source = known(s.value(x)), made.get(x)
+    if value is not None and value.type is tuple and value.detail is not None:
+        return len(value.detail)
+    if source is None or source.primitive is not primitives.build_list:
+        return None
+    return len(source.args) if uses[x] == 1 else None
+
+
+def make_tuples(call: Call, made: dict[Any, Any]) -> None:
+    """Make tuples of lists that are written down as operands, whose items are then known."""
+    for x in call.args:
+        if x in made and made[x].primitive is primitives.build_list:
+            made[x].fn = Const(primitives.build_tuple)
+
+
+def of_numbers(s: Any, f: Any, xs: Any, made: dict[Any, Any]) -> Any:
+    """The function in the place of a product or an exact sum."""
+    value: Any = known(s.value(xs))
+    if has_rows(value):
+        one_axis = value.detail[1] == 1
+        return {math.prod: multiplied, math.fsum: exact_sum}[f] if one_axis else None
+    items = items_in(value)
+    numbers = items is not None and {*NUMBERS}.issuperset(map(coarsened, items))
+    return multiplied if f is math.prod and numbers else None
 
 
 def has_body(s: Any, call: Call) -> bool:

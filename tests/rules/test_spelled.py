@@ -338,3 +338,31 @@ def test_the_rest_of_a_list():
 def unpacked(xs):
     a, *_, b = xs
     return a, b
+
+
+SEQUENCES = {
+    "product of a list": lambda x: math.prod([x[0], x[1] * 2, 3]),
+    "product of an array": lambda x: math.prod(x) * x[0],
+    "product with a zero": lambda x: math.prod([x[0], x[1] - 1.2, x[2]]),
+    "exact sum of an array": lambda x: math.fsum(x) * x[1],
+    "distance in the plane": lambda x: math.dist([x[0], x[1]], (1.0, x[2])),
+    "distance in space": lambda x: math.dist((x[0], x[1], 0.5), [1.0, x[2], 2.0]),
+    "length": lambda x: math.hypot(x[0], x[1], x[2]) * math.hypot(x[0], 2.0),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_products_sums_and_distances(name):
+    f, x = SEQUENCES[name], np.array([0.5, 1.2, 2.0])
+    assert "; 0 calls are" in str(morula.code_adjoint(f, x)).split("\n")[0]
+    assert morula.value_and_grad(f)(x)[0] == f(x)
+    check_gradient(f, x)
+    check_gradient(lambda a, b, c: f([a, b, c]), 0.5, 1.2, 2.0)
+
+
+def test_no_distance_and_no_length_have_slope_zero():
+    assert morula.gradient(lambda a, b: math.dist((a, b), (1.0, 2.0)), 1.0, 2.0) == (0.0, 0.0)
+    assert morula.gradient(math.hypot, 0.0, 0, 0.0) == (0.0, 0.0, 0.0)
+    assert morula.gradient(lambda x: math.prod(x[:0]) * 1.0, np.ones(2))[0].tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="same number of dimensions"):
+        morula.grad(lambda x: math.dist((x, 1.0), (1.0,)))(2.0)
