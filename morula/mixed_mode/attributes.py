@@ -178,7 +178,7 @@ def plain_attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
         return cached_attribute(run, x, ẋ, name, found)
     if kind is objects._NAMED_FIELD and isinstance(x, tuple):
         i = found.__reduce__()[1][0]
-        return x[i], entry(ẋ, i)
+        return tuple.__getitem__(x, i), entry(ẋ, i)
     get = lookup(kind, "__get__")
     if type(get) is FunctionType and (objects.is_data(kind) or not objects.holds(x, name)):
         return push(run, get, ZERO, (found, x, cls), (ZERO, ẋ, ZERO))

@@ -536,7 +536,7 @@ def plain_attribute(x: Any, name: str) -> Attribute:
         return cached_attribute(x, name, found)
     if kind is _NAMED_FIELD and isinstance(x, tuple):
         i = found.__reduce__()[1][0]
-        return x[i], lambda ȳ: Tangent[tuple]({i: ȳ})
+        return tuple.__getitem__(x, i), lambda ȳ: Tangent[tuple]({i: ȳ})
     get = lookup(kind, "__get__")
     if type(get) is FunctionType and (is_data(kind) or not holds(x, name)):
         y, back = call(get, found, x, cls)

@@ -182,3 +182,57 @@ def test_methods_by_a_getattribute_of_the_class(cls):
     value, slope = morula.value_and_grad(lambda a: a.double())(given)
     assert value == given.double()
     assert slope.v == 3.0
+
+
+class Times(namedtuple("Times", "a b")):
+    """Its items are not what its attributes are."""
+
+    def __getitem__(self, i):
+        return tuple.__getitem__(self, i) * 10
+
+
+class Reversing(NamedTuple):
+    a: float
+    b: float = 2.0
+
+    def __iter__(self):
+        return iter([self.b, self.a])
+
+    def __len__(self):
+        return 7
+
+
+def items_and_attributes(x):
+    held = [Times(x, 2.0)]
+    a, b = held[0]
+    return held[0].a + held[0][1] * a + b
+
+
+def own_iteration(x):
+    held = [Reversing(x), Reversing(x * x, 3.0)]
+    b, a = held[0]
+    return a * 10 + b + held[1].a * len(held[1])
+
+
+def replaced_and_compared(x):
+    held = [Plain(x), Plain(x * 2, x)]
+    changed = [p._replace(a=p.a * 2) for p in held]
+    return max(held).a + sorted(changed)[0].b * changed[1]._asdict()["a"]
+
+
+@pytest.mark.parametrize("f", [items_and_attributes, own_iteration, replaced_and_compared])
+def test_classes_that_say_themselves_what_items_are(f):
+    x = 0.7
+    value, slope = morula.value_and_grad(f)(x)
+    assert value == f(x)
+    check_gradient(f, x)
+    assert jvp(f, (x,), (1.0,)) == (value, pytest.approx(slope))
+    with by_the_general_path():
+        assert morula.value_and_grad(f)(x) == (value, pytest.approx(slope))
+
+
+def test_wrong_numbers_of_fields():
+    with pytest.raises(TypeError, match="takes from 2 to 3 positional arguments"):
+        gradient(lambda x: [Vector(x, 2.0, 3.0)][0].x, 0.7)
+    with pytest.raises(TypeError, match="missing 1 required"):
+        gradient(lambda x: [Vector(y=x)][0].y, 0.7)
