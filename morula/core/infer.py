@@ -71,6 +71,7 @@ from morula.core.traits import (
     detail_matches,
     effects,
     has_constants,
+    has_python,
     is_finest,
     leaves_types,
     only_reads,
@@ -914,11 +915,6 @@ def is_builtin(t: type) -> bool:
 
 
 HEAP_TYPE = 1 << 9
-
-
-def has_python(t: type) -> bool:
-    """Has a class itself methods that are written in Python?"""
-    return any(type(x) is FunctionType for x in vars(t).values())
 
 
 @transfers(range)

@@ -55,6 +55,8 @@ from morula.core.traits import (
     makes_container,
     memory_of,
     parts_of,
+    resolved_by,
+    says_itself,
     says_where_to_write,
     space_problem,
     stands_apart,
@@ -290,9 +292,26 @@ class Entry:
                 for m in error.methods
             ]
             raise errors.ambiguous(self.primal, shown, candidates) from None
-        if not _means_them(rules, function, shown):
+        if not _means_them(rules, function, shown) or self._has_own(rules, function, shown):
             return None
         return Rule(self.primal, function, id(function) in self._by_identity)
+
+    def _has_own(
+        self, rules: plum.Function, function: Callable[..., Any], shown: tuple[Any, ...]
+    ) -> bool:
+        """Do classes that derive from those of a rule say themselves what the primal does?"""
+        if id(self.primal) not in resolved_by:
+            return False
+        signature = next(
+            m.signature for m in rules._resolver.methods if m.implementation is function
+        )
+        for i, x in enumerate(shown[: len(signature.types)]):
+            of_rule = signature.types[i]
+            named = [c for c in (get_args(of_rule) or (of_rule,)) if isinstance(c, type)]
+            t = x if isinstance(x, type) else type(x)
+            if any(says_itself(self.primal, i, t, c) for c in named):
+                return True
+        return False
 
 
 def _means_them(rules: plum.Function, function: Callable[..., Any], shown: tuple[Any, ...]) -> bool:

@@ -18,10 +18,11 @@ materialise.register(T)        the gradient that a user gets for an argument of 
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import singledispatch
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from morula.core.cotangents import NONE, ZERO, NotKnown, unthunk
@@ -98,6 +99,33 @@ def keep_apart(*types: type) -> None:
 def stands_apart(t: type) -> type | None:
     """The type itself or that base of it which was declared so, if any was."""
     return next((base for base in t.__mro__ if base in _apart), None) if _apart else None
+
+
+# The special methods by which Python resolves an operator, of each operand, by the operator's identity.
+resolved_by: dict[int, tuple[tuple[str, ...], ...]] = {}
+
+
+def says_itself(primal: Any, i: int, t: type, of_rule: type) -> bool:
+    """Has a class a method of its own for the i-th operand, in the place of that which a rule means?
+
+    A rule for an abstract class is meant for what derives from it, but means the compiled one of it.
+    """
+    names = resolved_by.get(id(primal), ())
+    if i >= len(names) or t is of_rule or not issubclass(t, of_rule):
+        return False
+    meant = of_rule
+    if isinstance(of_rule, ABCMeta) or of_rule not in t.__mro__:
+        compiled = [base for base in t.__mro__[:-1] if not has_python(base)]
+        if not compiled:
+            return False
+        meant = compiled[0]
+    between = t.__mro__[: t.__mro__.index(meant)]
+    return any(type(vars(c).get(name)) is FunctionType for c in between for name in names[i])
+
+
+def has_python(t: type) -> bool:
+    """Has a class itself methods that are written in Python?"""
+    return any(type(x) is FunctionType for x in vars(t).values())
 
 
 def zero_of(t: type, zero: Any) -> None:

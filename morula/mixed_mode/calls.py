@@ -64,6 +64,7 @@ from morula.rules.calls import (
     body_of,
     derivative_body_of,
     entry,
+    items_of_base,
     lookup,
     own_method,
     part,
@@ -164,7 +165,11 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
 @pushes_type(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     if fn.__name__ in STEPS and len(args) == 1 and not keywords:
-        return push(run, STEPS[fn.__name__], ZERO, args, tangents)
+        if own_method(type(args[0]), fn.__name__) is MISSING:
+            return push(run, STEPS[fn.__name__], ZERO, args, tangents)
+        if fn.__objclass__ in (list, tuple):
+            given = (*args, fn.__objclass__), (*tangents, ZERO)
+            return push(run, items_of_base, ZERO, *given)
     if registered(fn)[0] is not None:
         return served_call(run, fn, ḟ, args, tangents, keywords)
     found = respelled(run, fn, args, tangents, keywords)

@@ -207,7 +207,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return over(run, iter(xs), xs, ẋs), ZERO
     if cls in reverse.NOTED:
         return reverse.noted(xs, iter), ZERO
-    if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
+    if reverse.is_read_by_items(cls, "__iter__"):
         return iter(Indexed(run, xs, ẋs)), ZERO
     return iter(xs), ZERO
 
@@ -246,7 +246,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return over(run, reversed(xs), xs, ẋs), ZERO
     if type(xs) in reverse.NOTED:
         return reverse.noted(xs, reversed), ZERO
-    if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
+    if reverse.is_read_by_items(type(xs), "__reversed__"):
         n, _ = push(run, len, ZERO, args, tangents)
         return reversed(Indexed(run, xs, ẋs, n)), ZERO
     return reversed(xs), ZERO

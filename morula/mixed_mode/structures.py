@@ -36,7 +36,7 @@ from morula.mixed_mode.tangents import (
 from morula.rules import boxes, containers, dicts
 from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
-from morula.rules.dicts import Key
+from morula.rules.dicts import Key, is_copied_plainly
 from morula.rules.foreign import CData, address_of
 from morula.rules.objects import behind, own_class_getitem
 from morula.rules.questions import is_greater, is_less
@@ -435,7 +435,7 @@ def pairs_of(run: Pass, source: Any, ẋ: Any) -> list[tuple[Any, Any]]:
     """Keys and values, and their tangents, of what a dict is made from."""
     if isinstance(source, MappingProxyType):
         return pairs_of(run, behind(source), ZERO)
-    if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
+    if is_copied_plainly(source):
         return [((k, v), (ZERO, value_of(run, source, k))) for k, v in dict.items(source)]
     if hasattr(source, "keys"):
         keys = list(source.keys())

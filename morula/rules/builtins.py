@@ -29,6 +29,7 @@ from morula.core.extend import (
     non_differentiable,
     project_to,
     reads_at_once,
+    registry,
     rrule,
     type_stable,
     unthunk,
@@ -339,12 +340,31 @@ for _name in ("start", "stop", "step"):
     is_part(slice, _name)
 
 
+def own_kind(t: type) -> type:
+    """The compiled type of numbers that a class derives from, whose method it is that was named."""
+    compiled = [base for base in t.__mro__[:-1] if not base.__flags__ & HEAP_TYPE]
+    return compiled[0] if compiled else t
+
+
+HEAP_TYPE = 1 << 9
+
+
+def rule_of_kind(op: Any, args: tuple[Any, ...]) -> Any:
+    """The rule of an operator for what is compiled of these numbers, if there is one."""
+    entry = registry.registry.get(op)
+    types = tuple([own_kind(type(a)) for a in args])
+    return None if entry is None else entry.find_by_types("reverse", types)
+
+
+non_differentiable(own_kind, rule_of_kind)
+
+
 def method_rule(method: Any, op: Any, cls: type, arity: int, reflected: bool) -> Rule:
     """The rule of `float.__radd__` and the like, from that of the operator."""
 
     def run(*args: Any) -> Any:
         y = method(*args)
-        rule = None if y is NotImplemented else find_rrule(op, args[::-1] if reflected else args)
+        rule = None if y is NotImplemented else rule_of_kind(op, args[::-1] if reflected else args)
         if rule is None:
             return y, lambda ȳ: (NoTangent(),) * arity
         _, back = rule.function(*(args[::-1] if reflected else args))

@@ -14,7 +14,7 @@ import inspect
 import operator
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import (
     BuiltinFunctionType,
@@ -391,6 +391,14 @@ def method_wrapper(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 STEPS: dict[str, Any] = {"__iter__": iter, "__next__": next}  # what methods of iteration mean
 
 
+def items_of_base(xs: Any, cls: Any) -> Iterator[Any]:
+    """`list.__iter__(xs)`, or that of `tuple`, of a class that iterates in a way of its own."""
+    i = 0
+    while i < cls.__len__(xs):
+        yield cls.__getitem__(xs, i)
+        i += 1
+
+
 @resolves(MethodDescriptorType, passing=True)
 @resolves(WrapperDescriptorType, passing=True)
 @resolves(ClassMethodDescriptorType, passing=True)
@@ -401,7 +409,10 @@ def unbound_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return resolver(fn, args, kwargs)
     expect_nothing()
     if fn.__name__ in STEPS and len(args) == 1 and not kwargs:
-        return call(STEPS[fn.__name__], *args)
+        if own_method(type(args[0]), fn.__name__) is MISSING:
+            return call(STEPS[fn.__name__], *args)
+        if fn.__objclass__ in (list, tuple):
+            return call(items_of_base, *args, fn.__objclass__)
     return (
         call_with_out(fn, args, kwargs) or respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
     )

@@ -22,6 +22,7 @@ from morula.core.extend import (
     CotangentError,
     NoTangent,
     Tangent,
+    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -48,6 +49,11 @@ from morula.rules.questions import is_greater, is_less, is_same_or_equal
 
 @adjoint_object.register(list)
 def _(x: list) -> list[Any]:
+    if type(x) is not list and not is_native(x, "__len__"):
+        raise UnsupportedError(
+            f"{type(x).__name__} is a list whose class has a `__len__` of its own: places in it have "
+            "no derivative. Let the class hold a list instead of being one"
+        )
     return []
 
 

@@ -307,7 +307,7 @@ def pairs_of(source: Any) -> Any:
     """The items of what a dict is made from: a mapping, or an iterable of pairs."""
     if isinstance(source, MappingProxyType):
         return pairs_of(behind(source))
-    if isinstance(source, dict) and is_native(source, "keys") and is_native(source, "__getitem__"):
+    if is_copied_plainly(source):
         keys = list(source)
         pairs = [(key, dict.__getitem__(source, key)) for key in keys]
 
@@ -330,6 +330,20 @@ def pairs_of(source: Any) -> Any:
         return back(of_items)
 
     return [pair for pair, _ in unpacked], pairs_pullback
+
+
+def is_copied_plainly(source: Any) -> bool:
+    """Are items of a mapping copied without asking its class for `keys` and `__getitem__`?
+
+    So does CPython where a class derived from dict leaves `__iter__` as it is.
+    """
+    if not isinstance(source, dict):
+        return False
+    own_order = type(source).__iter__ is not dict.__iter__
+    return not own_order or (is_native(source, "keys") and is_native(source, "__getitem__"))
+
+
+non_differentiable(is_copied_plainly)
 
 
 def pairs_by_keys(source: Any) -> Any:

@@ -583,10 +583,18 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
         return y, lambda: stacked(y, xs)
     if cls in NOTED:
         return noted(xs, iter), nothing
-    if method is MISSING and type(lookup(cls, "__getitem__")) is FunctionType:
+    if is_read_by_items(cls, "__iter__"):
         indexed = Indexed(xs)
         return iter(indexed), lambda: take(adjoint_of(indexed.recorder), FUNCTION)
     return iter(xs), nothing
+
+
+def is_read_by_items(cls: type, method: str) -> bool:
+    """Does Python run over objects of this class by their items, one by one, for want of a method?"""
+    return lookup(cls, method) is MISSING and type(lookup(cls, "__getitem__")) is FunctionType
+
+
+non_differentiable(is_read_by_items)
 
 
 BY_GENERATOR: dict[type, Any] = {}  # generator functions that run over what Python's iterators hide
@@ -856,7 +864,7 @@ def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return y, lambda ȳ: (NONE, stacked(y, xs))
     if type(xs) in NOTED:
         return noted(xs, reversed), lambda ȳ: (NONE, ZERO)
-    if method is MISSING and type(lookup(type(xs), "__getitem__")) is FunctionType:
+    if is_read_by_items(type(xs), "__reversed__"):
         n, len_back = call(len, xs)
         indexed = Indexed(xs, n)
         y = reversed(indexed)

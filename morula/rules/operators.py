@@ -34,6 +34,7 @@ from morula.core.extend import (
     frule,
     non_differentiable,
     project_to,
+    resolved_by,
     rrule,
     to_space,
     type_stable,
@@ -64,7 +65,13 @@ for _name in _BINARY.split():
     _pair = f"__{_plain}__", f"__r{_plain}__"
     METHODS[getattr(operator, _name)] = (*_pair, None)
     METHODS[getattr(operator, f"i{_plain}")] = (f"__i{_plain}__", *_pair)
-del _name, _plain, _pair
+for _op, (_first, _second, _third) in METHODS.items():
+    _of_left = (_first, *((_second,) if _third else ()))
+    resolved_by[id(_op)] = (_of_left, () if _second is None else (_third or _second,))
+resolved_by[id(abs)] = (("__abs__",),)
+resolved_by[id(pow)] = (("__pow__",), ("__rpow__",))
+resolved_by[id(divmod)] = (("__divmod__",), ("__rdivmod__",))
+del _name, _plain, _pair, _op, _first, _second, _third, _of_left
 
 Function = Callable[..., Any]
 
