@@ -115,10 +115,10 @@ def says_itself(primal: Any, i: int, t: type, of_rule: type) -> bool:
         return False
     meant = of_rule
     if isinstance(of_rule, ABCMeta) or of_rule not in t.__mro__:
-        compiled = [base for base in t.__mro__[:-1] if not has_python(base)]
-        if not compiled:
+        concrete = [base for base in t.__mro__[:-1] if not isinstance(base, ABCMeta)]
+        meant = next((base for base in concrete if not has_python(base)), of_rule)
+        if meant is of_rule:
             return False
-        meant = compiled[0]
     between = t.__mro__[: t.__mro__.index(meant)]
     return any(type(vars(c).get(name)) is FunctionType for c in between for name in names[i])
 
