@@ -3,6 +3,7 @@
 import builtins
 import itertools
 import math
+import numbers
 from decimal import Decimal
 from fractions import Fraction
 
