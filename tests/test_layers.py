@@ -135,6 +135,7 @@ def test_import_morula_loads_no_optional_library_and_not_scipy():
 
 NOTE_RULES = """
 import pkgutil
+import sys
 from importlib import import_module
 from typing import Any
 import plum
@@ -153,7 +154,8 @@ def noted(self, function, *args, **kwargs):
 plum.Function.register = noted
 import morula.rules
 for module in pkgutil.walk_packages(morula.rules.__path__, "morula.rules."):
-    import_module(module.name)
+    if module.name != "morula.rules.templates" or sys.version_info >= (3, 14):
+        import_module(module.name)
 assert len(codes) > 500
 """
 

@@ -789,8 +789,10 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     if value is None or value is NEVER or type(t) is not Const or not are_classes(t.value):
         return None
     types = {k.type for k in possibilities(value)}
+    if IteratorOver in types or not all(isinstance(x, type) for x in types):
+        return None
     answers = {issubclass(x, t.value) for x in types}
-    return Const(answers.pop()) if len(answers) == 1 and IteratorOver not in types else None
+    return Const(answers.pop()) if len(answers) == 1 else None
 
 
 def are_classes(x: Any) -> bool:

@@ -148,8 +148,8 @@ def has_own_rule(fn: Any, types: list[type]) -> bool:
     rule = entry.find_by_types("reverse", tuple(types))
     general = tuple([next(base for base in t.__mro__ if is_builtin(base)) for t in types])
     of_all = entry.find_by_types("reverse", general)
-    same = getattr(rule, "function", None) is getattr(of_all, "function", None)
-    return not same or any(typed_zero(t) for t in types if not is_builtin(t))
+    is_own = rule is not None and rule.function is not getattr(of_all, "function", None)
+    return is_own or any(typed_zero(t) for t in types if not is_builtin(t))
 
 
 def found_method(

@@ -108,19 +108,28 @@ resolved_by: dict[int, tuple[tuple[str, ...], ...]] = {}
 def says_itself(primal: Any, i: int, t: type, of_rule: type) -> bool:
     """Has a class a method of its own for the i-th operand, in the place of that which a rule means?
 
-    A rule for an abstract class is meant for what derives from it, but means the compiled one of it.
+    A rule for a class that is written in Python is meant for what derives from it. So is one for an
+    abstract class, but that it means the compiled one of it.
     """
     names = resolved_by.get(id(primal), ())
     if i >= len(names) or t is of_rule or not issubclass(t, of_rule):
         return False
-    meant = of_rule
-    if isinstance(of_rule, ABCMeta) or of_rule not in t.__mro__:
-        concrete = [base for base in t.__mro__[:-1] if not isinstance(base, ABCMeta)]
-        meant = next((base for base in concrete if not has_python(base)), of_rule)
-        if meant is of_rule:
-            return False
+    if of_rule in t.__mro__ and not isinstance(of_rule, ABCMeta):
+        meant = of_rule
+    else:
+        meant = next(filter(is_compiled, t.__mro__))
+    if meant is object or not is_compiled(meant):
+        return False
     between = t.__mro__[: t.__mro__.index(meant)]
     return any(type(vars(c).get(name)) is FunctionType for c in between for name in names[i])
+
+
+def is_compiled(t: type) -> bool:
+    """Is it a class that is not written in Python?"""
+    return not t.__flags__ & HEAP_TYPE
+
+
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def has_python(t: type) -> bool:

@@ -19,6 +19,7 @@ from morula.core.extend import (
     Const,
     Known,
     answers,
+    effects,
     known,
     non_differentiable,
     only_reads,
@@ -26,6 +27,7 @@ from morula.core.extend import (
     python_function,
     repeatable,
     result_on_samples,
+    rewrites,
     transfers,
 )
 from morula.rules.calls import serves
@@ -99,9 +101,28 @@ def _(s: Any, call: Any, args: Any) -> Any:
 only_reads(str.split, str.rsplit, str.splitlines)
 
 
-@transfers(float, int)
-def _(s: Any, call: Any, args: Any) -> Any:
-    """A number, read from a text or not."""
-    if len(args) == 1 and known(args[0]) == Known(str):
-        return Known(call.primitive)
-    return result_on_samples(call.primitive, args, call.keywords)
+def float_of(text: str) -> float:
+    """`float(text)`, which may be no number."""
+    return float(text)
+
+
+def int_of(text: str) -> int:
+    """`int(text)`, which may be no number."""
+    return int(text)
+
+
+READING = {float: float_of, int: int_of}
+non_differentiable(float_of, int_of)
+effects(float_of, int_of)
+transfers(float_of)(lambda s, call, args: Known(float))
+transfers(int_of)(lambda s, call, args: Known(int))
+
+
+@rewrites
+def read_numbers(s: Any) -> bool:
+    """Numbers that are read from texts are known as such, and asked for in any case."""
+    found = [c for c in s.ir.calls() if c.primitive is float or c.primitive is int]
+    found = [c for c in found if len(c.args) == 1 and known(s.value(c.args[0])) == Known(str)]
+    for call in found:
+        call.fn = Const(READING[call.primitive])
+    return bool(found)
