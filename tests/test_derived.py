@@ -5,9 +5,8 @@ import math
 
 import pytest
 
-import morula
-from morula import UnsupportedError, gradient, hessian, jvp
-from morula.core.extend import by_the_general_path
+from morula import UnsupportedError, gradient
+from tests.modes import check_modes
 
 
 class FromOne(list):
@@ -172,15 +171,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradients(f):
-    x, h = 0.7, 1e-6
-    slope = (f(x + h) - f(x - h)) / (2 * h)
-    value, found = morula.value_and_grad(f)(x)
-    assert (value, found) == (f(x), pytest.approx(slope, rel=1e-6))
-    with by_the_general_path():
-        assert morula.value_and_grad(f)(x) == (value, pytest.approx(found, rel=1e-12))
-    assert jvp(f, (x,), (1.0,)) == (value, pytest.approx(found, rel=1e-12))
-    second = (morula.grad(f)(x + h) - morula.grad(f)(x - h)) / (2 * h)
-    assert hessian(f, x) == pytest.approx(second, rel=1e-5, abs=1e-6)
+    check_modes(f, 0.7)
 
 
 def test_whole_numbers_with_operators_of_their_own():

@@ -18,9 +18,8 @@ import types
 
 import pytest
 
-from morula import NoRuleError, grad, gradient, hessian, jvp, value_and_grad
-from morula.core.extend import by_the_general_path
-from morula.testing import check_gradient
+from morula import NoRuleError, grad, gradient, jvp, value_and_grad
+from tests.modes import check_modes
 from tests.rules.test_unknown import cubic_root
 
 
@@ -29,18 +28,6 @@ def defined(source, name="f"):
     scope = {"math": math, "LOG": []}
     exec(compile(source, "<new syntax>", "exec"), scope)
     return scope[name]
-
-
-def check(f, x):
-    """Value, gradient on both paths, forward mode and second derivative."""
-    check_gradient(f, x)
-    value, slope = value_and_grad(f)(x)
-    assert value == f(x)
-    with by_the_general_path():
-        assert grad(f)(x) == pytest.approx(slope)
-    assert jvp(f, (x,), (1.0,)) == (value, pytest.approx(slope))
-    h = 1e-5
-    assert hessian(f, x) == pytest.approx((grad(f)(x + h) - grad(f)(x - h)) / (2 * h), rel=1e-4)
 
 
 SINCE_3_12 = {
@@ -198,7 +185,7 @@ CASES = [
 
 @pytest.mark.parametrize("source", CASES)
 def test_new_syntax(source):
-    check(defined(source), 1.3)
+    check_modes(defined(source), 1.3)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="new in CPython 3.14")
@@ -278,7 +265,7 @@ ANYWHERE = [
 
 @pytest.mark.parametrize("origin", ANYWHERE)
 def test_functions_from_anywhere(origin, tmp_path):
-    check(origin(tmp_path), 1.3)
+    check_modes(origin(tmp_path), 1.3)
 
 
 @pytest.mark.parametrize("where", ["<stdin>", "<ipython-input-2-abc>", "/nowhere/deleted.py"])

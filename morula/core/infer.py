@@ -72,6 +72,7 @@ from morula.core.traits import (
     effects,
     has_constants,
     has_python,
+    is_compiled,
     is_finest,
     leaves_types,
     only_reads,
@@ -911,12 +912,7 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
 
 def is_builtin(t: type) -> bool:
     """Is it a type whose methods are compiled, and whose objects have no attributes of their own?"""
-    if not t.__flags__ & HEAP_TYPE:
-        return True
-    return t.__dictoffset__ == 0 and not any(map(has_python, t.__mro__))
-
-
-HEAP_TYPE = 1 << 9
+    return is_compiled(t) or (t.__dictoffset__ == 0 and not any(map(has_python, t.__mro__)))
 
 
 @transfers(range)

@@ -29,7 +29,7 @@ from morula.core.ir import IR, Block, Call, Const, Operand, Var, substitute
 from morula.core.primitives import UNDEFINED, actual_type, build_named
 from morula.core.registry import registry
 from morula.core.ssa import Variables, prune_params
-from morula.core.traits import Known, contents, only_reads, stays_general, typed_zero
+from morula.core.traits import Known, contents, is_compiled, only_reads, stays_general, typed_zero
 from morula.core.values import Value, is_named_tuple, known
 
 if TYPE_CHECKING:
@@ -51,13 +51,6 @@ only_reads(new_instance)
 _MISSING = object()
 
 
-def is_builtin(cls: type) -> bool:
-    """Is it a class that was not made by a `class` statement?"""
-    return not cls.__flags__ & HEAP_TYPE
-
-
-HEAP_TYPE = 1 << 9
-
 # What is resolved by the class of its argument: it is not inlined before that is known.
 BY_CLASS = (dataclasses.replace,)
 FIELD_KIND: Any = dataclasses._FIELD  # type: ignore[attr-defined]
@@ -72,9 +65,9 @@ def is_plain(cls: Any) -> bool:
     """Does the class make and read its instances in the way of all objects?"""
     return (
         (type(cls) is type or (type(cls) is ABCMeta and not cls.__abstractmethods__))
-        and not is_builtin(cls)
+        and not is_compiled(cls)
         and registry.get(cls) is None
-        and all(not is_builtin(c) or c is object for c in cls.__mro__)
+        and all(not is_compiled(c) or c is object for c in cls.__mro__)
         and in_class(cls, "__new__") is object.__dict__["__new__"]
         and in_class(cls, "__getattribute__") is object.__dict__["__getattribute__"]
         and in_class(cls, "__getattr__") is _MISSING
@@ -129,13 +122,13 @@ def special_method(s: Specialiser, call: Call) -> tuple[FunctionType, tuple[Oper
         return None
     left, right = types[0], types[-1]
     name = SPECIAL.get(fn) or f"__{IN_PLACE_OF[fn]}__"
-    if not is_builtin(left):
+    if not is_compiled(left):
         if fn in IN_PLACE_OF and in_class(left, f"__{fn.__name__}__") is not _MISSING:
             name = f"__{fn.__name__}__"
         elif name in REFLECTED and right is not left and issubclass(right, left):
             return None
         return found_method(s, left, name, call.args)
-    if left in NUMBERS and name in REFLECTED and not is_builtin(right):
+    if left in NUMBERS and name in REFLECTED and not is_compiled(right):
         return found_method(s, right, REFLECTED[name], call.args[::-1])
     return None
 
@@ -146,10 +139,10 @@ def has_own_rule(fn: Any, types: list[type]) -> bool:
     if entry is None or entry.reverse is None:
         return False
     rule = entry.find_by_types("reverse", tuple(types))
-    general = tuple([next(base for base in t.__mro__ if is_builtin(base)) for t in types])
+    general = tuple([next(base for base in t.__mro__ if is_compiled(base)) for t in types])
     of_all = entry.find_by_types("reverse", general)
     is_own = rule is not None and rule.function is not getattr(of_all, "function", None)
-    return is_own or any(typed_zero(t) for t in types if not is_builtin(t))
+    return is_own or any(typed_zero(t) for t in types if not is_compiled(t))
 
 
 def found_method(
@@ -245,7 +238,7 @@ def fields_kept(cls: type, call: Call) -> list[str] | None:
 def resolve_replace(s: Specialiser, block: Block, call: Call) -> bool:
     """`dataclasses.replace(x, v=v)` becomes a call of the class of x."""
     k = known(s.value(call.args[0])) if call.args else None
-    kept = None if k is None or is_builtin(k.type) else fields_kept(k.type, call)
+    kept = None if k is None or is_compiled(k.type) else fields_kept(k.type, call)
     if k is None or kept is None:
         return False
     name = "__dataclass_fields__"
@@ -278,7 +271,7 @@ def resolve_operators(s: Specialiser) -> bool:
                 continue
             k = known(s.value(call.args[0]))
             name = call.args[1].value
-            if k is None or not is_of_plain_kind(k.type) or is_builtin(k.type):
+            if k is None or not is_of_plain_kind(k.type) or is_compiled(k.type):
                 continue
             found = in_class(k.type, name)
             if type(found) is property and type(found.fget) is FunctionType:

@@ -302,33 +302,44 @@ class Entry:
         """Do classes that derive from those of a rule say themselves what the primal does?"""
         if id(self.primal) not in resolved_by:
             return False
-        signature = next(
-            m.signature for m in rules._resolver.methods if m.implementation is function
+        signature = _signature_of(rules, function)
+        pairs = list(zip(_types_of(shown), signature.types, strict=False))
+        return any(
+            says_itself(self.primal, i, t, c)
+            for i, (t, of_rule) in enumerate(pairs)
+            for c in _classes_in(of_rule)
         )
-        for i, x in enumerate(shown[: len(signature.types)]):
-            of_rule = signature.types[i]
-            named = [c for c in (get_args(of_rule) or (of_rule,)) if isinstance(c, type)]
-            t = x if isinstance(x, type) else type(x)
-            if any(says_itself(self.primal, i, t, c) for c in named):
-                return True
-        return False
 
 
 def _means_them(rules: plum.Function, function: Callable[..., Any], shown: tuple[Any, ...]) -> bool:
     """Was the rule written for types that stand apart from their bases, if there are any?"""
-    types = [x if isinstance(x, type) else type(x) for x in shown]
+    types = _types_of(shown)
     if not any(map(stands_apart, types)):
         return True
-    signature = next(m.signature for m in rules._resolver.methods if m.implementation is function)
+    signature = _signature_of(rules, function)
     for i, t in enumerate(types):
         base = stands_apart(t)
         of_rule = signature.types[i] if i < len(signature.types) else signature.varargs
-        named = [c for c in (get_args(of_rule) or (of_rule,)) if isinstance(c, type)]
         if base is None or of_rule is Any:
             continue
-        if not any(c is object or issubclass(c, base) for c in named):
+        if not any(c is object or issubclass(c, base) for c in _classes_in(of_rule)):
             return False
     return True
+
+
+def _types_of(shown: tuple[Any, ...]) -> list[type]:
+    """The types of what is shown, which may be types already."""
+    return [x if isinstance(x, type) else type(x) for x in shown]
+
+
+def _signature_of(rules: plum.Function, function: Callable[..., Any]) -> plum.Signature:
+    """That of a rule among those of a primal."""
+    return next(m.signature for m in rules._resolver.methods if m.implementation is function)
+
+
+def _classes_in(of_rule: Any) -> list[type]:
+    """The classes that a type of a rule's parameter names."""
+    return [c for c in (get_args(of_rule) or (of_rule,)) if isinstance(c, type)]
 
 
 on_change: list[Callable[[], None]] = []  # called whenever a rule is added anywhere

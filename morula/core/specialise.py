@@ -23,6 +23,7 @@ from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed, is_of_
 from morula.core.inline import changes_objects, inline
 from morula.core.instances import (
     BY_CLASS,
+    PLAIN_READING,
     Escapes,
     has_constant_keys,
     is_pending,
@@ -1134,7 +1135,7 @@ def function_of_class(t: type, name: str) -> FunctionType | None:
 def reads_plainly(t: type) -> bool:
     """Does a class leave it to Python how attributes of its objects are found?"""
     found: Any = t.__getattribute__
-    return found in (object.__getattribute__, tuple.__getattribute__)
+    return found in PLAIN_READING
 
 
 # Their functions run programs of their own kind: they are called, not inlined.

@@ -125,11 +125,11 @@ def says_itself(primal: Any, i: int, t: type, of_rule: type) -> bool:
 
 
 def is_compiled(t: type) -> bool:
-    """Is it a class that is not written in Python?"""
+    """Is it a class that was not made by a `class` statement, as far as its flags tell?"""
     return not t.__flags__ & HEAP_TYPE
 
 
-HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are written in Python
 
 
 def has_python(t: type) -> bool:

@@ -26,6 +26,7 @@ from morula.core.extend import (
     attribute_rules,
     find_rrule,
     frule,
+    is_compiled,
     non_differentiable,
     project_to,
     reads_at_once,
@@ -342,11 +343,8 @@ for _name in ("start", "stop", "step"):
 
 def own_kind(t: type) -> type:
     """The compiled type of numbers that a class derives from, whose method it is that was named."""
-    compiled = [base for base in t.__mro__[:-1] if not base.__flags__ & HEAP_TYPE]
-    return compiled[0] if compiled else t
-
-
-HEAP_TYPE = 1 << 9
+    kind = next(filter(is_compiled, t.__mro__))
+    return t if kind is object else kind
 
 
 def rule_of_kind(op: Any, args: tuple[Any, ...]) -> Any:

@@ -54,6 +54,7 @@ from morula.core.extend import (
     frule,
     general,
     has_tangent,
+    is_compiled,
     is_zero,
     multiply,
     non_differentiable,
@@ -634,7 +635,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def is_made_by_steps(cls: type) -> bool:
     """Are the `__new__` and the `__init__` of a class called one by one?"""
-    return bool(cls.__flags__ & HEAP_TYPE) or issubclass(cls, BaseException)
+    return not is_compiled(cls) or issubclass(cls, BaseException)
 
 
 non_differentiable(is_made_by_steps)
@@ -699,8 +700,6 @@ def remember_class(x: Any, alias: Any) -> None:
 
 
 non_differentiable(remember_class)
-
-HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are written in Python
 
 # What these make does not depend on their arguments: `__init__` reads them.
 non_differentiable(

@@ -27,6 +27,7 @@ from morula.core.extend import (
     spells,
     transfers,
 )
+from morula.rules.lazy import listed
 from morula.rules.list_types import Items, is_array, items_of, own_items
 
 # -- what is left of them --------------------------------------------------------------------------
@@ -100,18 +101,6 @@ def is_of_plain_type(k: Known) -> bool:
 append, insert, pop = list.append, list.insert, list.pop
 
 
-def ordered_items(xs: Any, reverse: Any = False) -> Any:
-    """`sorted(xs, reverse=reverse)` of what is no list."""
-    items = [x for x in xs]
-    return [items[i] for i in order_of(items, reverse)]
-
-
-def ordered_items_by(xs: Any, key: Any, reverse: Any = False) -> Any:
-    """`sorted(xs, key=key, reverse=reverse)` of what is no list."""
-    items = [x for x in xs]
-    return [items[i] for i in order_of([key(x) for x in items], reverse)]
-
-
 def ordered(xs: Any, reverse: Any = False) -> Any:
     """`sorted(xs, reverse=reverse)`."""
     return [xs[i] for i in order_of(xs, reverse)]
@@ -139,18 +128,6 @@ def put_in_order_by(xs: Any, key: Any, reverse: Any = False) -> None:
 def greatest_by(xs: Any, key: Any) -> Any:
     """`max(xs, key=key)`."""
     return xs[place_of_greatest([key(x) for x in xs])]
-
-
-def greatest_item_by(xs: Any, key: Any) -> Any:
-    """`max(xs, key=key)` of what is no list."""
-    items = [x for x in xs]
-    return items[place_of_greatest([key(x) for x in items])]
-
-
-def least_item_by(xs: Any, key: Any) -> Any:
-    """`min(xs, key=key)` of what is no list."""
-    items = [x for x in xs]
-    return items[place_of_least([key(x) for x in items])]
 
 
 def least_by(xs: Any, key: Any) -> Any:
@@ -257,22 +234,23 @@ OF_TWO_LISTS = {
     id(operator.iadd): extended,
     id(list.extend): extend,
 }
-OF_OTHERS = {  # the same for what is no list, and is gone through once
-    ordered: ordered_items,
-    ordered_by: ordered_items_by,
-    greatest_by: greatest_item_by,
-    least_by: least_item_by,
-}
+OF_ANY = (ordered, ordered_by, greatest_by, least_by)  # they go through it once, whatever it is
 
 
 @spells
 def spell_out_lists(s: Any) -> bool:
     """Put Python functions in the place of what is called of lists; was there anything?"""
     changed = False
-    for call in s.ir.calls():
-        spelled = spelling(s, call)
-        if spelled is not None:
-            call.fn, changed = Const(spelled), True
+    for block in s.ir.blocks:
+        for call in list(block.calls):
+            spelled = spelling(s, call)
+            if spelled is not None:
+                call.fn, changed = Const(spelled), True
+                if is_gone_through(known(s.value(call.args[0]))):
+                    xs, *others = call.args
+                    items = Call(s.ir.var(), Const(listed), (xs,), (), call.position)
+                    block.calls.insert(block.calls.index(call), items)
+                    call.args = (items.out, *others)
     return changed
 
 
@@ -286,12 +264,11 @@ def spelling(s: Any, call: Call) -> Any:
     spelled = KEYED.get((id(call.primitive), n, call.keywords))
     if spelled is None:
         return None
-    if spelled not in OF_OTHERS:
+    if spelled not in OF_ANY:
         return spelled if is_own(s, call.args[0]) else None
     k = known(s.value(call.args[0]))
-    if items_of(k) is not None or (k is not None and k.type is range):
-        return spelled
-    return OF_OTHERS[spelled] if is_gone_through(k) else None
+    is_sequence = items_of(k) is not None or (k is not None and k.type is range)
+    return spelled if is_sequence or is_gone_through(k) else None
 
 
 def is_gone_through(k: Any) -> bool:

@@ -59,6 +59,7 @@ from morula.core.extend import (
     gradient_for,
     hands_on,
     has_tangent,
+    is_compiled,
     is_zero,
     materialise,
     meet,
@@ -115,13 +116,12 @@ def slots_of(cls: type) -> list[str]:
     return [
         name
         for base in reversed(cls.__mro__)
-        if base.__flags__ & HEAP_TYPE
+        if not is_compiled(base)
         for name, value in base.__dict__.items()
         if type(value) is MemberDescriptorType
     ]
 
 
-HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are written in Python
 _has_fields: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 
@@ -417,7 +417,7 @@ PLAIN_READING: Any = object.__getattribute__
 def is_ordinary(cls: type) -> bool:
     """Is it a class of the user's that leaves it to Python how attributes are found?"""
     return (
-        bool(cls.__flags__ & HEAP_TYPE)
+        not is_compiled(cls)
         and cls.__getattribute__ is PLAIN_READING
         and not hasattr(cls, "__getattr__")
     )
@@ -1452,7 +1452,7 @@ def state_of(x: Any) -> Any:
 @serves(object.__reduce_ex__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, protocol = args
-    if protocol < 2 or not is_by_identity(x) or not type(x).__flags__ & HEAP_TYPE:
+    if protocol < 2 or not is_by_identity(x) or is_compiled(type(x)):
         return compiled(fn, args, kwargs)
     return call(reduced, *args)
 

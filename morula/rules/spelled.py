@@ -151,17 +151,19 @@ def exact_sum(xs: Any) -> Any:
     return math.fsum(items)
 
 
-# `math.dist` computes what `math.hypot` does, to the last bit.
+# `math.dist` computes what `math.hypot` does of floats, to the last bit.
 
 
 def distance_of_two(p: Any, q: Any) -> Any:
     """`math.dist(p, q)` of points in the plane."""
-    return math.hypot(p[0] - q[0], p[1] - q[1])
+    return math.hypot(float(p[0]) - float(q[0]), float(p[1]) - float(q[1]))
 
 
 def distance_of_three(p: Any, q: Any) -> Any:
     """`math.dist(p, q)` of points in space."""
-    return math.hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2])
+    return math.hypot(
+        float(p[0]) - float(q[0]), float(p[1]) - float(q[1]), float(p[2]) - float(q[2])
+    )
 
 
 DISTANCES = {2: distance_of_two, 3: distance_of_three}
@@ -234,10 +236,10 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     if f in (sum, min, max) and not call.keywords and 0 < n <= (2 if f is sum else 1):
         return OF_ARRAYS[f] if has_rows(s.value(call.args[0])) else None
     if f is math.dist and n == 2 and not call.keywords:
-        p, q = [length_of(s, x, made, uses) for x in call.args]
+        p, q = [length_of_numbers(s, x, made, uses) for x in call.args]
         return DISTANCES.get(p) if p == q else None
     if f in (math.prod, math.fsum) and n == 1 and not call.keywords:
-        return of_numbers(s, f, call.args[0], made)
+        return of_numbers(s, f, call.args[0])
     if f not in (map, filter, functools.reduce) or call.keywords or n < 2:
         return None
     if not (is_function(call.args[0], made) or is_operator(call.args[0])):
@@ -256,7 +258,7 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     if not (alone and behind.args[0] is call.out):
         return None
     # Too many for the variables: the last ones are not asked for, which is seen if f has effects.
-    unpacked = behind.primitive is primitives.unpack and is_operator(call.args[0]) and f is map
+    unpacked = behind.primitive is primitives.unpack and f is map and is_pure(call.args[0])
     if unpacked and not all(has_length(known(s.value(xs))) for xs in call.args[1:]):
         return None
     if not (unpacked or traits.is_read_at_once(behind)):
@@ -266,14 +268,15 @@ def spelling(s: Any, call: Call, behind: Any, made: dict[Any, Any], uses: Any) -
     return {2: mapped, 3: mapped_two}.get(n)
 
 
-def length_of(s: Any, x: Any, made: dict[Any, Any], uses: Any) -> int | None:
-    """How many items a tuple has, or a list that nothing else reads."""
+def length_of_numbers(s: Any, x: Any, made: dict[Any, Any], uses: Any) -> int | None:
+    """How many numbers are in a tuple, or in a list that nothing else reads."""
     value, source = known(s.value(x)), made.get(x)
-    if value is not None and value.type is tuple and value.detail is not None:
-        return len(value.detail)
-    if source is None or source.primitive is not primitives.build_list:
-        return None
-    return len(source.args) if uses[x] == 1 else None
+    items: Any = None
+    if value is not None and value.type is tuple:
+        items = value.detail
+    elif source is not None and source.primitive is primitives.build_list and uses[x] == 1:
+        items = [s.value(item) for item in source.args]
+    return len(items) if are_numbers(items) else None
 
 
 def make_tuples(call: Call, made: dict[Any, Any]) -> None:
@@ -283,15 +286,18 @@ def make_tuples(call: Call, made: dict[Any, Any]) -> None:
             made[x].fn = Const(primitives.build_tuple)
 
 
-def of_numbers(s: Any, f: Any, xs: Any, made: dict[Any, Any]) -> Any:
+def of_numbers(s: Any, f: Any, xs: Any) -> Any:
     """The function in the place of a product or an exact sum."""
     value: Any = known(s.value(xs))
     if has_rows(value):
         one_axis = value.detail[1] == 1
         return {math.prod: multiplied, math.fsum: exact_sum}[f] if one_axis else None
-    items = items_in(value)
-    numbers = items is not None and {*NUMBERS}.issuperset(map(coarsened, items))
-    return multiplied if f is math.prod and numbers else None
+    return multiplied if f is math.prod and are_numbers(items_in(value)) else None
+
+
+def are_numbers(items: Any) -> bool:
+    """Are these values known to be floats or ints?"""
+    return items is not None and {*NUMBERS}.issuperset(map(coarsened, map(known, items)))
 
 
 def has_body(s: Any, call: Call) -> bool:
@@ -373,9 +379,14 @@ def is_function(x: Any, made: dict[Any, Any]) -> bool:
 
 def is_operator(x: Any) -> bool:
     """Is it a compiled function that is known, like `operator.mul`, or a type of numbers?"""
-    return type(x) is Const and (
-        type(x.value) is BuiltinFunctionType or x.value is int or x.value is float
-    )
+    if type(x) is not Const:
+        return False
+    return type(x.value) is BuiltinFunctionType or x.value is int or x.value is float
+
+
+def is_pure(f: Any) -> bool:
+    """Is it known to be a type of numbers or a function of `math`?"""
+    return is_operator(f) and (f.value in (int, float) or f.value.__module__ == "math")
 
 
 def has_length(k: Any) -> bool:

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import pytest
 
 import morula
-from morula import gradient, hessian, jvp
-from morula.core.extend import by_the_general_path
-from morula.testing import check_gradient
+from morula import gradient
+from tests.modes import check_modes
 
 
 class Vector(NamedTuple):
@@ -116,15 +115,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradients(f):
-    x = 0.7
-    check_gradient(f, x)
-    (slope,) = gradient(f, x)
-    with by_the_general_path():
-        assert gradient(f, x) == (pytest.approx(slope, rel=1e-12),)
-    assert jvp(f, (x,), (1.0,)) == (f(x), pytest.approx(slope))
-    h = 1e-5
-    second = (morula.grad(f)(x + h) - morula.grad(f)(x - h)) / (2 * h)
-    assert hessian(f, x) == pytest.approx(second, rel=1e-5)
+    check_modes(f, 0.7)
 
 
 COMPILED = [operators, in_a_list, made_in_a_loop, best_of_a_list, held_by_objects]
@@ -222,13 +213,7 @@ def replaced_and_compared(x):
 
 @pytest.mark.parametrize("f", [items_and_attributes, own_iteration, replaced_and_compared])
 def test_classes_that_say_themselves_what_items_are(f):
-    x = 0.7
-    value, slope = morula.value_and_grad(f)(x)
-    assert value == f(x)
-    check_gradient(f, x)
-    assert jvp(f, (x,), (1.0,)) == (value, pytest.approx(slope))
-    with by_the_general_path():
-        assert morula.value_and_grad(f)(x) == (value, pytest.approx(slope))
+    check_modes(f, 0.7)
 
 
 def test_wrong_numbers_of_fields():

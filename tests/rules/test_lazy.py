@@ -14,6 +14,7 @@ import morula
 from morula.core import compiled
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
+from tests.modes import check_modes
 
 
 def endless(a, b):
@@ -325,3 +326,31 @@ def test_arrays_that_itertools_combine():
         check_gradient(f, x)
     with pytest.raises(TypeError, match="empty"):
         morula.grad(lambda x: functools.reduce(lambda a, b: a * b, x))(np.zeros(0))
+
+
+def asked_again(x):
+    def doubling(v):
+        while True:
+            yield v
+            v = v * 2
+
+    g, total = doubling(x), 0.0
+    for _ in range(3):
+        total += next(g)
+    return total
+
+
+def asked_to_the_end(x):
+    g, total = (v for v in [x, 2 * x, 3 * x]), 0.0
+    while (v := next(g, None)) is not None:
+        total += v * v
+    return total
+
+
+def made_again(x):
+    return sum([next(v for v in [x, 2 * x, 3 * x] if v > i) for i in range(3)])
+
+
+@pytest.mark.parametrize("f", [asked_again, asked_to_the_end, made_again])
+def test_one_question_asked_several_times(f):
+    check_modes(f, 1.3)

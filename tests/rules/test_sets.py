@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 import morula
-from morula import gradient, hessian, jvp
-from morula.core.extend import by_the_general_path
-from morula.testing import check_gradient
+from morula import gradient
+from tests.modes import check_modes
 
 
 def visited(x):
@@ -97,15 +96,7 @@ COMPILED = [visited, of_texts, empty_ones, default_factories, last_of_a_stack, l
 
 @pytest.mark.parametrize("f", [*COMPILED, with_numbers, operations])
 def test_gradients(f):
-    x = 0.7
-    check_gradient(f, x)
-    (slope,) = gradient(f, x)
-    with by_the_general_path():
-        assert gradient(f, x) == (pytest.approx(slope, rel=1e-12),)
-    assert jvp(f, (x,), (1.0,)) == (f(x), pytest.approx(slope))
-    h = 1e-5
-    second = (morula.grad(f)(x + h) - morula.grad(f)(x - h)) / (2 * h)
-    assert hessian(f, x) == pytest.approx(second, rel=1e-5, abs=1e-6)
+    check_modes(f, 0.7)
 
 
 @pytest.mark.parametrize("f", COMPILED)

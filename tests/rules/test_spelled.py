@@ -1,8 +1,10 @@
 """Calls that compiled programs spell out in Python."""
 
+import contextlib
 import functools
 import math
 import operator
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -366,3 +368,35 @@ def test_no_distance_and_no_length_have_slope_zero():
     assert morula.gradient(lambda x: math.prod(x[:0]) * 1.0, np.ones(2))[0].tolist() == [0.0, 0.0]
     with pytest.raises(ValueError, match="same number of dimensions"):
         morula.grad(lambda x: math.dist((x, 1.0), (1.0,)))(2.0)
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        (np.array([0.1, 0.9], np.float32), (np.float32(0.3), np.float32(0.7))),
+        ((2, 2**60 + 1), (1.0, 2**60)),
+        ((Fraction(1, 3), Fraction(2, 3)), (0.5, 0.25)),
+        ((np.int8(100), 1.0), (np.int8(-100), 2.0)),
+    ],
+)
+def test_distances_are_those_of_floats(p, q):
+    def f(x):
+        return math.dist((p[0], p[1]), (q[0], q[1])) * x
+
+    def of_points(p, q):
+        return math.dist((p[0], p[1]), (q[0], q[1]))
+
+    assert morula.value_and_grad(f)(1.0) == (math.dist(p, q), math.dist(p, q))
+    assert morula.value_and_grad(of_points)(p, q)[0] == math.dist(p, q)
+
+
+def test_more_items_than_variables_are_not_asked_for():
+    asked = []
+
+    def f(x):
+        asked.clear()
+        with contextlib.suppress(ValueError):
+            _, _ = map(asked.append, [1, 2, 3, 4, 5])
+        return x * len(asked)
+
+    assert morula.value_and_grad(f)(2.0) == (f(2.0), 3.0)
