@@ -108,3 +108,45 @@ def test_methods_of_the_users_classes_may_write_to_arrays():
     check_gradient(
         lambda x: halved(x, lambda y: type("S", (), {"sum": lambda s: y.fill(3.0) or 1.0})()), X
     )
+
+
+OF_EVERY_KIND = {
+    "product": lambda x: (x * [1.0, 2.0, 3.0]).sum(),
+    "dot": lambda x: x.dot([1, 2, 3]),
+    "dot from the left": lambda x: np.dot((1.0, 2.0, 3.0), x),
+    "difference": lambda x: ((1.0, 2, 3) - x).prod(),
+    "norm": lambda x: np.linalg.norm([x[0], x[1]]),
+    "rows": lambda x: np.array([[v, v * v] for v in x])[:, 1].sum(),
+    "rows of tuples": lambda x: (np.array([(v, 1.0) for v in x]) ** 2).sum(),
+    "items": lambda x: x[0].item() * x[1].item(),
+    "reduction": lambda x: np.add.reduce([x[0], x[1] * x[2]]),
+    "sorted": lambda x: sorted(x.real)[0] * sorted(x.real)[1],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.complex128, np.int64])
+@pytest.mark.parametrize("name", OF_EVERY_KIND)
+def test_dtypes(name, dtype):
+    def f(x):
+        return abs(OF_EVERY_KIND[name](x)) ** 2
+
+    x = np.array([3.0, 1.0, 2.0]).astype(dtype)
+    if x.dtype.kind == "c":
+        x = x + np.array([0.5, 1.0, -1.0], x.real.dtype) * dtype(1j)
+    value, slope = morula.value_and_grad(f)(x)
+    assert (value, type(value)) == (f(x), type(f(x)))
+    with compiled.by_the_general_path():
+        general_value, general = morula.value_and_grad(f)(x)
+    assert (general_value, general.dtype) == (value, slope.dtype)
+    np.testing.assert_allclose(slope, general, rtol=1e-6)
+    y, back = morula.pullback(f, x)
+    assert y == value
+    for _ in range(2):
+        np.testing.assert_allclose(back(2.0)[0], 2 * general, rtol=1e-6)
+
+
+def test_nothing_to_convert():
+    def f(x):
+        return np.dot(x[:0], []) + (x[:0] * []).sum() + x.sum()
+
+    assert morula.grad(f)(X).tolist() == [1.0] * 5
