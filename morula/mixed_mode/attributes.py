@@ -449,10 +449,12 @@ def unary_operator(op: Any) -> Callable[..., Any]:
         if not args or type(args[0]) in PLAIN:
             return NotImplemented
         for name in names:
-            if name is not None and objects.is_python(lookup(type(args[0]), name)):
+            if name is not None and objects.is_python(objects.method_of(type(args[0]), name)):
                 if has_rule(op, args, keywords):
                     return NotImplemented
-                return push(run, lookup(type(args[0]), name), ZERO, args, tangents, keywords)
+                return push(
+                    run, objects.method_of(type(args[0]), name), ZERO, args, tangents, keywords
+                )
         return NotImplemented
 
     return meaning
@@ -469,7 +471,8 @@ def said_by_class(name: str) -> Callable[..., Any]:
     """What a class says by one method."""
 
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-        return push(run, lookup(type(args[0]), name), ZERO, args, tangents, keywords)
+        method = objects.method_of(type(args[0]), name)
+        return push(run, method, ZERO, args, tangents, keywords)
 
     return meaning
 
@@ -480,7 +483,7 @@ def answered_by(op: Any, names: tuple[str, ...]) -> Callable[..., Any]:
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         cls = type(args[0])
         name = objects.first_of(cls, names)
-        method = lookup(cls, name)
+        method = objects.method_of(cls, name)
         if not objects.is_python(method):
             return NotImplemented
         asked = objects.asked_with(name, args)
@@ -533,7 +536,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(divmod)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     for method, i, j in (("__divmod__", 0, 1), ("__rdivmod__", 1, 0)):
-        found = lookup(type(args[i]), method)
+        found = objects.method_of(type(args[i]), method)
         if objects.is_python(found):
             values, dots = (args[i], args[j]), (tangents[i], tangents[j])
             y, ẏ = push(run, found, ZERO, values, dots)

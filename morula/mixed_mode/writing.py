@@ -19,7 +19,7 @@ from morula.core.registry import non_differentiable
 from morula.mixed_mode.memory import current, is_followed, places_of
 from morula.mixed_mode.push import Both, on_write, push, pushes, split_call
 from morula.mixed_mode.structures import drain
-from morula.mixed_mode.tangents import Pass, all_zero, by_value, together, zeros_like
+from morula.mixed_mode.tangents import Pass, all_zero, by_value, reached, together, zeros_like
 from morula.rules import functional, packed
 from morula.rules.arrays import construction, flat, inplace
 from morula.rules.arrays.draws import FILLING, NO_SHAPE, permuted_into, place_of_shape, shuffle
@@ -145,7 +145,7 @@ def nothing_enters(run: Pass, args: Args, tangents: Args) -> bool:
     if not all_zero(tangents) or any([is_followed(run, x) for x in args]):
         return False
     held = [x for x in args if isinstance(x, (list, tuple))]
-    return all_zero([by_value(run, x, ZERO) for x in held])
+    return all_zero([by_value(run, x, ZERO) for x in held]) and not reached(run, args)
 
 
 def spelling_of(fn: Any, args: Args, keywords: Names) -> Any:

@@ -885,6 +885,29 @@ def is_python(method: Any) -> bool:
     return method is not MISSING and not hasattr(type(method), "__objclass__") and callable(method)
 
 
+METHOD_DESCRIPTOR = 1 << 17  # Py_TPFLAGS_METHOD_DESCRIPTOR: called with the object ahead
+
+
+def method_of(cls: type, name: str) -> Any:
+    """A special method of a class as a function of the object and others, or MISSING.
+
+    Python binds what a class has under such a name, and calls that: the value of a property, say.
+    """
+    found = lookup(cls, name)
+    if found is MISSING or found is None or type(found).__flags__ & METHOD_DESCRIPTOR:
+        return found
+    return partial(call_bound, found)
+
+
+def call_bound(method: Any, x: Any, /, *others: Any) -> Any:
+    """What stands in a class in the place of a method, called for an object."""
+    if type(method) is property:
+        return method.fget(x)(*others)
+    if hasattr(type(method), "__get__"):
+        return method.__get__(x, type(x))(*others)
+    return method(*others)
+
+
 def is_implemented(y: Any) -> bool:
     """Did an operator method do its work?"""
     return y is not NotImplemented
@@ -900,13 +923,15 @@ def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
         return both[::-1] if left is not right and issubclass(right, left) else both
     found = []
     if third is not None:  # in place, then as the plain operator
-        found.append((lookup(left, first), False))
+        found.append((method_of(left, first), False))
         first, second = second, third
-    by_left, by_right = lookup(left, first), lookup(right, second)
+    by_left, by_right = method_of(left, first), method_of(right, second)
     if left is right:
         by_right = MISSING
     reflected_first = (
-        by_right is not MISSING and by_right is not lookup(left, second) and issubclass(right, left)
+        by_right is not MISSING
+        and lookup(right, second) is not lookup(left, second)
+        and issubclass(right, left)
     )
     ordered = [(by_left, False), (by_right, True)]
     if reflected_first or isinstance(a, (list, tuple, str, bytes)):  # sequences wait for numbers
@@ -916,7 +941,7 @@ def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
 
 def comparison(cls: type, name: str) -> Any:
     """The method by which a class compares."""
-    found = lookup(cls, name)
+    found = method_of(cls, name)
     return unequal if found is object.__ne__ and is_python(lookup(cls, "__eq__")) else found
 
 
@@ -937,7 +962,7 @@ def nobody_says(op: Any, a: Any, b: Any) -> bool:
     raise TypeError(f"unsupported operand type(s) for {SIGNS[op.__name__]}: {kinds}")
 
 
-non_differentiable(is_python, attempts, is_implemented, nobody_says)
+non_differentiable(is_python, method_of, attempts, is_implemented, nobody_says)
 
 
 def binary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -967,7 +992,7 @@ def unary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """`-a` and the like, by the method of the class."""
     names = operators.METHODS.get(op) or of_builtins.METHODS[op]
     for name in names:
-        if name is not None and is_python(lookup(type(args[0]), name)):
+        if name is not None and is_python(method_of(type(args[0]), name)):
             return by_method(name)(op, args, kwargs)
     return compiled(op, args, kwargs)
 
@@ -979,7 +1004,7 @@ def two_sided(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if op is pow:
         return binary_operator(operator.pow, args, kwargs)
     for method, x, y in (("__divmod__", *args), ("__rdivmod__", *args[::-1])):
-        found = lookup(type(x), method)
+        found = method_of(type(x), method)
         if is_python(found):
             z, back = call(found, x, y)
             if is_implemented(z):
@@ -1023,7 +1048,7 @@ def by_method(name: str) -> Any:
     """A resolver for what a class says by one method."""
 
     def resolver(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        method = lookup(type(args[0]), name)
+        method = method_of(type(args[0]), name)
         if not is_python(method):
             return compiled(fn, args, kwargs)
         y, back = call(method, *args)
@@ -1058,7 +1083,7 @@ def asks(*names: str, steps: bool = False) -> Callable[[tuple[Any, ...]], bool]:
             if t not in known:
                 known[t] = (steps and t in BY_STEPS) or (
                     not issubclass(t, CONSTANT_KINDS)
-                    and any([is_python(lookup(t, name)) for name in names])
+                    and any([is_python(method_of(t, name)) for name in names])
                 )
             if known[t]:
                 return True
@@ -1098,7 +1123,7 @@ def by_answer(*names: str) -> Any:
     def resolver(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         cls = type(args[0])
         name = first_of(cls, names)
-        method = lookup(cls, name)
+        method = method_of(cls, name)
         if not is_python(method):
             return compiled(fn, args, kwargs)
         answer, back = call(method, *asked_with(name, args))

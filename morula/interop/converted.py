@@ -1,0 +1,188 @@
+"""Objects that NumPy's functions, or those of math, make arrays or numbers of themselves.
+
+An object with an `__array__` is the array that it gives, one with `__len__` and `__getitem__` the
+array of its items; where a number is asked for, `__float__` or `__complex__` gives it. These methods
+are Python, so a call means theirs and then what it means for arrays and numbers.
+Tests: tests/interop/test_converted.py
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+import operator
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from morula.core.extend import (
+    adjoint_object,
+    general,
+    is_constant,
+    meet,
+    non_differentiable,
+    registry,
+)
+from morula.core.general import Claim
+from morula.interop.meanings import Args, as_it_is, claim
+from morula.interop.protocols import ARRAY_FUNCTION, METHODS, OF_ARRAYS, OPERATORS, UFUNCS, follows
+
+# How an object is converted.
+ARRAY, SEQUENCE, NUMBER, ITEMS = "array", "sequence", "number", "items"
+
+PLAIN = frozenset({np.ndarray, np.float64, float, int, complex, bool, str, type(None), slice, dict})
+# Python's own: NumPy has ways of its own with them.
+OF_PYTHON = (str, bytes, dict, list, tuple, set, frozenset)
+
+
+class Asks(NamedTuple):
+    """What a call asks its operands for: numbers of a type, or none; arrays or not."""
+
+    number: type | None
+    arrays: bool
+
+
+def conversion(x: Any, asks: Asks) -> str | None:
+    """How what is asked for is made of x, if by code of the user's."""
+    t = type(x)
+    if t in PLAIN:
+        return None
+    if t in (list, tuple):
+        return ITEMS if any([conversion(item, asks) for item in other_than_plain(x)]) else None
+    if asks.arrays and follows(t, "__array__"):
+        how = ARRAY
+    elif asks.arrays and is_sequence(t):
+        how = SEQUENCE
+    elif asks.number is not None and (follows(t, "__float__") or follows(t, "__complex__")):
+        how = NUMBER
+    else:
+        return None
+    if hasattr(t, "__array_ufunc__") or hasattr(t, "__array_function__"):
+        return None
+    meet(t)
+    return None if adjoint_object(x) is None else how
+
+
+def is_sequence(t: type) -> bool:
+    """Are its objects sequences to NumPy, by methods of their own?"""
+    return follows(t, "__getitem__") and follows(t, "__len__") and not issubclass(t, OF_PYTHON)
+
+
+def other_than_plain(items: Any) -> list[Any]:
+    """What is neither a number nor an array; nothing, quickly, where all are."""
+    return [] if set(map(type, items)) <= PLAIN else [x for x in items if type(x) not in PLAIN]
+
+
+def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
+    """What a call asks its operands for."""
+    if type(fn) is BuiltinFunctionType and fn.__module__ in NUMBERS:
+        return Asks(None if fn in AS_THEY_ARE else NUMBERS[fn.__module__], False)
+    if fn in MAKERS:
+        dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+    elif fn in WRITERS and isinstance(args[0], np.ndarray):
+        dtype = args[0].dtype
+    else:
+        dtype = None
+    kind = None if dtype is None else np.dtype(dtype).kind
+    return Asks(float if kind == "f" else complex if kind == "c" else None, True)
+
+
+MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
+WRITERS = (operator.setitem, np.ndarray.__setitem__, np.ndarray.fill)
+NUMBERS: dict[str, type] = {math.__name__: float, cmath.__name__: complex}
+AS_THEY_ARE = (math.prod, getattr(math, "sumprod", math.prod))  # by the operators of the items
+non_differentiable(conversion, is_sequence, other_than_plain, asked_by)
+
+
+# -- what calls mean -------------------------------------------------------------------------------
+
+
+def by_conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The call with what its operands are converted to."""
+    asks = asked_by(fn, args, kwargs)
+    new = [converted(x, asks) for x in args]
+    named = {name: converted(x, asks) for name, x in kwargs.items()}
+    if any([conversion(x, asks) for x in (*new, *named.values())]):
+        return as_it_is(fn, args, kwargs)  # no array is given: it raises
+    return fn(*new, **named)
+
+
+def converted(x: Any, asks: Asks) -> Any:
+    """What is made of one operand."""
+    how = conversion(x, asks)
+    if how == ITEMS:
+        return type(x)([converted(item, asks) for item in x])
+    if how == ARRAY:
+        found = x.__array__()
+        return found if isinstance(found, np.ndarray) else x
+    if how == NUMBER:
+        return asks.number(x)
+    if how == SEQUENCE:
+        try:
+            return [converted(item, asks) for item in x]
+        except KeyError:  # it is like a dict, which is no sequence
+            return x
+    return x
+
+
+BY_CONVERSION = claim(by_conversion)
+
+
+def claims(fn: Any, values: Args) -> Claim | None:
+    """What a call means that converts one of its operands."""
+    kind = type(fn)
+    if kind not in ASKED or all([type(x) in PLAIN for x in values]) or not converts(fn, values):
+        return None
+    return None if is_constant(fn) else BY_CONVERSION
+
+
+def converts(fn: Any, values: Args) -> bool:
+    """Does a function convert one of these, if it is of a type that is converted?"""
+    asks = asked_by(fn, values, {})
+    if not any([conversion(x, asks) for x in values]):
+        return False
+    if asks.number is not None:
+        return True
+    kind = type(fn)
+    if kind is FunctionType:
+        return (
+            str(fn.__module__).startswith(OF_ARRAYS_ONLY) and registry.registry.get(fn) is not None
+        )
+    if kind is ARRAY_FUNCTION:  # some of them ask for a method of that name first
+        name = ALIASES.get(fn.__name__, fn.__name__)
+        return not (type(values[0]) not in PLAIN and hasattr(type(values[0]), name))
+    if kind is BuiltinFunctionType:
+        if fn in OPERATORS or fn in IN_PLACE:
+            return is_of_arrays(fn.__name__, *values)
+        return fn in MAKERS or (fn is operator.setitem and isinstance(values[0], OF_ARRAYS))
+    if kind is np.ufunc:
+        return True
+    if not issubclass(fn.__objclass__, (*OF_ARRAYS, np.ufunc)):
+        return False
+    is_operator = fn.__name__ in METHODS or fn.__name__ in METHODS_IN_PLACE
+    return not is_operator or is_of_arrays(fn.__name__.strip("_"), *values)
+
+
+def is_of_arrays(name: str, x: Any, y: Any) -> bool:
+    """Is it NumPy that answers an operator, and not the class of the other operand?"""
+    if not isinstance(x, OF_ARRAYS):
+        return isinstance(y, OF_ARRAYS) and not hasattr(type(x), f"__{name}__")
+    return getattr(y, "__array_priority__", 0.0) <= 0.0
+
+
+IN_PLACE = {getattr(operator, f"i{name}") for name in UFUNCS}
+METHODS_IN_PLACE = {f"__i{name}__" for name in UFUNCS}
+ALIASES = {"amax": "max", "amin": "min", "around": "round"}
+# Functions written in Python that have rules, for arrays, and take nothing else.
+OF_ARRAYS_ONLY = ("scipy.fft", "scipy.linalg", "scipy.signal", "scipy.special")
+ASKED = (
+    np.ufunc,
+    ARRAY_FUNCTION,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
+non_differentiable(converts, is_of_arrays)
+general.CLAIMS.insert(0, claims)
