@@ -783,9 +783,9 @@ def not_known(error: Exception, values: tuple[Any, ...]) -> tuple[Any, ...]:
 def passed_on(unknown: NotKnown, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """What is not known as the cotangents of these values; None where there is no place for it.
 
-    That is beside memory, and in adjoint objects that no projection hands parts to.
+    That is in adjoint objects that no projection hands parts to.
     """
-    if in_memory() or any([adjoint_object(x) is not None and not has_parts(x) for x in values]):
+    if any([adjoint_object(x) is not None and not has_parts(x) for x in values]):
         return None
     return tuple([project_to(x)(unknown) for x in values])
 
@@ -926,7 +926,7 @@ def pull(
     if ȳ is ZERO or ȳ is NONE:
         return (*first, *[ZERO] * len(positions))
     ȳ = unthunk(ȳ)
-    if type(ȳ) is NotKnown:
+    if type(ȳ) is NotKnown and not any([isinstance(x, tuple) for x in values]):
         given = passed_on(ȳ, values)
         if given is not None:
             return (*first, *given)
@@ -937,6 +937,9 @@ def pull(
             raise
         return (*first, *not_known(error, values))
     except Exception as error:
+        given = passed_on(ȳ, values) if type(ȳ) is NotKnown else None
+        if given is not None:
+            return (*first, *given)
         if not rule.trusted or not is_abstract(ȳ):
             raise
         return (

@@ -22,6 +22,7 @@ from morula.core.extend import (
     NONE,
     ZERO,
     NoTangent,
+    NotKnown,
     may_vanish,
     non_differentiable,
     rrule,
@@ -106,6 +107,8 @@ def spread(ȳ, shape):
         return view
     if type(ȳ) is float:
         ȳ = np.float64(ȳ)
+    elif type(ȳ) is NotKnown:
+        return ȳ
     elif not isinstance(ȳ, np.generic):
         ȳ = np.asarray(ȳ)[()]
         if not isinstance(ȳ, np.generic):  # a Fraction, say
