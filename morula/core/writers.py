@@ -165,7 +165,7 @@ def may_rebind(
     """
     functions = [x for x, _ in surroundings(roots) if type(x) is FunctionType]
     for f in functions:
-        variable, attribute = names_stored(f.__code__)
+        variable, attribute = stored_by(f.__code__)
         if not attribute.isdisjoint(names) or (has_data and ANY_NAME in attribute):
             return True
         if any((id(f.__globals__), name) in variables for name in variable):
@@ -179,6 +179,14 @@ Variable = tuple[int, str]  # the identity of a namespace and a name in it
 ANY_NAME = "*"
 # What rebinds by a name that is a text.
 BY_NAME = {"setattr", "delattr", "__setattr__", "__delattr__", "__dict__", "vars", "globals"}
+
+
+def stored_by(code: CodeType) -> tuple[set[str], set[str]]:
+    """`names_stored`; the constants of code that Morula has made may be such that have no hash."""
+    try:
+        return names_stored(code)
+    except TypeError:
+        return names_stored.__wrapped__(code)
 
 
 @functools.lru_cache(1024)
@@ -196,7 +204,7 @@ def names_stored(code: CodeType) -> tuple[set[str], set[str]]:
         attributes |= {*texts, ANY_NAME}
     for inner in code.co_consts:
         if type(inner) is CodeType:
-            more = names_stored(inner)
+            more = stored_by(inner)
             variables |= more[0]
             attributes |= more[1]
     return variables, attributes

@@ -381,14 +381,14 @@ del _fn
 def entries(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     """np.nditer: its items are views of the operands, whose tangents are kept beside their memory."""
     op, ȯp = (args[0], tangents[0]) if len(args) > len(keywords) else (None, None)
+    if not flat.are_operands(op):
+        return push(run, flat.over_arrays, ZERO, args, tangents, keywords)
     operands = op if isinstance(op, (list, tuple)) else (op,)
     dots = by_value(run, op, ȯp) if isinstance(op, (list, tuple)) else (ȯp,)
     for x, ẋ in zip(operands, dots if not is_zero(dots) else [ZERO] * len(operands), strict=True):
-        if isinstance(x, np.ndarray):
+        if x is not None:
             now = current(run, x, ẋ)
             put_all(run, x, now, now)
-        elif not is_zero(ẋ):
-            raise inplace.refuse("np.nditer over what is no array, in forward mode,")
     return split_call(np.nditer, args, keywords), ZERO
 
 

@@ -1839,6 +1839,11 @@ def _(x: Enum, x̄: Any, of: Callable[[Any], Any]) -> None:
     return None
 
 
+@on_entry.register(MethodType)
+def _(x: MethodType, known: dict[int, Any]) -> Any:
+    return on_entry(x.__self__, known)  # which may hold the method
+
+
 @materialise.register(MethodType)
 def _(x: MethodType, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return gradient_for(x.__self__, x̄, of)

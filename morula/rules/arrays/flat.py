@@ -34,6 +34,7 @@ from morula.rules.arrays.inplace import at_places, follow_item, refuse
 from morula.rules.arrays.memory import give_at, owner_of
 from morula.rules.arrays.types import Anything
 from morula.rules.builtins import ATTRIBUTES
+from morula.rules.calls import compiled, serves
 
 
 def flat(x: np.ndarray):
@@ -61,6 +62,33 @@ for _name in (
     "iterationneedsapi", "iterrange", "itersize", "multi_index", "ndim", "nop", "shape",
 ):  # fmt: skip
     ATTRIBUTES[np.nditer, _name] = _constant(_name)
+
+
+def over_arrays(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.nditer over arrays in the place of numbers and lists, which have no memory of their own."""
+    if type(op) in (list, tuple):
+        return np.nditer([x if is_operand(x) else np.asarray(x) for x in op], *args, **kwargs)
+    return np.nditer(np.asarray(op), *args, **kwargs)
+
+
+def is_operand(x: Any) -> bool:
+    """Is it an array, or nothing, in whose place one is made?"""
+    return x is None or isinstance(x, np.ndarray)
+
+
+def are_operands(op: Any) -> bool:
+    """The same of all operands of an iterator."""
+    return all(map(is_operand, op)) if type(op) in (list, tuple) else is_operand(op)
+
+
+non_differentiable(is_operand, are_operands)
+
+
+@serves(np.nditer)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not args or are_operands(args[0]):
+        return compiled(fn, args, kwargs)
+    return call(over_arrays, *args, **kwargs)
 
 
 def _views(name: str) -> Any:

@@ -102,7 +102,9 @@ class Beside:
         if overlaps(x):
             self.lost[...] = True
         else:
-            view(self.lost, x, address(x) - self.start if x.size else 0, self.itemsize)[index] = True
+            view(self.lost, x, address(x) - self.start if x.size else 0, self.itemsize)[index] = (
+                True
+            )
 
     def is_lost(self, x: np.ndarray, index: Any) -> bool:
         """Is the cotangent of one of these entries not known? It is taken: those are known again."""

@@ -13,6 +13,7 @@ signal       scipy.signal
 spatial      scipy.spatial.distance
 sparse       scipy.sparse and scipy.sparse.linalg
 special      scipy.special
+stats        scipy.stats
 """
 
 import numpy as np
@@ -31,6 +32,7 @@ waits("scipy.spatial.distance", "morula.rules.scipy.spatial")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
 waits("scipy.optimize", "morula.rules.scipy.optimize")
+waits("scipy.stats", "morula.rules.scipy.stats")
 waits("scipy.integrate", "morula.rules.scipy.integrate")
 for _module in ("_array_api", "_array_api_override", "array_api_compat"):
     waits(f"scipy._lib.{_module}", "morula.rules.scipy.namespaces")

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import integrate
+from scipy import LowLevelCallable, integrate
 
 from morula.core.extend import (
     NONE,
@@ -46,6 +46,7 @@ from morula.rules.scipy.integrate.nodes import (
 from morula.rules.steering import ignore_derivatives
 from morula.rules.unknown import unknown
 
+COMPILED = "the integral of a LowLevelCallable has no derivative: give a function in Python"
 ESTIMATE = "the error that scipy.integrate estimates has no derivative"
 
 
@@ -61,8 +62,15 @@ def _(
     if complex_func:
         return complex_quad(func, a, b, args, options)
     found = ignore_derivatives(partial(integrate.quad, func, a, b, args, *options))
+    if isinstance(func, LowLevelCallable):
+        return of_compiled(found, func, a, b, args)
     y = integral(func, a, b, args, weight, wvar, (found[0], points, (epsabs, epsrel), limit))
     return (y, without_derivative(found[1], ESTIMATE, None, y), *found[2:])
+
+
+def of_compiled(found: Any, *given: Any) -> Any:
+    """What SciPy found of a function that nobody can look into, and of these arguments."""
+    return (without_derivative(found[0], COMPILED, UnsupportedError, given), *found[1:])
 
 
 def complex_quad(func, a, b, args, options):
@@ -76,6 +84,8 @@ def complex_quad(func, a, b, args, options):
 @instead_of(integrate.nquad)
 def _(func, ranges, args=None, opts=None, full_output=False):
     found = ignore_derivatives(partial(integrate.nquad, func, ranges, args, opts, full_output))
+    if isinstance(func, LowLevelCallable):
+        return of_compiled(found, func, ranges, args)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     given = [{}] if opts is None else [opts] if isinstance(opts, dict) else opts
     y = told_as(found[0], nested(func, ranges, given, len(ranges), args))
@@ -332,14 +342,19 @@ def slopes(func: Any, x: float, args: Any) -> Parts:
     return found
 
 
-def collect(found: Parts, path: tuple[Any, ...], bar: Any) -> None:
-    """The numbers and arrays of a structure, by where they are in it."""
+def collect(
+    found: Parts, path: tuple[Any, ...], bar: Any, within: frozenset[int] = frozenset()
+) -> None:
+    """The numbers and arrays of a structure, which may hold itself, by where they are in it."""
+    if id(bar) in within:
+        return
+    within = within | {id(bar)}
     if isinstance(bar, (tuple, list)):
         for i, part in enumerate(bar):
-            collect(found, (*path, i), part)
+            collect(found, (*path, i), part, within)
     elif isinstance(bar, (dict, Tangent)):
         for key, part in bar.items():
-            collect(found, (*path, key), part)
+            collect(found, (*path, key), part, within)
     elif isinstance(bar, (float, complex, np.ndarray, np.generic)):
         array = np.asarray(bar)
         if array.dtype.kind in "fc":

@@ -12,6 +12,7 @@ polynomials        orthogonal polynomials, hypergeometric and Legendre functions
 integrals          exponential integrals, Lambert's function, Kolmogorov's statistics
 waves              Mathieu, parabolic cylinder, spheroidal functions
 softmax            logsumexp, softmax
+statistics         what scipy.stats calls by private names
 """
 
 import numpy as np
@@ -35,6 +36,7 @@ from morula.rules.scipy.special import (
     integrals,
     polynomials,
     softmax,
+    statistics,
     waves,
 )
 
@@ -50,6 +52,7 @@ __all__ = [
     "integrals",
     "polynomials",
     "softmax",
+    "statistics",
     "waves",
 ]
 

@@ -189,7 +189,8 @@ def inverse_of(primal: Any, function: Any, place: int, value: int) -> None:
             wide.insert(place, np.broadcast_to(np.asarray(y), shape))
             _, back = call(function, *wide)
             slopes = [*back(np.ones(shape, np.result_type(level, float)))[1:]]
-            p̄ = ȳ / slopes.pop(place)
+            slope = slopes.pop(place)
+            p̄ = ȳ / (np.zeros(shape) if is_zero(slope) else slope)  # zero where there is no entry
             bars = [
                 Thunk(lambda s=s, x=x: over(-p̄ * s, x)) for s, x in _others(slopes, args, value)
             ]

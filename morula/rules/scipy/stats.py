@@ -1,0 +1,120 @@
+"""Rules of the compiled functions in scipy.stats; its distributions are Python about them.
+
+Tests: tests/rules/scipy/test_stats.py
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import special
+from scipy.stats import _stats as compiled
+from scipy.stats import _continuous_distns as distributions
+from scipy.stats import _ksstats
+
+from morula.core.extend import NoTangent, non_differentiable, rrule
+from morula.rules.arrays.types import Anything, Numeric
+from morula.rules.scipy.special.families import by_definition, over
+from morula.rules.unknown import unknown
+
+
+def declared(name: str, definition: Any) -> None:
+    """Declare a compiled function by its definition, if this version of SciPy has it."""
+    primal = getattr(compiled, name, None)
+    if primal is not None:
+        by_definition(primal, definition)
+
+
+# -- von Mises -------------------------------------------------------------------------------------
+
+
+def von_mises(kappa: Any, x: Any) -> Any:
+    """½ + x/2π + Σ Iⱼ(κ)/I₀(κ) sin(jx)/(πj): the distribution function about the nearest turn."""
+    j = np.arange(1, terms_for(kappa))
+    turns = np.round(x / (2 * math.pi))
+    within = x - 2 * math.pi * turns
+    ratios = special.ive(j, kappa[..., None]) / special.ive(0, kappa)[..., None]
+    waves = np.sum(ratios * np.sin(j * within[..., None]) / (math.pi * j), axis=-1)
+    return 0.5 + within / (2 * math.pi) + waves + turns
+
+
+def terms_for(kappa: Any) -> int:
+    """How many terms count: the ratios fall off like exp(-j²/2κ)."""
+    return int(40 + 9 * math.sqrt(np.max(kappa, initial=1.0)))
+
+
+non_differentiable(terms_for)
+declared("von_mises_cdf", von_mises)
+
+# -- Kolmogorov and Smirnov: SciPy's code has other formulas at the knots, whose slopes are not its -
+
+
+@rrule(_ksstats.kolmogn)
+def _(n: Anything, x: Anything, cdf: Anything = True):
+    def kolmogn_pullback(ȳ):
+        slope = _ksstats.kolmognp(n, x)
+        return NoTangent(), over(ȳ * (slope if cdf else -slope), x), NoTangent()
+
+    return _ksstats.kolmogn(n, x, cdf), kolmogn_pullback
+
+
+@rrule(_ksstats.kolmogni)
+def _(n: Anything, q: Anything, cdf: Anything = True):
+    y = _ksstats.kolmogni(n, q, cdf)
+
+    def kolmogni_pullback(ȳ):
+        slope = _ksstats.kolmognp(n, y)
+        return NoTangent(), over(ȳ / (slope if cdf else -slope), q), NoTangent()
+
+    return y, kolmogni_pullback
+
+
+# -- generalised hyperbolic and inverse Gaussian ---------------------------------------------------
+
+
+def log_kve(order: Any, x: Any) -> Any:
+    """The logarithm of the Bessel function K."""
+    return np.log(special.kve(order, x)) - x
+
+
+def hyperbolic(x: Any, p: Any, a: Any, b: Any) -> Any:
+    """The logarithm of the density. Scott et al., Comput. Statist. Data Anal. 53 (2009), section 1."""
+    square = (a + b) * (a - b)
+    root = np.sqrt(1 + x * x)
+    norm = p / 2 * np.log(square) - math.log(2 * math.pi) / 2 - (p - 0.5) * np.log(a)
+    of_order = log_kve(p - 0.5, a * root) - log_kve(p, np.sqrt(square))
+    return norm + (p - 0.5) * np.log(root) + of_order + b * x
+
+
+def inverse_gaussian(x: Any, p: Any, b: Any) -> Any:
+    """The logarithm of the density."""
+    norm = -math.log(2) - log_kve(p, b)
+    return norm + (p - 1) * np.log(x) - b * (x + 1 / x) / 2
+
+
+declared("genhyperbolic_logpdf", hyperbolic)
+declared("genhyperbolic_pdf", lambda x, p, a, b: np.exp(hyperbolic(x, p, a, b)))
+declared("geninvgauss_logpdf", inverse_gaussian)
+
+# -- distribution functions by the integral of a compiled density ----------------------------------
+
+
+def of_density(cls: Any, name: str, sign: float) -> None:
+    """Declare a distribution function, or a tail, by the density; by the shapes it is not known."""
+    primal = vars(cls)[name]
+
+    @rrule(primal)
+    def _(self: Any, x: Numeric, *shapes: Numeric):
+        def of_density_pullback(ȳ):
+            unknowns = [unknown(primal, "its shape parameters")] * len(shapes)
+            return NoTangent(), over(sign * ȳ * self._pdf(x, *shapes), x), *unknowns
+
+        return primal(self, x, *shapes), of_density_pullback
+
+
+of_density(distributions.genhyperbolic_gen, "_cdf", 1.0)
+of_density(distributions.genhyperbolic_gen, "_sf", -1.0)
+of_density(distributions.geninvgauss_gen, "_cdf", 1.0)
+of_density(distributions.studentized_range_gen, "_cdf", 1.0)
