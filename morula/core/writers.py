@@ -145,7 +145,7 @@ def has_meaning_of_its_own(roots: list[Any], name: str) -> bool:
             return True
         if name in (getattr(x, "__dict__", None) or ()) and not isinstance(x, (type, ModuleType)):
             return True
-        if type(x) is FunctionType and not {name, ANY_NAME}.isdisjoint(names_stored(x.__code__)[1]):
+        if type(x) is FunctionType and not {name, ANY_NAME}.isdisjoint(stored_by(x.__code__)[1]):
             return True
     return False
 

@@ -9,15 +9,19 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
-from scipy.stats import _stats as compiled
+from scipy import linalg, special
 from scipy.stats import _continuous_distns as distributions
 from scipy.stats import _ksstats
+from scipy.stats import _stats as compiled
+from scipy.stats import _stats_pythran as in_translation
 
 from morula.core.extend import NoTangent, non_differentiable, rrule
+from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.types import Anything, Numeric
 from morula.rules.scipy.special.families import by_definition, over
+from morula.rules.steering import ignore_derivatives
 from morula.rules.unknown import unknown
+from morula.rules.versions import present
 
 
 def declared(name: str, definition: Any) -> None:
@@ -97,6 +101,82 @@ def inverse_gaussian(x: Any, p: Any, b: Any) -> Any:
 declared("genhyperbolic_logpdf", hyperbolic)
 declared("genhyperbolic_pdf", lambda x, p, a, b: np.exp(hyperbolic(x, p, a, b)))
 declared("geninvgauss_logpdf", inverse_gaussian)
+
+# -- estimates of densities, slopes, and ranks -----------------------------------------------------
+
+
+def kernels(points: Any, xi: Any, root: Any) -> Any:
+    """The logarithms of the Gaussian kernels of points at places, in a row for each place."""
+    d = points.shape[1]
+    from_points = linalg.solve_triangular(root, points.T, lower=True)
+    from_places = linalg.solve_triangular(root, xi.T, lower=True)
+    squares = np.sum((from_points[:, None, :] - from_places[:, :, None]) ** 2, axis=0)
+    return -squares / 2 - d / 2 * math.log(2 * math.pi) - np.sum(np.log(np.diagonal(root)))
+
+
+def density_estimate(points: Any, values: Any, xi: Any, root: Any, dtype: Any, _: Any = 0) -> Any:
+    """The weighted sums of the kernels."""
+    return np.exp(kernels(points, xi, root)) @ values
+
+
+def log_estimate(points: Any, values: Any, xi: Any, root: Any, dtype: Any, _: Any = 0) -> Any:
+    """The logarithms of them, also where all kernels vanish."""
+    logs = kernels(points, xi, root)[:, :, None] + np.log(values)[None, :, :]
+    return special.logsumexp(logs, axis=1)
+
+
+for _name, _body in (
+    ("gaussian_kernel_estimate", density_estimate),
+    ("gaussian_kernel_estimate_log", log_estimate),
+):
+    for _kind in getattr(getattr(compiled, _name, None), "__signatures__", {}):
+        derivative_of(getattr(compiled, _name)[_kind])(_body)
+
+
+@rrule(in_translation._bvnu)
+def _(h: Anything, k: Anything, r: Anything):
+    def bvnu_pullback(ȳ):
+        root = np.sqrt((1 - r) * (1 + r))
+        h̄ = -normal_density(h) * special.ndtr((r * h - k) / root)
+        k̄ = -normal_density(k) * special.ndtr((r * k - h) / root)
+        exponent = -(h * h - 2 * r * h * k + k * k) / (2 * root * root)
+        return ȳ * h̄, ȳ * k̄, ȳ * np.exp(exponent) / (2 * math.pi * root)
+
+    return in_translation._bvnu(h, k, r), bvnu_pullback
+
+
+def normal_density(x: Any) -> Any:
+    """That of the standard normal distribution."""
+    return np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+@derivative_of(in_translation.siegelslopes)
+def siegelslopes(y: Any, x: Any, method: Any) -> Any:
+    """The median of the medians of the slopes at each point, and an intercept."""
+    of_points = [np.median(slopes_at(y, x, i)) for i in range(len(x))]
+    slope = np.median(np.array(of_points))
+    if method == "separate":
+        crossings = [np.median(crossings_at(y, x, i)) for i in range(len(x))]
+        return slope, np.median(np.array(crossings))
+    return slope, np.median(y - slope * x)
+
+
+def slopes_at(y: Any, x: Any, i: int) -> Any:
+    """Those of the lines through a point and all others."""
+    others = ignore_derivatives(x) != ignore_derivatives(x)[i]
+    return (y[others] - y[i]) / (x[others] - x[i])
+
+
+def crossings_at(y: Any, x: Any, i: int) -> Any:
+    """Where these lines cross the axis."""
+    others = ignore_derivatives(x) != ignore_derivatives(x)[i]
+    return (y[i] * x[others] - y[others] * x[i]) / (x[others] - x[i])
+
+
+non_differentiable(
+    *present(compiled, "_weightedrankedtau _kendall_dis _toint64 _rank_distance_matrix")
+)
+non_differentiable(*present(in_translation, "_concordant_pairs _discordant_pairs _a_ij_Aij_Dij2"))
 
 # -- distribution functions by the integral of a compiled density ----------------------------------
 

@@ -159,7 +159,7 @@ def by_definition(primal: Any, definition: Any) -> None:
             shape = np.shape(ȳ)
             wide = [np.broadcast_to(np.asarray(widened(a)), shape) for a in args]
             _, back = call(definition, *wide)
-            bars = back(np.asarray(ȳ))[1:]
+            bars = back(ȳ if isinstance(ȳ, np.ndarray) else np.asarray(ȳ))[1:]
             return tuple([over(x̄, x) for x̄, x in zip(bars, args, strict=True)])
 
         return primal(*args), special_pullback

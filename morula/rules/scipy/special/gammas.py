@@ -207,7 +207,7 @@ def _(x: Numeric, q: Numeric):
     def zeta_pullback(ȳ):
         shape = np.shape(ȳ)
         wide = [np.broadcast_to(np.asarray(v, float), shape) for v in (x, q)]
-        bars = call(hurwitz, *wide)[1](np.asarray(ȳ))
+        bars = call(hurwitz, *wide)[1](ȳ if isinstance(ȳ, np.ndarray) else np.asarray(ȳ))
         s = widened(x)
         q̄ = ȳ * -(s * sp.zeta(s + 1, q))
         return match(bars[1], shape_of(x)), match(q̄, shape_of(q))

@@ -267,8 +267,20 @@ declared(by_definition, "_nbinom_mean", lambda n, p: n * (1 - p) / p)
 declared(by_definition, "_nbinom_variance", lambda n, p: n * (1 - p) / p**2)
 declared(by_definition, "_nbinom_skewness", lambda n, p: (2 - p) / np.sqrt(n * (1 - p)))
 declared(by_definition, "_nbinom_kurtosis_excess", lambda n, p: (p * (p - 6) + 6) / (n * (1 - p)))
-for _name in ("_binom_ppf", "_binom_isf", "_nbinom_ppf", "_nbinom_isf"):
-    declared(non_differentiable, _name)  # counts
+for _name in [
+    "_binom_ppf",
+    "_binom_isf",
+    "_nbinom_ppf",
+    "_nbinom_isf",
+    "_hypergeom_pmf",
+    "_hypergeom_cdf",
+    "_hypergeom_sf",
+    "_hypergeom_mean",
+    "_hypergeom_variance",
+    "_hypergeom_skewness",
+    "_hypergeom_kurtosis_excess",
+]:  # counts, or of nothing but counts
+    declared(non_differentiable, _name)
 
 
 def harmonic(n, a):
