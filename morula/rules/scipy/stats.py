@@ -136,13 +136,22 @@ for _name, _body in (
 @rrule(in_translation._bvnu)
 def _(h: Anything, k: Anything, r: Anything):
     def bvnu_pullback(ȳ):
+        inside = np.isfinite(h) & np.isfinite(k)  # at infinity, nothing depends on the correlation
+        u, v = np.where(inside, h, 0.0), np.where(inside, k, 0.0)
         root = np.sqrt((1 - r) * (1 + r))
-        h̄ = -normal_density(h) * special.ndtr((r * h - k) / root)
-        k̄ = -normal_density(k) * special.ndtr((r * k - h) / root)
-        exponent = -(h * h - 2 * r * h * k + k * k) / (2 * root * root)
-        return ȳ * h̄, ȳ * k̄, ȳ * np.exp(exponent) / (2 * math.pi * root)
+        by_h = np.where(inside, -normal_density(u) * special.ndtr((r * u - v) / root), tail(h, k))
+        by_k = np.where(inside, -normal_density(v) * special.ndtr((r * v - u) / root), tail(k, h))
+        exponent = -(u * u - 2 * r * u * v + v * v) / (2 * root * root)
+        by_r = np.where(inside, np.exp(exponent) / (2 * math.pi * root), 0.0)
+        return ȳ * by_h, ȳ * by_k, ȳ * by_r
 
     return in_translation._bvnu(h, k, r), bvnu_pullback
+
+
+def tail(h: Any, k: Any) -> Any:
+    """The derivative by h where one of the two is infinite."""
+    alone = (k < 0) & np.isfinite(h)
+    return np.where(alone, -normal_density(np.where(alone, h, 0.0)), 0.0)
 
 
 def normal_density(x: Any) -> Any:

@@ -32,6 +32,7 @@ from morula.rules.scipy.special.families import (
 )
 from morula.rules.scipy.special.incomplete import beta_density, gamma_density
 from morula.rules.scipy.special.integrals import kolmogorov_density, smirnov_density
+from morula.rules.versions import present
 
 
 def declared(declare: Any, name: str, *how: Any) -> None:
@@ -267,20 +268,12 @@ declared(by_definition, "_nbinom_mean", lambda n, p: n * (1 - p) / p)
 declared(by_definition, "_nbinom_variance", lambda n, p: n * (1 - p) / p**2)
 declared(by_definition, "_nbinom_skewness", lambda n, p: (2 - p) / np.sqrt(n * (1 - p)))
 declared(by_definition, "_nbinom_kurtosis_excess", lambda n, p: (p * (p - 6) + 6) / (n * (1 - p)))
-for _name in [
-    "_binom_ppf",
-    "_binom_isf",
-    "_nbinom_ppf",
-    "_nbinom_isf",
-    "_hypergeom_pmf",
-    "_hypergeom_cdf",
-    "_hypergeom_sf",
-    "_hypergeom_mean",
-    "_hypergeom_variance",
-    "_hypergeom_skewness",
-    "_hypergeom_kurtosis_excess",
-]:  # counts, or of nothing but counts
-    declared(non_differentiable, _name)
+# Counts, and what depends on nothing but counts.
+COUNTS = """
+    _binom_ppf _binom_isf _nbinom_ppf _nbinom_isf _hypergeom_pmf _hypergeom_cdf _hypergeom_sf
+    _hypergeom_mean _hypergeom_variance _hypergeom_skewness _hypergeom_kurtosis_excess
+"""
+non_differentiable(*present(private, COUNTS))
 
 
 def harmonic(n, a):
