@@ -74,20 +74,21 @@ def other_than_plain(items: Any) -> list[Any]:
     return [] if set(map(type, items)) <= PLAIN else [x for x in items if type(x) not in PLAIN]
 
 
-def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
-    """What a call asks its operands for."""
+def asked_by(fn: Any, values: Args) -> Asks:
+    """What a call asks its operands for, by the values of all arguments."""
     if type(fn) is BuiltinFunctionType and fn.__module__ in NUMBERS:
         return Asks(None if fn in AS_THEY_ARE else NUMBERS[fn.__module__], False)
     if fn in MAKERS:
-        dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
-    elif fn in WRITERS and isinstance(args[0], np.ndarray):
-        dtype = args[0].dtype
+        dtype = next((x for x in values[1:] if isinstance(x, (type, np.dtype, str))), None)
+    elif fn in WRITERS and isinstance(values[0], np.ndarray):
+        dtype = values[0].dtype
     else:
         dtype = None
-    kind = None if dtype is None else np.dtype(dtype).kind
+    kind = None if dtype is None or dtype in ORDERS else np.dtype(dtype).kind
     return Asks(float if kind == "f" else complex if kind == "c" else None, True)
 
 
+ORDERS = ("C", "F", "A", "K", "cpu")  # other texts that np.array takes
 MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 WRITERS = (operator.setitem, np.ndarray.__setitem__, np.ndarray.fill)
 NUMBERS: dict[str, type] = {math.__name__: float, cmath.__name__: complex}
@@ -100,7 +101,7 @@ non_differentiable(conversion, is_sequence, other_than_plain, asked_by)
 
 def by_conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """The call with what its operands are converted to."""
-    asks = asked_by(fn, args, kwargs)
+    asks = asked_by(fn, (*args, *kwargs.values()))
     new = [converted(x, asks) for x in args]
     named = {name: converted(x, asks) for name, x in kwargs.items()}
     if any([conversion(x, asks) for x in (*new, *named.values())]):
@@ -139,7 +140,7 @@ def claims(fn: Any, values: Args) -> Claim | None:
 
 def converts(fn: Any, values: Args) -> bool:
     """Does a function convert one of these, if it is of a type that is converted?"""
-    asks = asked_by(fn, values, {})
+    asks = asked_by(fn, values)
     if not any([conversion(x, asks) for x in values]):
         return False
     if asks.number is not None:

@@ -227,3 +227,10 @@ def test_mappings_are_no_sequences():
     f = lambda x: np.array(Listed(x), dtype=object).item()["v"] * 3.0
     assert f(2.0) == 6.0
     assert gradient(f, 2.0) == (3.0,)
+
+
+@pytest.mark.parametrize(
+    "options", [{"ndmin": 1}, {"copy": None, "ndmin": 2}, {"order": "C"}, {"order": "F", "dtype": "f8"}]
+)
+def test_other_settings_of_arrays_are_no_dtypes(options):
+    check_modes(lambda x: np.array([Wrapped(pair(x)), pair(x)], **options).prod(), 0.7)

@@ -44,7 +44,7 @@ def not_found(name: str) -> str:
 def implicit(x: Any, residual: Any, args: Any) -> Any:
     """The solution x, an array or a number, of residual(x, *args) = 0."""
     shape = np.shape(x)
-    found = np.ravel(np.asarray(x, float))
+    found = np.ravel(np.asarray(x, complex if np.iscomplexobj(x) else float))
 
     def solve(*args: Any) -> Any:
         return found
@@ -55,7 +55,7 @@ def implicit(x: Any, residual: Any, args: Any) -> Any:
     z = solved(solve, of_vector, *args)
     if isinstance(x, np.ndarray):
         return np.reshape(z, shape)
-    return float(z[0]) if type(x) is float else z[0]
+    return type(x)(z[0]) if type(x) in (float, complex) else z[0]
 
 
 def solution(name: str, x: Any, residual: Any, args: Any, found: Any) -> Any:

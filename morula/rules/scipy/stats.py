@@ -15,7 +15,7 @@ from scipy.stats import _ksstats
 from scipy.stats import _stats as compiled
 from scipy.stats import _stats_pythran as in_translation
 
-from morula.core.extend import NoTangent, non_differentiable, rrule
+from morula.core.extend import ZERO, NoTangent, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.types import Anything, Numeric
 from morula.rules.scipy.special.families import by_definition, over
@@ -136,22 +136,26 @@ for _name, _body in (
 @rrule(in_translation._bvnu)
 def _(h: Anything, k: Anything, r: Anything):
     def bvnu_pullback(ȳ):
-        inside = np.isfinite(h) & np.isfinite(k)  # at infinity, nothing depends on the correlation
-        u, v = np.where(inside, h, 0.0), np.where(inside, k, 0.0)
-        root = np.sqrt((1 - r) * (1 + r))
-        by_h = np.where(inside, -normal_density(u) * special.ndtr((r * u - v) / root), tail(h, k))
-        by_k = np.where(inside, -normal_density(v) * special.ndtr((r * v - u) / root), tail(k, h))
-        exponent = -(u * u - 2 * r * u * v + v * v) / (2 * root * root)
-        by_r = np.where(inside, np.exp(exponent) / (2 * math.pi * root), 0.0)
-        return ȳ * by_h, ȳ * by_k, ȳ * by_r
+        return above(ȳ, h, k, r), above(ȳ, k, h, r), together(ȳ, h, k, r)
 
     return in_translation._bvnu(h, k, r), bvnu_pullback
 
 
-def tail(h: Any, k: Any) -> Any:
-    """The derivative by h where one of the two is infinite."""
-    alone = (k < 0) & np.isfinite(h)
-    return np.where(alone, -normal_density(np.where(alone, h, 0.0)), 0.0)
+def above(ȳ: Any, h: Any, k: Any, r: Any) -> Any:
+    """The cotangent of a limit; nothing depends on one at infinity."""
+    if not np.isfinite(h):
+        return ZERO
+    given_h = special.ndtr((r * h - k) / np.sqrt((1 - r) * (1 + r))) if np.isfinite(k) else k < 0
+    return -ȳ * normal_density(h) * given_h
+
+
+def together(ȳ: Any, h: Any, k: Any, r: Any) -> Any:
+    """The cotangent of the correlation: the density at the limits. Plackett, Biometrika 41 (1954)."""
+    if not (np.isfinite(h) and np.isfinite(k)):
+        return ZERO
+    rest = (1 - r) * (1 + r)
+    exponent = -(h * h - 2 * r * h * k + k * k) / (2 * rest)
+    return ȳ * np.exp(exponent) / (2 * math.pi * np.sqrt(rest))
 
 
 def normal_density(x: Any) -> Any:
