@@ -62,7 +62,7 @@ def is_array(x: Any) -> bool:
     t = type(x)
     found = _known.get(t)
     if found is None:
-        found = issubclass(t, tuple(_types))
+        found = is_one_of_them(t)
         if found or may_be_kept(t):
             _known[t] = found
         if found:
@@ -73,7 +73,12 @@ def is_array(x: Any) -> bool:
 
 def is_class(x: Any) -> bool:
     """Is it a class of such arrays?"""
-    return isinstance(x, type) and issubclass(x, tuple(_types))
+    return isinstance(x, type) and is_one_of_them(x)
+
+
+def is_one_of_them(t: type) -> bool:
+    """Is a class one of these, or derived from one? That is asked without its metaclass."""
+    return any([base is known for base in t.__mro__ for known in _types])
 
 
 def holds_array(x: Any) -> bool:

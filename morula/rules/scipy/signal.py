@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.signal import _signaltools, _sigtools, _sosfilt, _upfirdn, fftconvolve
+from scipy import signal
+from scipy.linalg import companion
+from scipy.signal import _signaltools, _sigtools, _sosfilt, _spline, _upfirdn, fftconvolve
 
-from morula.core.extend import UnsupportedError, rrule
+from morula.core.extend import UnsupportedError, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.scipy.kernels import written_to
 
@@ -152,3 +154,118 @@ def upfirdn(
     spread = spread[..., : (n - 1) * up + 1]
     kernel = np.reshape(h, [1] * (x.ndim - 1) + [-1])
     return np.moveaxis(fftconvolve(spread, kernel, axes=-1)[..., ::down], -1, axis)
+
+
+# -- states at the start: SciPy's code divides by a[0] only where that is not 1 --------------------
+
+
+@derivative_of(signal.lfilter_zi)
+def lfilter_zi(b: Any, a: Any) -> Any:
+    """The state of a step response that stands: (I - A) z = B."""
+    b, a = np.atleast_1d(np.asarray(b)), np.atleast_1d(np.asarray(a))
+    first = first_not_zero(a)
+    b, a = b / a[first], a[first:] / a[first]
+    n = max(len(a), len(b))
+    b = np.concatenate((b, np.zeros(n - len(b))))
+    a = np.concatenate((a, np.zeros(n - len(a))))
+    return np.linalg.solve(np.eye(n - 1) - companion(a).T, b[1:] - a[1:] * b[0])
+
+
+def first_not_zero(a: Any) -> int:
+    """Where the first coefficient is that counts."""
+    return int(np.argmax(a != 0))
+
+
+non_differentiable(first_not_zero)
+
+
+@derivative_of(signal.lfiltic)
+def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
+    """The state after these outputs and inputs, the latest first."""
+    b, a, y = [np.atleast_1d(np.asarray(v)) for v in (b, a, y)]
+    first = first_not_zero(a)
+    a = a[first:]
+    M, N = len(b) - 1, len(a) - 1
+    x = np.zeros(M) if x is None else np.atleast_1d(np.asarray(x))
+    x = np.concatenate((x, np.zeros(max(M - len(x), 0))))
+    y = np.concatenate((y, np.zeros(max(N - len(y), 0))))
+    z = []
+    for m in range(max(M, N)):
+        by_x = np.sum(b[m + 1 :] * x[: M - m]) if m < M else 0.0
+        by_y = np.sum(a[m + 1 :] * y[: N - m]) if m < N else 0.0
+        z.append(by_x - by_y)
+    return np.array(z) / a[0]
+
+
+# -- symmetric filters -----------------------------------------------------------------------------
+
+
+def precise(x: Any, precision: float) -> float:
+    """What SciPy takes for the precision of sums over an array that are cut off."""
+    by_default = 1e-6 if np.finfo(x.dtype).bits == 32 else 1e-11
+    return precision if 0.0 < precision <= 1.0 else by_default
+
+
+def counted(terms: Any, bound: float) -> Any:
+    """Which terms SciPy adds up: all until the first whose square is no larger."""
+    small = terms**2 <= bound
+    return np.arange(len(terms)) <= (int(np.argmax(small)) if small.any() else len(terms))
+
+
+non_differentiable(precise, counted)
+
+
+def cut_off(terms: Any, x: Any, bound: float) -> Any:
+    """The sum of the terms that count, times the entries of each row."""
+    return np.sum(np.where(counted(terms, bound), terms, 0.0) * x, axis=-1)
+
+
+@derivative_of(_spline.symiirorder1_ic)
+def symiirorder1_ic(x: Any, z1: Any, precision: Any) -> Any:
+    """x₀ + Σ z₁ᵏ⁺¹ xₖ of each row."""
+    powers = z1 ** (np.arange(x.shape[-1]) + 1)
+    return (x[..., 0] + cut_off(powers, x, precise(x, precision) ** 2))[..., None]
+
+
+def response(k: Any, r: Any, omega: Any) -> Any:
+    """That of 1 / (1 - 2r cos ω z⁻¹ + r² z⁻²) to an impulse, times its denominator at 1."""
+    scale = 1 - 2 * r * np.cos(omega) + r * r
+    return scale * r**k * np.sin(omega * (k + 1)) / np.sin(omega)
+
+
+def both_ways(k: Any, r: Any, omega: Any) -> Any:
+    """The response of that filter and of the same backwards, one after the other."""
+    scale, square = 1 - 2 * r * np.cos(omega) + r * r, r * r
+    of_both = scale**2 * (1 + square) / (1 - square)
+    of_both = of_both / (1 - 2 * square * np.cos(2 * omega) + square**2)
+    slope = (1 - square) / (1 + square) / np.tan(omega)
+    k = np.abs(k)
+    return of_both * r**k * (np.cos(omega * k) + slope * np.sin(omega * k))
+
+
+@derivative_of(_spline.symiirorder2_ic_fwd)
+def symiirorder2_ic_fwd(x: Any, r: Any, omega: Any, precision: Any) -> Any:
+    """The first two outputs of each row, for an input that is mirrored at its start."""
+    k, bound = np.arange(x.shape[-1]), precise(x, precision) ** 2
+    first = response(0, r, omega) * x[..., 0] + cut_off(response(k + 1, r, omega), x, bound)
+    ahead = response(0, r, omega) * x[..., 1] + response(1, r, omega) * x[..., 0]
+    return np.stack((first, ahead + cut_off(response(k + 2, r, omega), x, bound)), axis=-1)
+
+
+@derivative_of(_spline.symiirorder2_ic_bwd)
+def symiirorder2_ic_bwd(x: Any, r: Any, omega: Any, precision: Any) -> Any:
+    """The last two outputs of each row, the last first, for an input mirrored at its end."""
+    k, bound, back = np.arange(x.shape[-1]), precise(x, precision), x[..., ::-1]
+    last = both_ways(k, r, omega) + both_ways(k + 1, r, omega)
+    before = both_ways(k - 1, r, omega) + both_ways(k + 2, r, omega)
+    return np.stack((cut_off(last, back, bound), cut_off(before, back, bound)), axis=-1)
+
+
+@derivative_of(_sigtools._medfilt2d)
+def medfilt2d(x: Any, size: Any) -> Any:
+    """The medians of windows of an odd number of entries, with zeros around."""
+    m, n = int(size[0]), int(size[1])
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, ((m // 2, m // 2), (n // 2, n // 2))), (m, n)
+    )
+    return np.median(windows.reshape(*x.shape, m * n), axis=-1)
