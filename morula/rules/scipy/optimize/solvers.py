@@ -76,9 +76,19 @@ def result(plain: Any, name: str, x: Any, **entries: Any) -> Any:
     entries["x"] = x
     for key, told in plain.items():
         if key not in entries:
-            what = f"{key!r} of the result of scipy.optimize.{name} has no derivative"
-            entries[key] = without_derivative(told, what, None, x) if has_numbers(told) else told
+            entries[key] = untold(told, f"{key!r} of the result of scipy.optimize.{name}", x)
     return type(plain)(entries)
+
+
+def untold(told: Any, what: str, x: Any) -> Any:
+    """What a solver tells without a derivative, results within results too."""
+    if isinstance(told, optimize.OptimizeResult):
+        return type(told)({key: untold(part, what, x) for key, part in told.items()})
+    return (
+        without_derivative(told, f"{what} has no derivative", None, x)
+        if has_numbers(told)
+        else told
+    )
 
 
 def has_numbers(x: Any) -> bool:
