@@ -2,6 +2,7 @@
 
 fft          scipy.fft
 fftpack      scipy.fftpack
+graphs       scipy.sparse.csgraph
 integrate    scipy.integrate
 interpolate  scipy.interpolate
 kernels      what writes to an argument
@@ -29,6 +30,7 @@ waits("scipy.signal", "morula.rules.scipy.signal")
 waits("scipy.interpolate", "morula.rules.scipy.interpolate")
 waits("scipy.spatial.distance", "morula.rules.scipy.spatial")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
+waits("scipy.sparse.csgraph", "morula.rules.scipy.graphs")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
 waits("scipy.optimize", "morula.rules.scipy.optimize")
 waits("scipy.integrate", "morula.rules.scipy.integrate")
