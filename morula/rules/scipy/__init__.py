@@ -1,5 +1,6 @@
 """The rules of SciPy: those of each of its modules are loaded when that is first met.
 
+cluster      scipy.cluster
 fft          scipy.fft
 fftpack      scipy.fftpack
 graphs       scipy.sparse.csgraph
@@ -23,6 +24,7 @@ from morula.core.extend import waits
 # The functions of scipy.fft are objects of a type of SciPy's own, which does not say so.
 waits("scipy.fft", "morula.rules.scipy.fft")
 waits("uarray", "morula.rules.scipy.fft")
+waits("scipy.cluster", "morula.rules.scipy.cluster")
 waits("scipy.special", "morula.rules.scipy.special", unnamed=np.ufunc)
 waits("scipy.linalg", "morula.rules.scipy.linalg")
 waits("scipy.ndimage", "morula.rules.scipy.ndimage")

@@ -174,7 +174,7 @@ def _(
 
 
 SHORTEST, FLOYD_WARSHALL = csgraph.shortest_path, csgraph.floyd_warshall
-DIJKSTRA, YEN = csgraph.dijkstra, getattr(csgraph, "yen", None)
+DIJKSTRA = csgraph.dijkstra
 
 
 def _from_nodes(primal: Any) -> None:
@@ -188,19 +188,23 @@ def _from_nodes(primal: Any) -> None:
 _from_nodes(csgraph.bellman_ford)
 _from_nodes(csgraph.johnson)
 
-if YEN is not None:
 
-    @instead_of(YEN)
+def _best(primal: Any) -> None:
+    @instead_of(primal)
     def _(
         csgraph, source, sink, K, *, directed=True, return_predecessors=False, unweighted=False
     ):  # fmt: skip
         options = {"directed": directed, "unweighted": unweighted, "return_predecessors": True}
-        found, before = plain(YEN, csgraph, source, sink, K, **options)
+        found, before = plain(primal, csgraph, source, sink, K, **options)
         if not unweighted and len(found):
             size = np.shape(before)
             total = lengths(csgraph, np.zeros(size), before, directed, size)
             found = told_as(found, total[:, sink])
         return (found, before) if return_predecessors else found
+
+
+for _search in present(csgraph, "yen"):
+    _best(_search)
 
 
 @instead_of(csgraph.construct_dist_matrix)
@@ -216,7 +220,8 @@ DIST_MATRIX = csgraph.construct_dist_matrix
 
 def with_weights(y: Any, graph: Any, directed: Any) -> Any:
     """A sparse result, whose entries are weights of edges of the graph."""
-    return told_as(y, like(y, weights(graph, *places(y), directed)))
+    starts, ends = places(y)
+    return told_as(y, like(y, weights(graph, starts, ends, directed)))
 
 
 def _tree(primal: Any) -> None:
