@@ -42,6 +42,7 @@ from morula.rules.scipy.sparse.spaces import (
     picked,
     places,
     plainly,
+    same_pattern,
     values,
 )
 from morula.rules.versions import present
@@ -368,7 +369,7 @@ def _linear(primal, back):
 
 
 for _name in ("toarray", "todense", "copy", "tocsr", "tocsc", "tocoo", "todia", "tobsr", "tolil",
-              "todok", "asformat", "astype"):  # fmt: skip
+              "todok", "asformat", "astype", "sorted_indices"):  # fmt: skip
     each_method(_name)(lambda fn: _linear(fn, lambda ȳ, A: ȳ))
 each_method("conj", "conjugate")(
     lambda fn: _linear(fn, lambda ȳ, A: np.conjugate(ȳ) if isinstance(ȳ, np.ndarray) else ȳ.conj())
@@ -542,6 +543,41 @@ def _changing(primal):
     def _(A: Sparse, *rest: Anything, **keywords):
         return refuse_change(primal.__name__)
 
+
+WAYS_OUT = {
+    "sum_duplicates": "A.tocoo().tocsr() gives a new one",
+    "sort_indices": "A.sorted_indices() gives a new one",
+    "eliminate_zeros": "entries that are zero have slopes; leave them",
+}
+
+
+@each_method(*WAYS_OUT)
+def _tidying(primal):
+    """Methods that change nothing of most arrays."""
+
+    @rrule(primal)
+    def _(A: Sparse):
+        refuse_tidying(primal, A)
+
+        def tidying_pullback(ȳ):
+            return (NoTangent(),)
+
+        return primal(A), tidying_pullback
+
+
+def refuse_tidying(primal: Any, A: Any) -> None:
+    """Refuse a call that would move, sum or leave out entries of an array."""
+    tidied = A.copy()
+    primal(tidied)
+    if not same_pattern(tidied, A):
+        raise UnsupportedError(
+            f"{primal.__name__} changes a sparse array in place, which differentiated code cannot do: "
+            + WAYS_OUT[primal.__name__]
+        )
+
+
+non_differentiable(refuse_tidying)
+partial_functions(refuse_tidying)
 
 # -- functions that put the entries of several arrays into one -------------------------------------
 
