@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -522,6 +523,13 @@ def _(A: sparse.dok_array | sparse.dok_matrix, index: Anything, value: Anything)
     return refuse_change("an assignment to an item")
 
 
+@each_method("__setitem__")
+def _assigning(primal):
+    @rrule(primal)
+    def _(A: Sparse, index: Anything, value: Anything):
+        return refuse_change("an assignment to an item")
+
+
 @rrule(setattr)
 def _(A: Sparse, name: str, value: Anything):
     return refuse_change(f"an assignment to the attribute {name!r}")
@@ -701,7 +709,7 @@ def _(A: Sparse, name: str):
         y.flags.writeable = False
 
     def getattr_pullback(ȳ):
-        if name in CONSTANT or isinstance(y, tuple | int | str | np.dtype | None):
+        if name in CONSTANT or isinstance(y, tuple | int | str | np.dtype | FunctionType | None):
             return NoTangent(), NoTangent()
         if name == "data" and A.format in ORDERED:
             return like(A, ȳ), NoTangent()
