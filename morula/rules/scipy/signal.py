@@ -149,7 +149,7 @@ def mirrored(x: Any, h: Any, axis: int) -> Any:
         )
     x = np.moveaxis(x, axis, -1)
     wide = np.pad(x, [(0, 0), (half, half)], "symmetric")
-    total = 0.0
+    total: Any = 0.0
     for k in range(len(h)):
         start = len(h) - 1 - k
         total = total + h[k] * wide[:, start : start + n]
