@@ -31,9 +31,10 @@ _loaded: set[EntryPoint] = set()
 _lock = threading.RLock()
 _NAMED = (FunctionType, BuiltinFunctionType, type)
 _waiting: dict[str, str] = {}  # own rules by the module that they are for
-_unnamed: dict[type, list[str]] = {}  # modules whose callables of this type do not name them
+_unnamed: dict[Any, list[str]] = {}  # modules whose callables of a type do not name them
 _recognises: list[Callable[[type], bool]] = []
 _seen: dict[int, Any] = {}  # classes that these have been asked about, by id
+OF_CYTHON = "cython_function_or_method"  # a type for each version of Cython
 _SHIP_NOTHING = {*sys.stdlib_module_names, "__main__", "morula"}
 
 
@@ -65,7 +66,8 @@ def meet_home(primal: Any) -> bool:
             return True
     else:
         module = module_of(primal)
-    if type(primal) in _unnamed and meet_unnamed(type(primal)):
+    t = type(primal)
+    if any([kind in _unnamed and meet_unnamed(kind) for kind in (t, t.__name__)]):
         return True
     return module not in _met and meet_module(module)
 
@@ -91,18 +93,18 @@ def meet_module(module: Any) -> bool:
     return own or bool(found)
 
 
-def waits(module: str, rules: str, unnamed: type | None = None) -> None:
+def waits(module: str, rules: str, unnamed: type | str | None = None) -> None:
     """Import the module `rules` when a callable of `module` is first met, or of one inside it.
 
-    Callables of type `unnamed` do not say where they are from: the first one without a rule that
-    is met after `module` was imported counts.
+    Callables of type `unnamed`, or of a type of that name, do not say where they are from: the first
+    one without a rule that is met after `module` was imported counts.
     """
     _waiting[module] = rules
     if unnamed is not None:
         _unnamed.setdefault(unnamed, []).append(module)
 
 
-def meet_unnamed(t: type) -> bool:
+def meet_unnamed(t: type | str) -> bool:
     """Load the rules for modules that have callables of this type, if they were imported."""
     with _lock:
         imported = [m for m in _unnamed[t] if m in _waiting and m in sys.modules]
@@ -132,7 +134,7 @@ def module_of(primal: Any) -> Any:
     owner = primal
     if isinstance(primal, MethodDescriptorType):
         owner = primal.__objclass__
-    elif not isinstance(primal, _NAMED):
+    elif not isinstance(primal, _NAMED) and type(primal).__name__ != OF_CYTHON:
         owner = type(primal)  # an object may answer to any attribute
     return getattr(owner, "__module__", None)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import cmath
 import math
 import operator
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any, NamedTuple
 
@@ -74,26 +75,37 @@ def other_than_plain(items: Any) -> list[Any]:
     return [] if set(map(type, items)) <= PLAIN else [x for x in items if type(x) not in PLAIN]
 
 
-def asked_by(fn: Any, values: Args) -> Asks:
-    """What a call asks its operands for, by the values of all arguments."""
+def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
+    """What a call asks its operands for."""
+    return asks_for(fn, args, kwargs.get("dtype", args[1] if len(args) > 1 else None))
+
+
+def asks_for(fn: Any, args: Args, dtype: Any) -> Asks:
+    """The same of a call that was given this dtype, if it makes an array."""
     if type(fn) is BuiltinFunctionType and fn.__module__ in NUMBERS:
         return Asks(None if fn in AS_THEY_ARE else NUMBERS[fn.__module__], False)
-    if fn in MAKERS:
-        dtype = next((x for x in values[1:] if isinstance(x, (type, np.dtype, str))), None)
-    elif fn in WRITERS and isinstance(values[0], np.ndarray):
-        dtype = values[0].dtype
-    else:
+    if fn in WRITERS and isinstance(args[0], np.ndarray):
+        dtype = args[0].dtype
+    elif fn not in MAKERS:
         dtype = None
-    kind = None if dtype is None or dtype in ORDERS else np.dtype(dtype).kind
+    kind = None if dtype is None else np.dtype(dtype).kind
     return Asks(float if kind == "f" else complex if kind == "c" else None, True)
 
 
-ORDERS = ("C", "F", "A", "K", "cpu")  # other texts that np.array takes
+def dtype_among(options: Args) -> Any:
+    """The first of them that is a dtype; None for none."""
+    for x in options:
+        if x is not None:
+            with suppress(TypeError):  # it is an order
+                return np.dtype(x)
+    return None
+
+
 MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 WRITERS = (operator.setitem, np.ndarray.__setitem__, np.ndarray.fill)
 NUMBERS: dict[str, type] = {math.__name__: float, cmath.__name__: complex}
 AS_THEY_ARE = (math.prod, getattr(math, "sumprod", math.prod))  # by the operators of the items
-non_differentiable(conversion, is_sequence, other_than_plain, asked_by)
+non_differentiable(conversion, is_sequence, other_than_plain, asked_by, asks_for, dtype_among)
 
 
 # -- what calls mean -------------------------------------------------------------------------------
@@ -101,7 +113,7 @@ non_differentiable(conversion, is_sequence, other_than_plain, asked_by)
 
 def by_conversion(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """The call with what its operands are converted to."""
-    asks = asked_by(fn, (*args, *kwargs.values()))
+    asks = asked_by(fn, args, kwargs)
     new = [converted(x, asks) for x in args]
     named = {name: converted(x, asks) for name, x in kwargs.items()}
     if any([conversion(x, asks) for x in (*new, *named.values())]):
@@ -140,7 +152,7 @@ def claims(fn: Any, values: Args) -> Claim | None:
 
 def converts(fn: Any, values: Args) -> bool:
     """Does a function convert one of these, if it is of a type that is converted?"""
-    asks = asked_by(fn, values)
+    asks = asks_for(fn, values, dtype_among(values[1:]) if fn in MAKERS else None)
     if not any([conversion(x, asks) for x in values]):
         return False
     if asks.number is not None:

@@ -20,6 +20,7 @@ from morula.core.ir import Call, Operand
 from morula.core.simplify import folds
 from morula.core.specialise import NotSpecialised
 from morula.core.traits import gives_new, only_reads
+from morula.core.values import known
 from morula.rules.arrays.pushforwards import fitted
 from morula.rules.buffers import COPIES, IN_PLACE, MAKERS, Buffers, add_at, is_write
 from morula.rules.shadows import UnknownUseError
@@ -68,22 +69,40 @@ def write_twin(p: Pushed, call: Call) -> None:
     x̂, v = p.twin(x), others[-1]
     if call.keywords:
         raise NotSpecialised("a write that is not followed")
+    v̂ = p.dot(v)
+    k = known(p.specialiser.value(v))
+    if k is None or k.type in (list, tuple):
+        v̂ = p.append(p.at, in_form, v, v̂)
     if call.primitive is operator.setitem:
-        p.append(p.at, set_part, x̂, others[0], p.dot(v))
+        p.append(p.at, set_part, x̂, others[0], v̂)
         return
     if call.primitive is add_at:
-        p.append(p.at, add_part_at, x̂, others[0], p.dot(v))
+        p.append(p.at, add_part_at, x̂, others[0], v̂)
         return
     how = UPDATES.get(call.primitive)
     if how is None:
         raise NotSpecialised("a write that is not followed")
-    p.append(p.at, how, x̂, x, v, p.dot(v))
+    p.append(p.at, how, x̂, x, v, v̂)
     p.dots[call.out] = x̂
 
 
 def set_part(x̂: Any, k: Any, v̂: Any) -> None:
     """The tangent of `x[k] = v`."""
     x̂[k] = 0.0 if v̂ is ZERO else v̂
+
+
+def in_form(v: Any, v̂: Any) -> Any:
+    """The tangent of a value; in a list, zeros in the form of what has none."""
+    return items_in_form(v, v̂) if isinstance(v, (list, tuple)) else v̂
+
+
+def items_in_form(v: Any, v̂: Any) -> Any:
+    """The same of an item."""
+    if v̂ is ZERO:
+        return np.zeros(np.shape(v))
+    if isinstance(v, (list, tuple)):
+        return [items_in_form(item, part) for item, part in zip(v, v̂, strict=True)]
+    return v̂
 
 
 def add_part_at(x̂: Any, k: Any, v̂: Any) -> None:
@@ -140,7 +159,7 @@ def own(y: Any, ẏ: Any) -> Any:
 
 
 ZERO_IF.update({own: 1, fitted: 1})
-only_reads(own, buffer_twin, set_part, add_part_at, *UPDATES.values())
+only_reads(own, buffer_twin, set_part, in_form, add_part_at, *UPDATES.values())
 
 
 @folds(own)

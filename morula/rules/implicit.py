@@ -32,7 +32,7 @@ from morula.core.extend import (
     non_differentiable,
     unthunk,
 )
-from morula.rules.arrays.bodies import instead_of
+from morula.rules.arrays.bodies import instead_of, taking_memory
 from morula.rules.calls import serves
 from morula.rules.steering import ignore_derivatives
 from morula.rules.vectors import ravel
@@ -201,7 +201,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         _, *bars = back(-λ)
         return (NONE, NONE, NONE, *bars[1:])
 
-    return z, solved_pullback
+    given_out = z.copy()  # what is written to it later is not written to z
+    return given_out, taking_memory(given_out, tuple(params), solved_pullback)
 
 
 def check_residual(r: Any, z: Any) -> None:

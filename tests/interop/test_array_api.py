@@ -8,6 +8,7 @@ import copy
 import os
 import subprocess
 import sys
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from morula import (
 )
 from morula.core.errors import NoRuleError, UnsupportedError
 from morula.interop.array_api import by_standard
+from morula.interop.array_api.kinds import is_of_standard
 
 strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
 compat = pytest.importorskip("array_api_compat", reason="array_api_compat is not installed")
@@ -573,6 +575,15 @@ def test_a_function_that_gives_other_numbers_than_numpys_is_refused():
 def test_only_classes_with_a_namespace_are_declared():
     with pytest.raises(TypeError, match="__array_namespace__"):
         by_standard(Compiled)
+
+
+def test_protocols_are_no_classes_of_arrays():
+    """SciPy has one: asking it whether it is a base of a class is an error."""
+
+    class HasNamespace(Protocol):
+        def __array_namespace__(self): ...
+
+    assert not is_of_standard(HasNamespace)
 
 
 SCIPY = """

@@ -223,6 +223,17 @@ def test_what_numpy_refuses_is_refused_in_its_words():
             jvp(f, (1.0,), (1.0,))
 
 
+@pytest.mark.parametrize("make", [np.array, np.asarray, np.asanyarray])
+def test_what_makes_arrays_takes_its_keywords_in_any_order(path, make):
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    weights = np.array([[0.5, -1.0], [2.0, 0.25]])
+    (g,) = gradient(lambda x: np.sum(weights * make(x, order="C", dtype=float)), x)
+    np.testing.assert_array_equal(g, weights)
+    (g,) = gradient(lambda x: np.sum(weights * make(x, order=None, dtype=None)), x)
+    np.testing.assert_array_equal(g, weights)
+    assert gradient(lambda v: make([Measured(v), 1.0], order="C", dtype=float)[0], 2.0) == (4.0,)
+
+
 def test_mappings_are_no_sequences():
     f = lambda x: np.array(Listed(x), dtype=object).item()["v"] * 3.0
     assert f(2.0) == 6.0
@@ -230,7 +241,8 @@ def test_mappings_are_no_sequences():
 
 
 @pytest.mark.parametrize(
-    "options", [{"ndmin": 1}, {"copy": None, "ndmin": 2}, {"order": "C"}, {"order": "F", "dtype": "f8"}]
+    "options",
+    [{"ndmin": 1}, {"copy": None, "ndmin": 2}, {"order": "C"}, {"order": "F", "dtype": "f8"}],
 )
 def test_other_settings_of_arrays_are_no_dtypes(options):
     check_modes(lambda x: np.array([Wrapped(pair(x)), pair(x)], **options).prod(), 0.7)

@@ -334,6 +334,16 @@ def test_arrays_that_are_written_to():
         y -= w
         return w.sum() * y.sum() + v.sum()
 
+    def from_lists(a):
+        c = np.zeros((3, 6))
+        c[[0, 2], 1] = [-a[1], 1.0]
+        c[1, :2] = (a[0], 2.0)
+        c[1:] = [a * a, [1.0] * 6]
+        c[0, :2] += [a[2], 1.0]
+        c[0, :2] *= [a[3], 2.0]
+        c[:2, :2] = [[a[0], 1], [2, 3]]
+        return np.sum(np.sin(c))
+
     def unpacked(a):
         y = np.stack([a, a])
         first, _ = y
@@ -343,6 +353,7 @@ def test_arrays_that_are_written_to():
     x = np.linspace(0.2, 1.1, 6)
     check(heat, (x,), (np.cos(x),))
     check(in_place, (1.2,), (1.0,))
+    check(from_lists, (x,), (np.cos(x),))
     check(unpacked, (x,), (np.cos(x),))
 
 

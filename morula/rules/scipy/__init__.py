@@ -1,7 +1,9 @@
 """The rules of SciPy: those of each of its modules are loaded when that is first met.
 
+cluster      scipy.cluster
 fft          scipy.fft
 fftpack      scipy.fftpack
+graphs       scipy.sparse.csgraph
 integrate    scipy.integrate
 interpolate  scipy.interpolate
 kernels      what writes to an argument
@@ -23,13 +25,16 @@ from morula.core.extend import waits
 # The functions of scipy.fft are objects of a type of SciPy's own, which does not say so.
 waits("scipy.fft", "morula.rules.scipy.fft")
 waits("uarray", "morula.rules.scipy.fft")
+waits("scipy.cluster", "morula.rules.scipy.cluster")
 waits("scipy.special", "morula.rules.scipy.special", unnamed=np.ufunc)
-waits("scipy.linalg", "morula.rules.scipy.linalg")
+# Routines of BLAS and LAPACK are of types that f2py makes, which say nothing.
+waits("scipy.linalg", "morula.rules.scipy.linalg", unnamed="fortran")
 waits("scipy.ndimage", "morula.rules.scipy.ndimage")
 waits("scipy.signal", "morula.rules.scipy.signal")
 waits("scipy.interpolate", "morula.rules.scipy.interpolate")
 waits("scipy.spatial.distance", "morula.rules.scipy.spatial")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
+waits("scipy.sparse.csgraph", "morula.rules.scipy.graphs")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
 waits("scipy.optimize", "morula.rules.scipy.optimize")
 waits("scipy.stats", "morula.rules.scipy.stats")

@@ -73,8 +73,11 @@ def _(x: Anything, what: Anything, error: Anything, witness: Anything):
 
 
 def told_as(value: Any, derived: Any) -> Any:
-    """The value that a solver tells, whose derivative is that of `derived`."""
-    return value
+    """The value that a solver tells, whose derivative is that of `derived`.
+
+    Arrays are copied: what is written to one later is not written to what the solver gave.
+    """
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 called_whole(told_as)
@@ -93,4 +96,4 @@ def _(value: Anything, derived: Anything):
     def told_pushforward(v̇, ḋ):
         return ḋ
 
-    return value, told_pushforward
+    return told_as(value, derived), told_pushforward

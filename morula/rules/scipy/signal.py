@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import signal
 from scipy.linalg import companion
-from scipy.signal import _signaltools, _sigtools, _sosfilt, _spline, _upfirdn, fftconvolve
+from scipy.signal import _signaltools, _sigtools, _sosfilt, _spline, _upfirdn, fftconvolve, sepfir2d
 
 from morula.core.extend import UnsupportedError, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
@@ -132,6 +132,30 @@ def convolve2d(
         i, j = start[0] + k[0], start[1] + k[1]
         total = total + kernel[k] * padded[i : i + shape[0], j : j + shape[1]]
     return total
+
+
+@derivative_of(sepfir2d)
+def separable(input: Any, hrow: Any, hcol: Any) -> Any:
+    """The convolution of the rows, then of the columns, of what is mirrored at its edges."""
+    return mirrored(mirrored(np.asarray(input), hrow, 1), hcol, 0)
+
+
+def mirrored(x: Any, h: Any, axis: int) -> Any:
+    """The convolution along an axis with a kernel of odd length."""
+    h = np.asarray(h)
+    n, half = x.shape[axis], len(h) // 2
+    if len(h) > n:
+        raise UnsupportedError(
+            f"sepfir2d with a kernel of length {len(h)} along an axis of length {n} has no derivative: "
+            "SciPy's mirror reaches as far as the array"
+        )
+    x = np.moveaxis(x, axis, -1)
+    wide = np.pad(x, [(0, 0), (half, half)], "symmetric")
+    total: Any = 0.0
+    for k in range(len(h)):
+        start = len(h) - 1 - k
+        total = total + h[k] * wide[:, start : start + n]
+    return np.moveaxis(total, -1, axis)
 
 
 @derivative_of(_upfirdn.upfirdn)

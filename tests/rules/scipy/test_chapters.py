@@ -54,6 +54,8 @@ SIGNALS = {
     "convolve2d, filled": lambda a, k: signal.convolve2d(a, k[:, :2], fillvalue=2.0),
     "correlate2d": lambda a, k: signal.correlate2d(a, k[:2], "valid"),
     "correlate2d, same": lambda a, k: signal.correlate2d(a, k[:2, :2], "same"),
+    "sepfir2d": lambda a, b, v: signal.sepfir2d(a, b, v[:5]),
+    "sepfir2d of complex": lambda a, b, z: signal.sepfir2d(a * (1 + 0.5j), b + 0j, z[:5]),
     "upfirdn": lambda b, v: signal.upfirdn(b, v, 3, 2),
     "resample_poly": lambda a: signal.resample_poly(a, 3, 2, axis=1),
     "savgol": lambda v: signal.savgol_filter(v, 5, 2),

@@ -7,6 +7,7 @@ from scipy import linalg
 from morula import gradient
 from morula.core.extend import call
 from morula.testing import check_gradient, check_rrule
+from tests.array_modes import check_all_modes
 from tests.rules.linalg.matrices import draw
 
 call(linalg.inv, np.eye(2))  # loads the rules
@@ -77,3 +78,10 @@ def test_functions_that_are_written_in_python(rng):
     a, b = draw(rng, (4, 3), "f8"), draw(rng, (4, 3), "f8")
     check_gradient(lambda a, b: linalg.orthogonal_procrustes(a, b)[0][0, 1], a, b)
     check_gradient(lambda a, b: linalg.orthogonal_procrustes(a, b)[1], a, b)
+
+
+def test_fiedler_companion_in_all_modes():
+    def f(a):
+        return np.sum(np.sin(linalg.fiedler_companion(a)))
+
+    check_all_modes(f, np.array([1.0, -1.6, 0.8, -1.7, 1.05]))

@@ -159,3 +159,15 @@ def test_solutions_are_of_the_types_that_scipy_gives(solve):
     plain, (found, _) = solve(0.7), pullback(solve, 0.7)
     assert type(found) is type(plain)
     assert found == plain
+
+
+def test_what_is_written_to_a_solution_later_is_no_solution(path):
+    def f(p):
+        x = optimize.fsolve(lambda x, p: x**3 - p, np.ones(2), args=(p,))
+        x[0] = p[1] * 2
+        x *= 2
+        return np.sum(x * x)
+
+    p = np.array([1.5, 2.5])
+    (g,) = gradient(f, p)
+    np.testing.assert_allclose(g, [0.0, 32 * p[1] + 8 / 3 * p[1] ** (-1 / 3)], rtol=1e-9)

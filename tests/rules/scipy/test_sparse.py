@@ -8,6 +8,7 @@ from scipy.sparse import linalg
 from morula import gradient, jvp
 from morula.core.extend import UnsupportedError
 from morula.testing import check_gradient
+from tests.array_modes import check_all_modes
 
 PATTERN = sparse.csr_array(
     np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 1], [0, 1, 0, 1]], float)
@@ -383,3 +384,71 @@ def test_what_has_one_axis(rng):
     x = rng.standard_normal(4)
     check_modes(lambda x: sparse.coo_array(x) @ x + norm(sparse.coo_array(x) @ C), x)
     check_modes(lambda x: norm(sparse.coo_array(x).sum(axis=0)) + sparse.coo_array(x).mean(), x)
+
+
+def test_incomplete_factorisations(rng):
+    A = build(data(rng)).tocsc()
+    check_all_modes(lambda b: norm(np.sin(linalg.spilu(A).solve(b))), X)
+    check_all_modes(lambda b: norm(np.sin(linalg.spilu(A, drop_tol=0.3).solve(b, "T"))), X)
+    check_all_modes(lambda b: norm(np.sin(linalg.spilu(A).solve(b, "H"))), C)
+
+    def f(d):
+        return norm(linalg.spilu(build(d).tocsc()).solve(X))
+
+    with pytest.raises(UnsupportedError, match="incomplete factorisation"):
+        gradient(f, data(rng))
+    with pytest.raises(UnsupportedError, match="incomplete factorisation"):
+        jvp(f, (data(rng),), (data(rng),))
+
+
+UNTIDY = {
+    "sum_duplicates": lambda d: sparse.csr_array((d, [0, 0, 1], [0, 2, 3]), shape=(2, 2)),
+    "sort_indices": lambda d: sparse.csr_array((d, [1, 0, 1], [0, 2, 3]), shape=(2, 2)),
+    "eliminate_zeros": lambda d: sparse.csr_array(
+        (d * [1, 0, 1], [0, 1, 1], [0, 2, 3]), shape=(2, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNTIDY)
+def test_methods_that_tidy(name):
+    """They change nothing of most arrays; what they would move, sum or leave out is an error."""
+
+    def f(d):
+        for make in (sparse.csr_array, sparse.csc_matrix):
+            A = make(build(d))
+            y = A @ X
+            assert getattr(A, name)() is None
+            d = d * (norm(A @ y) + norm(A.data))
+        return norm(d)
+
+    check_all_modes(f, 0.1 * data(np.random.default_rng(0)))
+    d = np.array([1.0, 2.0, 3.0])
+
+    def untidy(d):
+        A = UNTIDY[name](d)
+        getattr(A, name)()
+        return A.sum()
+
+    with pytest.raises(UnsupportedError, match=name):
+        gradient(untidy, d)
+    with pytest.raises(UnsupportedError, match=name):
+        jvp(untidy, (d,), (d,))
+
+
+def test_new_arrays_in_order(path):
+    def f(d):
+        A = sparse.csr_array((d, [1, 0, 1], [0, 2, 3]), shape=(2, 2)).sorted_indices()
+        return np.sum(A.data * [1.0, 2.0, 3.0])
+
+    np.testing.assert_array_equal(gradient(f, np.ones(3))[0], [2.0, 1.0, 3.0])
+
+
+def test_assignments_are_refused_in_forward_mode():
+    def f(d):
+        A = build(d)
+        A[0, 0] = d[1]
+        return A.sum()
+
+    with pytest.raises(UnsupportedError, match="assignment to an item"):
+        jvp(f, (np.ones(PATTERN.nnz),), (np.ones(PATTERN.nnz),))

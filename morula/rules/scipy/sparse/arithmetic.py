@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from morula.rules.scipy.sparse.spaces import (
     picked,
     places,
     plainly,
+    same_pattern,
     values,
 )
 from morula.rules.versions import present
@@ -368,7 +370,7 @@ def _linear(primal, back):
 
 
 for _name in ("toarray", "todense", "copy", "tocsr", "tocsc", "tocoo", "todia", "tobsr", "tolil",
-              "todok", "asformat", "astype"):  # fmt: skip
+              "todok", "asformat", "astype", "sorted_indices"):  # fmt: skip
     each_method(_name)(lambda fn: _linear(fn, lambda ȳ, A: ȳ))
 each_method("conj", "conjugate")(
     lambda fn: _linear(fn, lambda ȳ, A: np.conjugate(ȳ) if isinstance(ȳ, np.ndarray) else ȳ.conj())
@@ -521,6 +523,13 @@ def _(A: sparse.dok_array | sparse.dok_matrix, index: Anything, value: Anything)
     return refuse_change("an assignment to an item")
 
 
+@each_method("__setitem__")
+def _assigning(primal):
+    @rrule(primal)
+    def _(A: Sparse, index: Anything, value: Anything):
+        return refuse_change("an assignment to an item")
+
+
 @rrule(setattr)
 def _(A: Sparse, name: str, value: Anything):
     return refuse_change(f"an assignment to the attribute {name!r}")
@@ -542,6 +551,41 @@ def _changing(primal):
     def _(A: Sparse, *rest: Anything, **keywords):
         return refuse_change(primal.__name__)
 
+
+WAYS_OUT = {
+    "sum_duplicates": "A.tocoo().tocsr() gives a new one",
+    "sort_indices": "A.sorted_indices() gives a new one",
+    "eliminate_zeros": "entries that are zero have slopes; leave them",
+}
+
+
+@each_method(*WAYS_OUT)
+def _tidying(primal):
+    """Methods that change nothing of most arrays."""
+
+    @rrule(primal)
+    def _(A: Sparse):
+        refuse_tidying(primal, A)
+
+        def tidying_pullback(ȳ):
+            return (NoTangent(),)
+
+        return primal(A), tidying_pullback
+
+
+def refuse_tidying(primal: Any, A: Any) -> None:
+    """Refuse a call that would move, sum or leave out entries of an array."""
+    tidied = A.copy()
+    primal(tidied)
+    if not same_pattern(tidied, A):
+        raise UnsupportedError(
+            f"{primal.__name__} changes a sparse array in place, which differentiated code cannot do: "
+            + WAYS_OUT[primal.__name__]
+        )
+
+
+non_differentiable(refuse_tidying)
+partial_functions(refuse_tidying)
 
 # -- functions that put the entries of several arrays into one -------------------------------------
 
@@ -665,7 +709,7 @@ def _(A: Sparse, name: str):
         y.flags.writeable = False
 
     def getattr_pullback(ȳ):
-        if name in CONSTANT or isinstance(y, tuple | int | str | np.dtype | None):
+        if name in CONSTANT or isinstance(y, tuple | int | str | np.dtype | FunctionType | None):
             return NoTangent(), NoTangent()
         if name == "data" and A.format in ORDERED:
             return like(A, ȳ), NoTangent()

@@ -22,6 +22,7 @@ from morula.core.extend import (
     frule,
     is_zero,
     non_differentiable,
+    not_known,
     partial_functions,
     rrule,
 )
@@ -142,6 +143,30 @@ def _(self: linalg.SuperLU, rhs: np.ndarray, trans="N"):
         return Outer((pair,)), b̄, NoTangent()
 
     return x, solve_pullback
+
+
+INCOMPLETE = (
+    "an incomplete factorisation has no derivative by the matrix: which entries it leaves out depends "
+    "on them. Use splu(A), or ignore_derivatives(A) where it only preconditions"
+)
+
+
+@rrule(linalg.spilu)
+def _(A: Sparse, *rest: Anything, **keywords):
+    def spilu_pullback(ȳ):
+        return (*not_known(UnsupportedError(INCOMPLETE), (A,)), *[NoTangent()] * len(rest))
+
+    return linalg.spilu(A, *rest, **keywords), spilu_pullback
+
+
+@frule(linalg.spilu)
+def _(A: Sparse, *rest: Anything, **keywords):
+    def spilu_pushforward(Ȧ, *_):
+        if not is_zero(Ȧ):
+            raise UnsupportedError(INCOMPLETE)
+        return ZERO
+
+    return linalg.spilu(A, *rest, **keywords), spilu_pushforward
 
 
 # In forward mode, the tangent of a factorisation is that of its matrix.
