@@ -8,12 +8,14 @@ import copy
 import os
 import subprocess
 import sys
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pytest
 
 from morula import (
     Tangent,
+    code_adjoint,
     grad,
     gradient,
     hessian,
@@ -25,6 +27,7 @@ from morula import (
     value_and_grad,
 )
 from morula.core.errors import NoRuleError, UnsupportedError
+from morula.core.shipped import meet
 from morula.interop.array_api import by_standard
 
 strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
@@ -573,6 +576,22 @@ def test_a_function_that_gives_other_numbers_than_numpys_is_refused():
 def test_only_classes_with_a_namespace_are_declared():
     with pytest.raises(TypeError, match="__array_namespace__"):
         by_standard(Compiled)
+
+
+class Described(Protocol):
+    def __array_namespace__(self, /): ...
+
+
+@runtime_checkable
+class DescribedToBeAsked(Protocol):
+    def __array_namespace__(self, /): ...
+
+
+@pytest.mark.parametrize("protocol", [Described, DescribedToBeAsked])
+def test_protocols_that_describe_arrays_are_no_arrays(protocol):
+    assert not meet(protocol)
+    np.testing.assert_array_equal(grad(lambda x: np.sum(x**2))(V), 2 * V)
+    assert str(code_adjoint(lambda x: np.sum(x**2), V)).startswith("# specialised")
 
 
 SCIPY = """

@@ -97,7 +97,9 @@ def as_numpy_dtype(dtype: Any) -> Any:
 
 
 def is_of_standard(t: type) -> bool:
-    """Does a class answer to the standard, by code that is not Python?"""
+    """Does a class answer to the standard, by code that is not Python? A protocol only describes such."""
+    if getattr_static(t, "_is_protocol", False):
+        return False
     if any(issubclass(t, library.types) for library in foreign):
         return False
     return not hasattr(getattr_static(t, "__mul__", None), "__code__")
