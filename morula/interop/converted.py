@@ -84,15 +84,26 @@ def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
         dtype = args[0].dtype
     else:
         dtype = None
-    kind = None if dtype is None else np.dtype(dtype).kind
+    kind = kind_of(dtype)
     return Asks(float if kind == "f" else complex if kind == "c" else None, True)
 
 
+def kind_of(dtype: Any) -> str | None:
+    """The kind of the numbers of a dtype, if it is one: it may be the value of another keyword."""
+    if dtype is None or dtype in ORDERS:
+        return None
+    try:
+        return np.dtype(dtype).kind
+    except TypeError:
+        return None
+
+
+ORDERS = ("C", "F", "A", "K")
 MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
 WRITERS = (operator.setitem, np.ndarray.__setitem__, np.ndarray.fill)
 NUMBERS: dict[str, type] = {math.__name__: float, cmath.__name__: complex}
 AS_THEY_ARE = (math.prod, getattr(math, "sumprod", math.prod))  # by the operators of the items
-non_differentiable(conversion, is_sequence, other_than_plain, asked_by)
+non_differentiable(conversion, is_sequence, other_than_plain, asked_by, kind_of)
 
 
 # -- what calls mean -------------------------------------------------------------------------------

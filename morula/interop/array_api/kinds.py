@@ -97,8 +97,8 @@ def as_numpy_dtype(dtype: Any) -> Any:
 
 
 def is_of_standard(t: type) -> bool:
-    """Does a class answer to the standard, by code that is not Python? A protocol only describes such."""
-    if getattr_static(t, "_is_protocol", False):
+    """Does a class answer to the standard, by code that is not Python?"""
+    if getattr_static(t, "_is_protocol", False):  # which describes such classes
         return False
     if any(issubclass(t, library.types) for library in foreign):
         return False

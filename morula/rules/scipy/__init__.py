@@ -10,7 +10,7 @@ ndimage      scipy.ndimage
 namespaces   what SciPy's functions ask about the library of their arguments
 optimize     scipy.optimize
 signal       scipy.signal
-spatial      scipy.spatial.distance
+spatial      scipy.spatial, its distance and transform
 sparse       scipy.sparse and scipy.sparse.linalg
 special      scipy.special
 """
@@ -27,7 +27,7 @@ waits("scipy.linalg", "morula.rules.scipy.linalg")
 waits("scipy.ndimage", "morula.rules.scipy.ndimage")
 waits("scipy.signal", "morula.rules.scipy.signal")
 waits("scipy.interpolate", "morula.rules.scipy.interpolate")
-waits("scipy.spatial.distance", "morula.rules.scipy.spatial")
+waits("scipy.spatial", "morula.rules.scipy.spatial")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")
 waits("scipy.optimize", "morula.rules.scipy.optimize")

@@ -1,0 +1,56 @@
+"""One function of arrays in every mode: both paths, forward mode, second derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import morula
+from morula.core.extend import by_the_general_path
+from morula.testing import check_gradient
+
+
+def weigh(y: Any) -> Any:
+    """A real number that depends on every entry of the results, also twice."""
+    if isinstance(y, tuple | list):
+        return sum([weigh(y[i]) for i in range(len(y))])
+    y = np.asarray(y)
+    weights = np.cos(np.arange(np.size(y)) + 1.0).reshape(np.shape(y))
+    return np.sum(weights * y + 0.1 * np.sin(weights) * y * y)
+
+
+def check_array_modes(f: Callable[..., Any], *xs: Any, second: bool = True) -> None:
+    """Compare all of them with the plain call, with differences, and with each other."""
+
+    def of_all(xs):
+        return f(*xs)
+
+    rng = np.random.default_rng(5)
+    along = tuple([rng.standard_normal(np.shape(x)) for x in xs])
+    check_gradient(f, *xs)
+    value, slopes = morula.value_and_grad(of_all)(xs)
+    assert value == f(*xs)
+    with by_the_general_path():
+        general_value, general_slopes = morula.value_and_grad(of_all)(xs)
+    assert general_value == value
+    for slope, other in zip(slopes, general_slopes, strict=True):
+        np.testing.assert_allclose(other, slope, rtol=1e-10, atol=1e-12)
+    pushed_value, pushed = morula.jvp(of_all, (xs,), (along,))
+    assert pushed_value == value
+    expected = sum([np.sum(g * v) for g, v in zip(slopes, along, strict=True)])
+    np.testing.assert_allclose(pushed, expected, rtol=1e-9, atol=1e-11)
+    if second:
+        check_second(of_all, xs, along)
+
+
+def check_second(f: Callable[..., Any], xs: Any, along: Any, h: float = 1e-5) -> None:
+    """Compare the product of the Hessian and a direction with differences of gradients."""
+    above, below = [
+        morula.grad(f)(tuple([x + s * h * v for x, v in zip(xs, along, strict=True)])) for s in (1, -1)
+    ]
+    for found, a, b in zip(morula.hvp(f, xs, along), above, below, strict=True):
+        expected = (a - b) / (2 * h)
+        scale = 1.0 + np.max(np.abs(expected), initial=0.0)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * scale)
