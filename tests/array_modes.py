@@ -48,7 +48,8 @@ def check_array_modes(f: Callable[..., Any], *xs: Any, second: bool = True) -> N
 def check_second(f: Callable[..., Any], xs: Any, along: Any, h: float = 1e-5) -> None:
     """Compare the product of the Hessian and a direction with differences of gradients."""
     above, below = [
-        morula.grad(f)(tuple([x + s * h * v for x, v in zip(xs, along, strict=True)])) for s in (1, -1)
+        morula.grad(f)(tuple([x + s * h * v for x, v in zip(xs, along, strict=True)]))
+        for s in (1, -1)
     ]
     for found, a, b in zip(morula.hvp(f, xs, along), above, below, strict=True):
         expected = (a - b) / (2 * h)

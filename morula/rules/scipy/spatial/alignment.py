@@ -168,7 +168,7 @@ def shortest(m: Any, n: Any) -> Any:
     middle = np.where(opposite, m, m + n)
     middle = middle / np.sqrt(square(middle))
     found = np.concatenate((np.cross(m, middle), np.sum(m * middle, keepdims=True)))
-    return not_at(opposite, found, OPPOSITE)
+    return not_at(opposite, found, m + n, OPPOSITE)
 
 
 non_differentiable(require_determined, fixed_of, are_orthogonal)

@@ -74,7 +74,7 @@ non_differentiable(numbers_of, are_locked)
 
 def angles_of(a: Any, b: Any, c: Any, d: Any, extrinsic: bool, offset: Any, sign: Any) -> Any:
     """The three angles, but for multiples of 2π, from the parts along the axes."""
-    locked = are_locked(a, b, c, d)
+    locked, given = are_locked(a, b, c, d), np.stack((a, b, c, d), axis=-1)
     a, b, c, d = [
         np.where(locked, safe, x) for safe, x in zip((1, 0, 0, 1), (a, b, c, d), strict=True)
     ]
@@ -82,7 +82,7 @@ def angles_of(a: Any, b: Any, c: Any, d: Any, extrinsic: bool, offset: Any, sign
     second = 2 * np.arctan2(np.hypot(c, d), np.hypot(a, b)) - offset
     first, third = total - difference, sign * (total + difference)
     ordered = (first, second, third) if extrinsic else (third, second, first)
-    return not_at(locked[..., None], np.stack(ordered, axis=-1), GIMBAL)
+    return not_at(locked[..., None], np.stack(ordered, axis=-1), given, GIMBAL)
 
 
 def as_euler(quat: Any, seq: Any, degrees: Any = False, suppress_warnings: Any = False) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     NoTangent,
     UnsupportedError,
     frule,
@@ -21,8 +22,8 @@ from morula.core.extend import (
 from morula.rules.arrays.types import Anything
 
 
-def not_at(places: Any, y: Any, reason: str) -> Any:
-    """y, which has no derivative at these places."""
+def not_at(places: Any, y: Any, given: Any, reason: str) -> Any:
+    """y, which is made of what is given, and has no derivative at these places."""
     return y
 
 
@@ -37,18 +38,18 @@ partial_functions(refuse)
 
 
 @rrule(not_at)
-def _(places: Anything, y: Anything, reason: str):
+def _(places: Anything, y: Anything, given: Anything, reason: str):
     def not_at_pullback(ȳ):
         refuse(places, ȳ, reason)
-        return NoTangent(), ȳ, NoTangent()
+        return NoTangent(), ȳ, ZERO, NoTangent()
 
-    return not_at(places, y, reason), not_at_pullback
+    return not_at(places, y, given, reason), not_at_pullback
 
 
 @frule(not_at)
-def _(places: Anything, y: Anything, reason: str):
-    def not_at_pushforward(ṗ, ẏ, ṙ):
-        refuse(places, ẏ, reason)
+def _(places: Anything, y: Anything, given: Anything, reason: str):
+    def not_at_pushforward(ṗ, ẏ, ġ, ṙ):
+        refuse(places, ġ, reason)
         return ẏ
 
-    return not_at(places, y, reason), not_at_pushforward
+    return not_at(places, y, given, reason), not_at_pushforward

@@ -8,7 +8,7 @@ Tests: tests/rules/scipy/test_rotations.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 import numpy as np
@@ -40,102 +40,109 @@ def compiled(name: str, module: str = "_rotation_cy") -> list[Any]:
 
 
 def in_arrays(y: Any) -> Any:
-    """Memory that Cython shows, as arrays."""
+    """Results in memory that Cython has made, in arrays of their own, which may be written to."""
     if isinstance(y, tuple):
         return tuple([in_arrays(item) for item in y])
-    return np.asarray(y) if type(y).__name__ == "_memoryviewslice" else y
+    if isinstance(y, np.ndarray):
+        return y if y.base is None or isinstance(y.base, np.ndarray) else y.copy()
+    return np.array(y) if isinstance(y, Sized) else y
 
 
-def gives_arrays(body: Callable[..., Any], kernels: list[Any]) -> None:
-    """Let a body tell the derivative of kernels whose results are memory that Cython shows."""
-    for kernel in kernels:
-        _gives_arrays(body, kernel)
+def derivatives_of(kernels: list[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a Python function tell the derivative of compiled functions; the values are theirs."""
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        for kernel in kernels:
+            _register(body, kernel)
+        return body
+
+    return register
 
 
-def _gives_arrays(body: Callable[..., Any], kernel: Any) -> None:
-    def shown(*args: Any, **kwargs: Any) -> Any:
+def _register(body: Callable[..., Any], kernel: Any) -> None:
+    def owned(*args: Any, **kwargs: Any) -> Any:
         return in_arrays(kernel(*args, **kwargs))
 
-    derivative_of(shown)(body)
+    derivative_of(owned)(body)
 
     @instead_of(kernel)
     def called(*args: Any, **kwargs: Any) -> Any:
-        return shown(*args, **kwargs)
+        return owned(*args, **kwargs)
 
 
 # -- from something, and as something --------------------------------------------------------------
 
 
-@derivative_of(*compiled("from_quat"))
+@derivatives_of(compiled("from_quat"))
 def from_quat(quat: Any, normalize: Any = True, copy: Any = True, scalar_first: Any = False) -> Any:
     """Quaternions with the scalar behind, made units or not."""
     q = rolled(np.asarray(quat), scalar_first, -1)
     return unit(q) if normalize else q
 
 
-@derivative_of(*compiled("as_quat"))
+@derivatives_of(compiled("as_quat"))
 def as_quat(quat: Any, canonical: Any = False, *, scalar_first: Any = False) -> Any:
     """Quaternions, if wanted those of the two signs whose scalar is not negative."""
     q = quat * sign_of(quat) if canonical else quat
     return rolled(q, scalar_first, 1)
 
 
-@derivative_of(*compiled("from_rotvec"))
+@derivatives_of(compiled("from_rotvec"))
 def from_rotvec(rotvec: Any, degrees: Any = False) -> Any:
     """The quaternions of vectors along the axis, as long as the angle."""
     v = np.asarray(rotvec, dtype=float)
     return of_vector(np.deg2rad(v) if degrees else v)
 
 
-@derivative_of(*compiled("as_rotvec"))
+@derivatives_of(compiled("as_rotvec"))
 def as_rotvec(quat: Any, degrees: Any = False) -> Any:
     """Vectors along the axis, as long as the angle."""
     v = vector_of(quat)
     return np.rad2deg(v) if degrees else v
 
 
-@derivative_of(*compiled("magnitude"))
+@derivatives_of(compiled("magnitude"))
 def magnitude(quat: Any) -> Any:
     """The angles; that of no rotation has the slope zero."""
     return 2 * np.arctan2(np.linalg.norm(quat[..., :3], axis=-1), np.abs(quat[..., 3]))
 
 
-@derivative_of(*compiled("from_mrp"))
+@derivatives_of(compiled("from_mrp"))
 def from_mrp(mrp: Any) -> Any:
     """The quaternions of modified Rodrigues parameters."""
     return of_parameters(np.asarray(mrp, dtype=float))
 
 
-@derivative_of(*compiled("_from_matrix_orthogonal"))
+@derivatives_of(compiled("_from_matrix_orthogonal"))
 def from_orthogonal(matrix: Any) -> Any:
     """The quaternions of rotation matrices."""
     return of_matrix(matrix)
 
 
-derivative_of(*compiled("as_matrix"))(matrix_of)
-derivative_of(*compiled("as_mrp"))(parameters_of)
-derivative_of(*compiled("from_matrix"))(alignment.from_matrix)
-derivative_of(*compiled("from_euler"))(euler.from_euler)
-derivative_of(*compiled("as_euler"))(euler.as_euler)
-derivative_of(*compiled("from_davenport"))(euler.from_davenport)
-derivative_of(*compiled("as_davenport"))(euler.as_davenport)
+derivatives_of(compiled("as_matrix"))(matrix_of)
+derivatives_of(compiled("as_mrp"))(parameters_of)
+derivatives_of(compiled("from_matrix"))(alignment.from_matrix)
+derivatives_of(compiled("from_euler"))(euler.from_euler)
+derivatives_of(compiled("as_euler"))(euler.as_euler)
+derivatives_of(compiled("from_davenport"))(euler.from_davenport)
+derivatives_of(compiled("as_davenport"))(euler.as_davenport)
 non_differentiable(*compiled("approx_equal"), *compiled("identity"), *compiled("random"))
 
 # -- with each other -------------------------------------------------------------------------------
 
 
-@derivative_of(*compiled("apply"))
+@derivatives_of(compiled("apply"))
 def apply(quat: Any, vectors: Any, inverse: Any = False) -> Any:
     """Rotated vectors; one rotation or one vector stands for many."""
     M = matrix_of(conjugate(quat) if inverse else quat)
     return np.matmul(M, np.asarray(vectors)[..., None])[..., 0]
 
 
-derivative_of(*compiled("inv"))(conjugate)
-derivative_of(*compiled("pow"))(power)
-gives_arrays(product, compiled("compose_quat"))
-gives_arrays(alignment.mean, compiled("mean"))
-gives_arrays(alignment.align_vectors, compiled("align_vectors"))
+derivatives_of(compiled("inv"))(conjugate)
+derivatives_of(compiled("pow"))(power)
+derivatives_of(compiled("compose_quat"))(product)
+derivatives_of(compiled("mean"))(alignment.mean)
+derivatives_of(compiled("align_vectors"))(alignment.align_vectors)
 
 
 def best_of(quat: Any, left: Any, right: Any) -> Any:
@@ -156,7 +163,7 @@ def reduce(quat: Any, left: Any = None, right: Any = None) -> Any:
     return q if left is None else product(left[i], q), i, j
 
 
-gives_arrays(reduce, compiled("reduce"))
+derivatives_of(compiled("reduce"))(reduce)
 
 
 @instead_of(*compiled("setitem"))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.rules.arrays.bodies import derivative_of, instead_of
+from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.spatial import alignment
 from morula.rules.scipy.spatial.alignment import nearest_rotation, skew
 from morula.rules.scipy.spatial.quaternions import (
@@ -28,7 +28,7 @@ from morula.rules.scipy.spatial.quaternions import (
     vector_of,
 )
 from morula.rules.scipy.spatial.rotations import compiled as compiled_of
-from morula.rules.scipy.spatial.rotations import gives_arrays
+from morula.rules.scipy.spatial.rotations import derivatives_of
 
 COSINES = (1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800, -1 / 479001600)
 SINES = (1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800)
@@ -67,7 +67,7 @@ def times(M: Any, v: Any) -> Any:
 # -- from something, and as something --------------------------------------------------------------
 
 
-@derivative_of(*compiled("from_matrix"))
+@derivatives_of(compiled("from_matrix"))
 def from_matrix(matrix: Any, normalize: Any = True, copy: Any = True) -> Any:
     """Matrices whose part that rotates is made a rotation, or not."""
     M = np.asarray(matrix)
@@ -77,21 +77,21 @@ def from_matrix(matrix: Any, normalize: Any = True, copy: Any = True) -> Any:
     return np.concatenate((upper, M[..., 3:, :]), axis=-2)
 
 
-@derivative_of(*compiled("from_rotation"))
+@derivatives_of(compiled("from_rotation"))
 def from_rotation(quat: Any) -> Any:
     """The matrices of rotations alone."""
     M = matrix_of(quat)
     return assembled(M, np.zeros(M.shape[:-1]))
 
 
-@derivative_of(*compiled("from_translation"))
+@derivatives_of(compiled("from_translation"))
 def from_translation(translation: Any) -> Any:
     """The matrices of translations alone."""
     t = np.asarray(translation, dtype=float)
     return assembled(np.broadcast_to(np.eye(3), (*t.shape, 3)), t)
 
 
-@derivative_of(*compiled("from_exp_coords"))
+@derivatives_of(compiled("from_exp_coords"))
 def from_exp_coords(exp_coords: Any) -> Any:
     """The matrices of motions along a screw."""
     x = np.asarray(exp_coords, dtype=float)
@@ -102,7 +102,7 @@ def from_exp_coords(exp_coords: Any) -> Any:
     return assembled(matrix_of(of_vector(v)), times(V, x[..., 3:]))
 
 
-@derivative_of(*compiled("as_exp_coords"))
+@derivatives_of(compiled("as_exp_coords"))
 def as_exp_coords(matrix: Any) -> Any:
     """The screws of motions."""
     v = vector_of(of_matrix(rotation_of(matrix)))
@@ -123,13 +123,13 @@ def parts_of(dual_quat: Any) -> Any:
     return real, dual - np.sum(real * dual, axis=-1, keepdims=True) * real
 
 
-@derivative_of(*compiled("normalize_dual_quaternion"))
+@derivatives_of(compiled("normalize_dual_quaternion"))
 def normalize_dual_quaternion(dual_quat: Any) -> Any:
     """Dual quaternions of length one."""
     return np.concatenate(parts_of(np.asarray(dual_quat)), axis=-1)
 
 
-@derivative_of(*compiled("from_dual_quat"))
+@derivatives_of(compiled("from_dual_quat"))
 def from_dual_quat(dual_quat: Any, *, scalar_first: Any = False) -> Any:
     """The matrices of dual quaternions."""
     x = np.asarray(dual_quat, dtype=float)
@@ -138,7 +138,7 @@ def from_dual_quat(dual_quat: Any, *, scalar_first: Any = False) -> Any:
     return assembled(matrix_of(real), 2 * product(dual, conjugate(real))[..., :3])
 
 
-@derivative_of(*compiled("as_dual_quat"))
+@derivatives_of(compiled("as_dual_quat"))
 def as_dual_quat(matrix: Any, *, scalar_first: Any = False) -> Any:
     """The dual quaternions of matrices."""
     real = of_matrix(rotation_of(matrix))
@@ -151,14 +151,14 @@ def as_dual_quat(matrix: Any, *, scalar_first: Any = False) -> Any:
 # -- with each other -------------------------------------------------------------------------------
 
 
-@derivative_of(*compiled("inv"))
+@derivatives_of(compiled("inv"))
 def inv(matrix: Any) -> Any:
     """The motions back."""
     back = np.swapaxes(rotation_of(matrix), -1, -2)
     return assembled(back, -times(back, translation_of(matrix)))
 
 
-@derivative_of(*compiled("apply"))
+@derivatives_of(compiled("apply"))
 def apply(matrix: Any, vector: Any, inverse: Any = False) -> Any:
     """Moved points; one motion or one point stands for many."""
     M = inv(matrix) if inverse else matrix
@@ -166,13 +166,13 @@ def apply(matrix: Any, vector: Any, inverse: Any = False) -> Any:
     return times(rotation_of(M), points) + translation_of(M)
 
 
-@derivative_of(*compiled("compose_transforms"))
+@derivatives_of(compiled("compose_transforms"))
 def compose_transforms(tf_matrix: Any, other_tf_matrix: Any) -> Any:
     """One motion after another."""
     return np.matmul(tf_matrix, other_tf_matrix)
 
 
-@derivative_of(*compiled("pow"))
+@derivatives_of(compiled("pow"))
 def power(matrix: Any, n: Any) -> Any:
     """The motions n times, along their screws."""
     if n == 1:
@@ -192,7 +192,7 @@ def mean(matrix: Any, weights: Any = None, axis: Any = None) -> Any:
     return assembled(matrix_of(q), np.average(translation_of(M), axis=0, weights=w))
 
 
-gives_arrays(mean, compiled("mean"))
+derivatives_of(compiled("mean"))(mean)
 
 
 @instead_of(*compiled("setitem"))
