@@ -355,6 +355,8 @@ def test_no_rotation():
         lambda v: weigh((rot(v) ** 0.3).as_quat()), lambda v: weigh(Rotation.from_mrp(v).as_rotvec()),
         lambda v: weigh(motion(np.concatenate((v, v))).as_exp_coords()),
         lambda v: mat(Rotation.from_rotvec(np.stack((v, v + 1))[None])),
+        lambda v: weigh(rot(np.stack((v, v + 1))[None]).as_rotvec()),
+        lambda v: weigh(motion(np.concatenate((v, v))[None, None]).as_exp_coords()),
     )  # fmt: skip
     for f in programs:
         check_array_modes(f, zero)
@@ -427,6 +429,14 @@ def replaced(v, w):
     return mat(r) + mat(r[1])
 
 
+def shared(v, w):
+    r = rot(v)
+    items = list(r)
+    once = r**1
+    r[1] = rot(w)
+    return mat(items[1]) + mat(once)
+
+
 def replaced_motion(e, f):
     m = motion(e)
     m[1] = motion(f)
@@ -435,6 +445,7 @@ def replaced_motion(e, f):
 
 def test_what_is_written_to():
     check_array_modes(replaced, VS, V)
+    check_array_modes(shared, VS, V)
     check_array_modes(replaced_motion, E6, E6[0] + 1)
 
 

@@ -1,7 +1,8 @@
 """Rules of the compiled functions behind scipy.spatial.transform.Rotation.
 
 The class is Python of SciPy's, which is followed; so are Slerp and RotationSpline. What it calls are
-functions of arrays of quaternions, one in a row. Stacks with more axes go by Python as well.
+functions of arrays of quaternions, one in a row. Stacks with more axes go by Python as well, whose
+functions of an angle are made smooth where that is zero.
 Where a class is compiled itself, in older versions of SciPy, there are no rules.
 Tests: tests/rules/scipy/test_rotations.py
 """
@@ -9,6 +10,7 @@ Tests: tests/rules/scipy/test_rotations.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -60,24 +62,70 @@ def derivatives_of(kernels: list[Any]) -> Callable[[Callable[..., Any]], Callabl
 
 
 def _register(body: Callable[..., Any], kernel: Any) -> None:
-    def owned(*args: Any, **kwargs: Any) -> Any:
-        return in_arrays(kernel(*args, **kwargs))
-
-    derivative_of(owned)(body)
+    owned = owning(kernel, body)
 
     @instead_of(kernel)
     def called(*args: Any, **kwargs: Any) -> Any:
         return owned(*args, **kwargs)
 
 
+def owning(kernel: Any, body: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which gives new arrays, with the derivative of a body."""
+
+    def owned(*args: Any, **kwargs: Any) -> Any:
+        return in_arrays(kernel(*args, **kwargs))
+
+    derivative_of(owned)(body)
+    return owned
+
+
+def of_many_axes(name: str, module: str = "_rotation_xp") -> Callable[..., Callable[..., Any]]:
+    """Let a body tell the derivative of SciPy's function of any library's arrays for NumPy's."""
+
+    def register(body: Callable[..., Any]) -> Callable[..., Any]:
+        for fn in compiled(name, module):
+            _of_many_axes(body, fn)
+        return body
+
+    return register
+
+
+def _of_many_axes(body: Callable[..., Any], fn: Any) -> None:
+    of_others = FunctionType(
+        fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
+    owned = owning(fn, body)
+
+    @instead_of(fn)
+    def called(x: Any, *rest: Any, **keywords: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            return owned(x, *rest, **keywords)
+        return of_others(x, *rest, **keywords)
+
+
 # -- from something, and as something --------------------------------------------------------------
 
 
-@derivatives_of(compiled("from_quat"))
 def from_quat(quat: Any, normalize: Any = True, copy: Any = True, scalar_first: Any = False) -> Any:
     """Quaternions with the scalar behind, made units or not."""
     q = rolled(np.asarray(quat), scalar_first, -1)
     return unit(q) if normalize else q
+
+
+def _shares_memory(kernel: Any) -> None:
+    owned = owning(kernel, from_quat)
+
+    @instead_of(kernel)
+    def called(
+        quat: Any, normalize: Any = True, copy: Any = True, scalar_first: Any = False
+    ) -> Any:
+        if normalize or copy or scalar_first:
+            return owned(quat, normalize, copy, scalar_first)
+        return np.asarray(quat, dtype=float)
+
+
+for _kernel in compiled("from_quat"):
+    _shares_memory(_kernel)
 
 
 @derivatives_of(compiled("as_quat"))
@@ -87,6 +135,7 @@ def as_quat(quat: Any, canonical: Any = False, *, scalar_first: Any = False) -> 
     return rolled(q, scalar_first, 1)
 
 
+@of_many_axes("from_rotvec")
 @derivatives_of(compiled("from_rotvec"))
 def from_rotvec(rotvec: Any, degrees: Any = False) -> Any:
     """The quaternions of vectors along the axis, as long as the angle."""
@@ -94,6 +143,7 @@ def from_rotvec(rotvec: Any, degrees: Any = False) -> Any:
     return of_vector(np.deg2rad(v) if degrees else v)
 
 
+@of_many_axes("as_rotvec")
 @derivatives_of(compiled("as_rotvec"))
 def as_rotvec(quat: Any, degrees: Any = False) -> Any:
     """Vectors along the axis, as long as the angle."""
@@ -139,7 +189,18 @@ def apply(quat: Any, vectors: Any, inverse: Any = False) -> Any:
 
 
 derivatives_of(compiled("inv"))(conjugate)
-derivatives_of(compiled("pow"))(power)
+
+
+def _powers(kernel: Any) -> None:
+    owned = owning(kernel, power)
+
+    @instead_of(kernel)
+    def called(quat: Any, n: Any) -> Any:
+        return quat if isinstance(n, int) and n == 1 else owned(quat, n)
+
+
+for _kernel in compiled("pow"):
+    _powers(_kernel)
 derivatives_of(compiled("compose_quat"))(product)
 derivatives_of(compiled("mean"))(alignment.mean)
 derivatives_of(compiled("align_vectors"))(alignment.align_vectors)

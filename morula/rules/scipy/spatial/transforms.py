@@ -28,7 +28,7 @@ from morula.rules.scipy.spatial.quaternions import (
     vector_of,
 )
 from morula.rules.scipy.spatial.rotations import compiled as compiled_of
-from morula.rules.scipy.spatial.rotations import derivatives_of
+from morula.rules.scipy.spatial.rotations import derivatives_of, of_many_axes
 
 COSINES = (1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800, -1 / 479001600)
 SINES = (1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800)
@@ -91,25 +91,36 @@ def from_translation(translation: Any) -> Any:
     return assembled(np.broadcast_to(np.eye(3), (*t.shape, 3)), t)
 
 
+@of_many_axes("_compute_se3_exp_translation_transform", "_rigid_transform_xp")
+def exponential(v: Any) -> Any:
+    """The matrices V of rotation vectors."""
+    K, s = skew(v), square(v)[..., None]
+    k1 = smooth(s, COSINES, lambda s: (1 - np.cos(np.sqrt(s))) / s)
+    k2 = smooth(s, SINES, lambda s: (np.sqrt(s) - np.sin(np.sqrt(s))) / (s * np.sqrt(s)))
+    return np.eye(3) + k1 * K + k2 * (K @ K)
+
+
+@of_many_axes("_compute_se3_log_translation_transform", "_rigid_transform_xp")
+def logarithm(v: Any) -> Any:
+    """The inverses of the matrices V."""
+    K, s = skew(v), square(v)[..., None]
+    k = smooth(s, COTANGENTS, lambda s: (1 - np.sqrt(s) / 2 / np.tan(np.sqrt(s) / 2)) / s)
+    return np.eye(3) - K / 2 + k * (K @ K)
+
+
 @derivatives_of(compiled("from_exp_coords"))
 def from_exp_coords(exp_coords: Any) -> Any:
     """The matrices of motions along a screw."""
     x = np.asarray(exp_coords, dtype=float)
-    v, K, s = x[..., :3], skew(x[..., :3]), square(x[..., :3])[..., None]
-    k1 = smooth(s, COSINES, lambda s: (1 - np.cos(np.sqrt(s))) / s)
-    k2 = smooth(s, SINES, lambda s: (np.sqrt(s) - np.sin(np.sqrt(s))) / (s * np.sqrt(s)))
-    V = np.eye(3) + k1 * K + k2 * (K @ K)
-    return assembled(matrix_of(of_vector(v)), times(V, x[..., 3:]))
+    v = x[..., :3]
+    return assembled(matrix_of(of_vector(v)), times(exponential(v), x[..., 3:]))
 
 
 @derivatives_of(compiled("as_exp_coords"))
 def as_exp_coords(matrix: Any) -> Any:
     """The screws of motions."""
     v = vector_of(of_matrix(rotation_of(matrix)))
-    K, s = skew(v), square(v)[..., None]
-    k = smooth(s, COTANGENTS, lambda s: (1 - np.sqrt(s) / 2 / np.tan(np.sqrt(s) / 2)) / s)
-    inverse = np.eye(3) - K / 2 + k * (K @ K)
-    return np.concatenate((v, times(inverse, translation_of(matrix))), axis=-1)
+    return np.concatenate((v, times(logarithm(v), translation_of(matrix))), axis=-1)
 
 
 def parts_of(dual_quat: Any) -> Any:
