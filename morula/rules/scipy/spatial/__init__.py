@@ -11,5 +11,6 @@ transforms   scipy.spatial.transform.RigidTransform, by its compiled functions
 """
 
 from morula.rules.scipy.spatial import distances as distances
+from morula.rules.scipy.spatial import neighbours as neighbours
 from morula.rules.scipy.spatial import rotations as rotations
 from morula.rules.scipy.spatial import transforms as transforms
