@@ -136,34 +136,42 @@ def extremes_of(tree: Any, name: str) -> Any:
 # -- construction ----------------------------------------------------------------------------------
 
 
+def make(tree_class: Any, data: Any, boxsize: Any, options: tuple[Any, ...]) -> Any:
+    """A tree of a class, of arrays."""
+    return tree_class(data, *options, boxsize)
+
+
+@rrule(make)
+def _(tree_class: Any, data: np.ndarray, boxsize: Anything, options: tuple):
+    def make_pullback(t̄):
+        return NoTangent(), t̄.data, of_sizes(t̄.boxsize, boxsize), NoTangent()
+
+    return make(tree_class, data, boxsize, options), make_pullback
+
+
+@frule(make)
+def _(tree_class: Any, data: np.ndarray, boxsize: Anything, options: tuple):
+    tree = make(tree_class, data, boxsize, options)
+
+    def make_pushforward(ṫ, ẋ, ṡ, ȯ):
+        if is_zero(ẋ) and is_zero(ṡ):
+            return ZERO
+        points = np.zeros(tree.data.shape) if is_zero(ẋ) else np.asarray(ẋ, dtype=float)
+        sizes = np.zeros(tree.m) if is_zero(ṡ) else ṡ * np.ones(tree.m)
+        return Tangent[tree_class](data=points, boxsize=sizes)
+
+    return tree, make_pushforward
+
+
 def _made(tree_class, default):
-    @rrule(tree_class)
-    def _(
-        data: Anything, leafsize=default, compact_nodes=True, copy_data=False, balanced_tree=True,
-        boxsize=None,
-    ):  # fmt: skip
-        options = leafsize, compact_nodes, copy_data, balanced_tree, boxsize
-
-        def made_pullback(t̄):
-            return t̄.data, *[NoTangent()] * 4, of_sizes(t̄.boxsize, boxsize)
-
-        return tree_class(data, *options), made_pullback
-
-    @frule(tree_class)
-    def _(
-        data: Anything, leafsize=default, compact_nodes=True, copy_data=False, balanced_tree=True,
-        boxsize=None,
-    ):  # fmt: skip
-        tree = tree_class(data, leafsize, compact_nodes, copy_data, balanced_tree, boxsize)
-
-        def made_pushforward(ẋ, l̇=ZERO, ċ=ZERO, ṁ=ZERO, ḃ=ZERO, ṡ=ZERO):
-            if is_zero(ẋ) and is_zero(ṡ):
-                return ZERO
-            points = np.zeros(tree.data.shape) if is_zero(ẋ) else np.asarray(ẋ, dtype=float)
-            sizes = np.zeros(tree.m) if is_zero(ṡ) else np.asarray(ṡ, dtype=float)
-            return Tangent[tree_class](data=points, boxsize=sizes * np.ones(tree.m))
-
-        return tree, made_pushforward
+    @instead_of(tree_class)
+    def made(
+        data: Any, leafsize: Any = default, compact_nodes: Any = True, copy_data: Any = False,
+        balanced_tree: Any = True, boxsize: Any = None,
+    ) -> Any:  # fmt: skip
+        size = None if boxsize is None else np.asarray(boxsize)
+        options = leafsize, compact_nodes, copy_data, balanced_tree
+        return make(tree_class, np.asarray(data), size, options)
 
 
 def of_sizes(s̄: Any, boxsize: Any) -> Any:
