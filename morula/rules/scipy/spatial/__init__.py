@@ -11,6 +11,7 @@ transforms   scipy.spatial.transform.RigidTransform, by its compiled functions
 """
 
 from morula.rules.scipy.spatial import distances as distances
+from morula.rules.scipy.spatial import hulls as hulls
 from morula.rules.scipy.spatial import neighbours as neighbours
 from morula.rules.scipy.spatial import rotations as rotations
 from morula.rules.scipy.spatial import transforms as transforms
