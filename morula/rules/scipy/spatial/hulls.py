@@ -26,6 +26,7 @@ from morula.core.extend import (
     is_zero,
     non_differentiable,
     rrule,
+    stays_general,
 )
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.types import Anything
@@ -85,12 +86,14 @@ def points_of(x: Any) -> Any:
 
 def is_constant(y: Any) -> bool:
     """Are these numbers or lists of numbers that count, or a method?"""
+    if isinstance(y, tuple):
+        return all(map(is_constant, y))
     if isinstance(y, np.ndarray):
         return y.dtype.kind in "biu"
-    return not isinstance(y, float | tuple) and not callable(y)
+    return not isinstance(y, float) and not callable(y)
 
 
-non_differentiable(measure_of, is_constant)
+non_differentiable(measure_of, is_constant, *present(Delaunay, "find_simplex"))
 
 
 @rrule(points_of)
@@ -201,3 +204,6 @@ def _followed(cls):
 
 for _class in CLASSES:
     _followed(_class)
+
+# Their attributes count as what they mean, not as parts that each have a gradient of their own.
+stays_general.append(lambda x: isinstance(x, type) and issubclass(x, CLASSES))
