@@ -8,7 +8,7 @@ import morula
 from morula import UnsupportedError, grad, gradient, jvp
 from morula.core.errors import NoRuleError
 from morula.testing import check_gradient
-from tests.array_modes import check_array_modes, weigh
+from tests.array_modes import check_array_modes, check_second, weigh
 
 RNG = np.random.default_rng(11)
 P = RNG.random((9, 3)) * 4
@@ -41,6 +41,10 @@ def distances(t, x, name):
 @pytest.mark.parametrize("tree", [KDTree, cKDTree])
 def test_distances_to_neighbours(tree, name):
     check_array_modes(lambda p, x: distances(tree(p), x, name), P, X)
+
+
+def test_programs_of_second_derivatives():
+    check_second(lambda xs: weigh(KDTree(xs[0]).query(xs[1], 2)[0]), (P, X), (P[::-1], X[::-1]))
 
 
 def bounded(p, x):

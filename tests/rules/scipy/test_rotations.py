@@ -7,8 +7,9 @@ from scipy.spatial.transform import Rotation, RotationSpline, Slerp
 
 import morula
 from morula import UnsupportedError, grad, gradient, hessian, jvp, value_and_grad
+from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
-from tests.array_modes import check_array_modes, weigh
+from tests.array_modes import check_array_modes, check_second, weigh
 
 pytest.importorskip(
     "scipy.spatial.transform._rotation_cy", reason="this SciPy's rotations are compiled classes"
@@ -164,8 +165,15 @@ def test_turned_into(name):
 
 @pytest.mark.parametrize("name", TURNED_INTO)
 def test_one_turned_into(name):
-    for rows in (V, VS[:1]):
-        check_gradient(lambda v: weigh(TURNED_INTO[name](rot(v))), rows)
+    with by_the_general_path():
+        for rows in (V, VS[:1]):
+            check_gradient(lambda v: weigh(TURNED_INTO[name](rot(v))), rows)
+
+
+def test_programs_of_second_derivatives():
+    along = (XS,)
+    check_second(lambda xs: weigh(rot(xs[0]).as_rotvec()), (VS,), along)
+    check_second(lambda xs: weigh((rot(xs[0]) * rot(XS)).as_euler("xyz")), (VS,), along)
 
 
 @pytest.mark.parametrize("name", OF_MANY)
