@@ -1,4 +1,4 @@
-"""One function of arrays with a number as its value, in every mode and to second order."""
+"""One function of arrays in every mode: both paths, forward mode, second derivatives."""
 
 from __future__ import annotations
 
@@ -12,42 +12,53 @@ from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
 
-def check_all_modes(f: Callable[..., Any], *xs: np.ndarray) -> None:
+def weigh(y: Any) -> Any:
+    """A real number that depends on every entry of the results, also twice."""
+    if isinstance(y, tuple | list):
+        return sum([weigh(y[i]) for i in range(len(y))])
+    y = np.asarray(y)
+    weights = np.cos(np.arange(np.size(y)) + 1.0).reshape(np.shape(y))
+    return np.sum(weights * y + 0.1 * np.sin(weights) * y * y)
+
+
+def check_array_modes(f: Callable[..., Any], *xs: Any, second: bool = True) -> None:
     """Compare all of them with the plain call, with differences, and with each other."""
+
+    def of_all(xs: Any) -> Any:
+        return f(*xs)
+
+    rng = np.random.default_rng(5)
+    along = tuple([direction(x, rng) for x in xs])
     check_gradient(f, *xs)
-    value = f(*xs)
-    slopes = morula.gradient(f, *xs)
-    assert morula.withgradient(f, *xs)[0] == value
+    value, slopes = morula.value_and_grad(of_all)(xs)
+    assert value == f(*xs)
     with by_the_general_path():
-        again, others = morula.withgradient(f, *xs)
-    assert again == value
-    for slope, other in zip(slopes, others, strict=True):
-        np.testing.assert_allclose(other, slope, rtol=1e-11, atol=1e-12)
-    along = [direction(x, k) for k, x in enumerate(xs)]
-    total = sum([np.vdot(g, t).real for g, t in zip(slopes, along, strict=True)])
-    pushed = morula.jvp(f, xs, tuple(along))
-    assert pushed[0] == value
-    np.testing.assert_allclose(pushed[1], total, rtol=1e-10, atol=1e-11)
-    check_second(f, xs, along)
+        general_value, general_slopes = morula.value_and_grad(of_all)(xs)
+    assert general_value == value
+    for slope, other in zip(slopes, general_slopes, strict=True):
+        np.testing.assert_allclose(other, slope, rtol=1e-10, atol=1e-12)
+    pushed_value, pushed = morula.jvp(of_all, (xs,), (along,))
+    assert pushed_value == value
+    expected = sum([np.vdot(g, v).real for g, v in zip(slopes, along, strict=True)])
+    np.testing.assert_allclose(pushed, expected, rtol=1e-9, atol=1e-11)
+    if second and not any(map(np.iscomplexobj, xs)):
+        with by_the_general_path():  # programs of second derivatives take seconds to make
+            check_second(of_all, xs, along)
 
 
-def check_second(f: Callable[..., Any], xs: tuple[Any, ...], along: list[Any]) -> None:
-    """Products with the Hessian by each real argument, and differences of gradients."""
-    h = 1e-6
-    for k, (x, t) in enumerate(zip(xs, along, strict=True)):
-        if np.iscomplexobj(x):
-            continue
-
-        def of_one(x: Any, k: int = k) -> Any:
-            return f(*xs[:k], x, *xs[k + 1 :])
-
-        up, down = [morula.gradient(of_one, x + step * t)[0] for step in (h, -h)]
-        np.testing.assert_allclose(
-            morula.hvp(of_one, x, t), (up - down) / (2 * h), rtol=1e-4, atol=2e-6
-        )
+def direction(x: Any, rng: np.random.Generator) -> Any:
+    """One in the space of x."""
+    v = rng.standard_normal(np.shape(x))
+    return v + 1j * rng.standard_normal(np.shape(x)) if np.iscomplexobj(x) else v
 
 
-def direction(x: np.ndarray, k: int) -> np.ndarray:
-    """A direction in the space of x."""
-    t = np.cos(1.0 + k + np.arange(np.size(x))).reshape(np.shape(x))
-    return t - 0.5j * t[::-1] if np.iscomplexobj(x) else t
+def check_second(f: Callable[..., Any], xs: Any, along: Any, h: float = 1e-5) -> None:
+    """Compare the product of the Hessian and a direction with differences of gradients."""
+    above, below = [
+        morula.grad(f)(tuple([x + s * h * v for x, v in zip(xs, along, strict=True)]))
+        for s in (1, -1)
+    ]
+    for found, a, b in zip(morula.hvp(f, xs, along), above, below, strict=True):
+        expected = (a - b) / (2 * h)
+        scale = 1.0 + np.max(np.abs(expected), initial=0.0)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * scale)

@@ -33,8 +33,6 @@ def _of_standard(t: type) -> bool:
     # Found without asking a metaclass, whose answer would be code of the user's.
     if getattr_static(t, "__array_namespace__", None) is None:
         return False
-    if "_is_protocol" in vars(t) and vars(t)["_is_protocol"]:  # it says what one is
-        return False
     if issubclass(t, (np.ndarray, np.generic)):
         return False
     from morula.interop.array_api import recognise

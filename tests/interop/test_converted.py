@@ -125,6 +125,9 @@ def in_place(x):
 PROGRAMS = {
     "asarray": lambda x: np.asarray(Wrapped(pair(x))).sum(),
     "array": lambda x: np.array(Wrapped(pair(x)), dtype=float)[1],
+    "array in an order": lambda x: np.array(Wrapped(pair(x)), order="C").sum(),
+    "array with a flag": lambda x: np.array(Wrapped(pair(x)), copy=True, ndmin=2)[0, 1],
+    "array of no class": lambda x: np.array(Wrapped(pair(x)), subok=False)[1],
     "nested": lambda x: np.array([Wrapped(pair(x)), pair(x)])[:, 1].prod(),
     "tuple": lambda x: np.concatenate((Wrapped(pair(x)), Vector(x, x))).prod(),
     "ufunc": lambda x: np.sin(Wrapped(pair(x))).sum(),

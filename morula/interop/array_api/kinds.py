@@ -103,7 +103,7 @@ def as_numpy_dtype(dtype: Any) -> Any:
 
 def is_of_standard(t: type) -> bool:
     """Does a class answer to the standard, by code that is not Python?"""
-    if getattr(t, "_is_protocol", False):  # it has no arrays, and does not say what is one
+    if getattr_static(t, "_is_protocol", False):  # which describes such classes
         return False
     if any(issubclass(t, library.types) for library in foreign):
         return False

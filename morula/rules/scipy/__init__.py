@@ -12,7 +12,7 @@ ndimage      scipy.ndimage
 namespaces   what SciPy's functions ask about the library of their arguments
 optimize     scipy.optimize
 signal       scipy.signal
-spatial      scipy.spatial.distance
+spatial      scipy.spatial, its distance and transform
 sparse       scipy.sparse and scipy.sparse.linalg
 special      scipy.special
 stats        scipy.stats
@@ -32,7 +32,7 @@ waits("scipy.linalg", "morula.rules.scipy.linalg", unnamed="fortran")
 waits("scipy.ndimage", "morula.rules.scipy.ndimage")
 waits("scipy.signal", "morula.rules.scipy.signal")
 waits("scipy.interpolate", "morula.rules.scipy.interpolate")
-waits("scipy.spatial.distance", "morula.rules.scipy.spatial")
+waits("scipy.spatial", "morula.rules.scipy.spatial")
 waits("scipy.sparse", "morula.rules.scipy.sparse")
 waits("scipy.sparse.csgraph", "morula.rules.scipy.graphs")
 waits("scipy.fftpack", "morula.rules.scipy.fftpack")

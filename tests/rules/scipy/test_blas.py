@@ -6,7 +6,7 @@ from scipy.linalg import blas, get_blas_funcs, get_lapack_funcs, lapack
 
 from morula import gradient, jvp, withgradient
 from morula.core.extend import UnsupportedError
-from tests.array_modes import check_all_modes
+from tests.array_modes import check_array_modes
 
 ALPHA = {"d": 0.7, "z": 0.7 - 0.2j}
 
@@ -93,7 +93,7 @@ def test_all_modes(module, name, kind, shapes, options):
         found = fn(*args, **options)
         return total(*found) if isinstance(found, tuple) else total(found)
 
-    check_all_modes(f, *arrays)
+    check_array_modes(f, *arrays)
 
 
 REAL_ALPHA = {
@@ -116,7 +116,7 @@ REAL_ALPHA = {
 
 @pytest.mark.parametrize("name", REAL_ALPHA)
 def test_of_complex_numbers(name):
-    check_all_modes(REAL_ALPHA[name], numbers("z", 4, 3), numbers("z", 3, 3) + 3 * np.eye(3))
+    check_array_modes(REAL_ALPHA[name], numbers("z", 4, 3), numbers("z", 3, 3) + 3 * np.eye(3))
 
 
 def test_numbers_beside_the_arrays(path):
@@ -164,7 +164,7 @@ WRITTEN = {
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_to_arguments(name):
     f = WRITTEN[name]
-    check_all_modes(lambda v: total(*f(v * 2.0, v)), V)
+    check_array_modes(lambda v: total(*f(v * 2.0, v)), V)
 
 
 def test_the_result_is_the_argument_that_was_written_to(path):

@@ -6,7 +6,7 @@ from scipy.cluster import hierarchy, vq
 from scipy.spatial.distance import pdist
 
 from morula import gradient, jvp, withgradient
-from tests.array_modes import check_all_modes
+from tests.array_modes import check_array_modes
 
 METHODS = ("single", "complete", "average", "weighted", "centroid", "median", "ward")
 X = np.random.default_rng(3).standard_normal((7, 3))
@@ -26,8 +26,8 @@ def heights(Z):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_heights_of_merges(method):
-    check_all_modes(lambda X: heights(hierarchy.linkage(X, method)), X)
-    check_all_modes(lambda y: heights(getattr(hierarchy, method)(y)), ANY)
+    check_array_modes(lambda X: heights(hierarchy.linkage(X, method)), X)
+    check_array_modes(lambda y: heights(getattr(hierarchy, method)(y)), ANY)
 
 
 def average(y):
@@ -75,7 +75,7 @@ CONSTANT = {
 
 @pytest.mark.parametrize("name", OF_DISTANCES)
 def test_what_is_told_of_merges(name):
-    check_all_modes(OF_DISTANCES[name], Y)
+    check_array_modes(OF_DISTANCES[name], Y)
 
 
 @pytest.mark.parametrize("name", CONSTANT)
@@ -105,7 +105,7 @@ OF_POINTS = {
 
 @pytest.mark.parametrize("name", OF_POINTS)
 def test_codes(name):
-    check_all_modes(OF_POINTS[name], X)
+    check_array_modes(OF_POINTS[name], X)
 
 
 @pytest.mark.filterwarnings("ignore:One of the clusters is empty")

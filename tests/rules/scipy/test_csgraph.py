@@ -7,7 +7,7 @@ from scipy.sparse import csgraph
 
 from morula import gradient, jvp
 from morula.core.extend import UnsupportedError
-from tests.array_modes import check_all_modes
+from tests.array_modes import check_array_modes
 
 GRAPH = np.array(
     [
@@ -106,7 +106,7 @@ PROGRAMS = [
 @pytest.mark.parametrize(("name", "make"), PROGRAMS)
 def test_all_modes(name, make):
     f = {**OF_ANY, **OF_ROWS, **OF_DENSE}[name]
-    check_all_modes(lambda d: total(f(make(d))), PATTERN.data)
+    check_array_modes(lambda d: total(f(make(d))), PATTERN.data)
 
 
 def test_large_graphs(rng, path):
@@ -212,7 +212,7 @@ DISCRETE = {
 @pytest.mark.parametrize("name", DISCRETE)
 def test_what_counts_or_orders_is_constant(name):
     f = DISCRETE[name]
-    check_all_modes(lambda d: np.sum(d * d) * np.sum(f(rows(d)) + 1.5), PATTERN.data)
+    check_array_modes(lambda d: np.sum(d * d) * np.sum(f(rows(d)) + 1.5), PATTERN.data)
 
 
 def test_what_is_refused():

@@ -8,7 +8,7 @@ from scipy.sparse import linalg
 from morula import gradient, jvp
 from morula.core.extend import UnsupportedError
 from morula.testing import check_gradient
-from tests.array_modes import check_all_modes
+from tests.array_modes import check_array_modes
 
 PATTERN = sparse.csr_array(
     np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 1], [0, 1, 0, 1]], float)
@@ -388,9 +388,9 @@ def test_what_has_one_axis(rng):
 
 def test_incomplete_factorisations(rng):
     A = build(data(rng)).tocsc()
-    check_all_modes(lambda b: norm(np.sin(linalg.spilu(A).solve(b))), X)
-    check_all_modes(lambda b: norm(np.sin(linalg.spilu(A, drop_tol=0.3).solve(b, "T"))), X)
-    check_all_modes(lambda b: norm(np.sin(linalg.spilu(A).solve(b, "H"))), C)
+    check_array_modes(lambda b: norm(np.sin(linalg.spilu(A).solve(b))), X)
+    check_array_modes(lambda b: norm(np.sin(linalg.spilu(A, drop_tol=0.3).solve(b, "T"))), X)
+    check_array_modes(lambda b: norm(np.sin(linalg.spilu(A).solve(b, "H"))), C)
 
     def f(d):
         return norm(linalg.spilu(build(d).tocsc()).solve(X))
@@ -422,7 +422,7 @@ def test_methods_that_tidy(name):
             d = d * (norm(A @ y) + norm(A.data))
         return norm(d)
 
-    check_all_modes(f, 0.1 * data(np.random.default_rng(0)))
+    check_array_modes(f, 0.1 * data(np.random.default_rng(0)))
     d = np.array([1.0, 2.0, 3.0])
 
     def untidy(d):

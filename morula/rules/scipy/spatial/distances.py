@@ -1,7 +1,7 @@
 """Rules of scipy.spatial.distance: distances of many points, by what they are.
 
 Where two points are the same, the distances that are norms have the gradient zero there.
-Tests: tests/rules/scipy/test_chapters.py
+Tests: tests/rules/scipy/test_chapters.py, test_spatial.py
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import distance
+from scipy.spatial import _hausdorff, distance
 
-from morula.core.extend import UnsupportedError, call, non_differentiable, rrule
+from morula.core.extend import NoTangent, UnsupportedError, call, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of
+from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.sequences import as_array
 from morula.rules.arrays.types import Anything
 
@@ -145,3 +146,19 @@ def squareform(X: Any, force: Any = "no", checks: Any = True) -> Any:
         n = int(np.ceil(np.sqrt(2 * len(x))))
         return np.concatenate((x, np.zeros(1)))[places(max(n, 1))]
     return x[pairs(len(x))]
+
+
+def apart(ar1: Any, ar2: Any, i: int, j: int) -> Any:
+    """The distance of one point of each set."""
+    return np.linalg.norm(np.asarray(ar1)[i] - np.asarray(ar2)[j])
+
+
+@rrule(_hausdorff.directed_hausdorff)
+def _(ar1: Anything, ar2: Anything, *seed: Anything):
+    y = _hausdorff.directed_hausdorff(ar1, ar2, *seed)
+
+    def hausdorff_pullback(ȳ):
+        _, back = call(apart, ar1, ar2, *y[1:])
+        return (*back(part(ȳ, 0))[1:3], *[NoTangent()] * len(seed))
+
+    return y, hausdorff_pullback
