@@ -74,6 +74,14 @@ def other_than_plain(items: Any) -> list[Any]:
     return [] if set(map(type, items)) <= PLAIN else [x for x in items if type(x) not in PLAIN]
 
 
+def kind_of(dtype: Any) -> str | None:
+    """The kind of a dtype; None for what is none, as an `order` that stands where one may stand."""
+    try:
+        return None if dtype is None else np.dtype(dtype).kind
+    except TypeError:
+        return None
+
+
 def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
     """What a call asks its operands for."""
     if type(fn) is BuiltinFunctionType and fn.__module__ in NUMBERS:
@@ -84,7 +92,7 @@ def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
         dtype = args[0].dtype
     else:
         dtype = None
-    kind = None if dtype is None else np.dtype(dtype).kind
+    kind = kind_of(dtype)
     return Asks(float if kind == "f" else complex if kind == "c" else None, True)
 
 
