@@ -12,6 +12,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    NotKnown,
     UnsupportedError,
     called_whole,
     frule,
@@ -94,3 +95,31 @@ def _(value: Anything, derived: Anything):
         return ḋ
 
     return value, told_pushforward
+
+
+def refused(value: Any, what: str, *data: Any) -> Any:
+    """The value; asking for its derivative by one of the data is an error."""
+    return value
+
+
+called_whole(refused)
+
+
+@rrule(refused)
+def _(value: Anything, what: Anything, *data: Anything):
+    def refused_pullback(ȳ):
+        if not np.any(np.not_equal(ȳ, 0)):
+            return (NONE, NONE, *[ZERO] * len(data))
+        return (NONE, NONE, *[NotKnown(lambda: UnsupportedError(what))] * len(data))
+
+    return refused(value, what, *data), refused_pullback
+
+
+@frule(refused)
+def _(value: Anything, what: Anything, *data: Anything):
+    def refused_pushforward(v̇, ẇ, *dots):
+        if any(not is_zero(ẋ) and np.any(np.not_equal(ẋ, 0)) for ẋ in dots):
+            raise UnsupportedError(what)
+        return ZERO
+
+    return value, refused_pushforward

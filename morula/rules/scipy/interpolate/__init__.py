@@ -1,0 +1,22 @@
+"""The rules of scipy.interpolate.
+
+polynomials   piecewise polynomials: PPoly, BPoly, NdPPoly and what is made of them
+bsplines      B-splines in one and in several dimensions, their fits in Python
+fitpack       splines of FITPACK: values, slopes, integrals, roots
+fits          splines that FITPACK fits to data
+grids         data on regular grids
+scattered     data at scattered points: triangulations, nearest neighbours
+radial        radial basis functions
+"""
+
+from morula.rules.scipy.interpolate import (
+    bsplines,
+    fitpack,
+    fits,
+    grids,
+    polynomials,
+    radial,
+    scattered,
+)
+
+__all__ = ["bsplines", "fitpack", "fits", "grids", "polynomials", "radial", "scattered"]
