@@ -119,7 +119,7 @@ def _(value: Anything, what: Anything, *data: Anything):
 def _(value: Anything, what: Anything, *data: Anything):
     def refused_pushforward(v̇, ẇ, *dots):
         if any(not is_zero(ẋ) and np.any(np.not_equal(ẋ, 0)) for ẋ in dots):
-            raise UnsupportedError(what)
+            return NotKnown(lambda: UnsupportedError(what))
         return ZERO
 
     return value, refused_pushforward

@@ -200,12 +200,20 @@ def data_matrix(x: Any, t: Any, k: Any, w: Any, extrapolate: Any = False) -> Any
 written_to(_dierckx._norm_eq_lsq)
 
 
+def normal_equations(x: Any, t: Any, k: Any, y: Any, w: Any, ab: Any, rhs: Any) -> Any:
+    """What SciPy writes to its last two arguments."""
+    bands, right = np.array(ab, order="K"), rhs.copy()
+    _dierckx._norm_eq_lsq(x, t, k, y, w, bands, right)
+    return bands, right
+
+
+non_differentiable(normal_equations)
+
+
 @instead_of(_dierckx._norm_eq_lsq)
 def norm_eq_lsq(x: Any, t: Any, k: Any, y: Any, w: Any, ab: Any, rhs: Any) -> None:
     """The normal equations, the matrix by its bands."""
-    bands, right = ignore_derivatives((ab, rhs))
-    bands, right = np.copy(bands.T, order="F").T, right.copy()
-    ignore_derivatives(partial(_dierckx._norm_eq_lsq, x, t, k, y, w, bands, right))
+    bands, right = normal_equations(x, t, k, y, w, ab, rhs)
     splines = w[:, None] * design(t, k, x)
     products = splines.T @ splines
     n = len(products)
