@@ -282,6 +282,15 @@ def limits(x: Any, low: Any, high: Any) -> Any:
     return np.min(x) if low is None else low, np.max(x) if high is None else high
 
 
+def wide_limits(x: Any, t: Any, low: Any, high: Any) -> Any:
+    """The ends of the knots of LSQBivariateSpline: by default a step beyond all that is in t."""
+    step = (np.max(t) - np.min(t)) / len(t)
+    return (
+        np.minimum(np.min(x), np.min(t) - step) if low is None else low,
+        np.maximum(np.max(x), np.max(t) + step) if high is None else high,
+    )
+
+
 def few_knots(found: Any, low: Any, high: Any, k: int) -> Any:
     """The knots of a polynomial, None where there are more of them."""
     return with_ends(low, np.zeros(0), high, k) if len(found) == 2 * k + 2 else None
@@ -320,10 +329,8 @@ def surfit_lsq(
     if found[-1] > 10:
         return found
     x, y, z, w, tx, ty = floats(x, y, z, w, tx, ty)
-    low, high = limits(x, xb, xe)
-    chosen_x = with_ends(low, tx[kx + 1 : nx - kx - 1], high, kx)
-    low, high = limits(y, yb, ye)
-    chosen_y = with_ends(low, ty[ky + 1 : ny - ky - 1], high, ky)
+    chosen_x = between_ends(tx[:nx], *wide_limits(x, tx[:nx], xb, xe), kx)
+    chosen_y = between_ends(ty[:ny], *wide_limits(y, ty[:ny], yb, ye), ky)
     answers = found[0][:nx], found[1][:ny], found[2], found[3]
     told = of_surface(answers, kx, ky, x, y, z, w, chosen_x, chosen_y)
     return (
