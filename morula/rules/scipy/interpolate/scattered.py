@@ -50,7 +50,12 @@ def simplices_of(tri: Any, x: Any) -> Any:
     return np.maximum(found, 0), found >= 0
 
 
-non_differentiable(made, values_at, prepared, simplices_of)
+def check_shape(interpolator: Any, x: Any) -> None:
+    """Points of another dimension are an error."""
+    Base._check_call_shape(interpolator, x)
+
+
+non_differentiable(made, values_at, prepared, simplices_of, check_shape)
 
 
 @instead_of(Base.__init__)
@@ -58,6 +63,19 @@ def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
     """The data of nearest neighbours, whose points have no influence but by the choice."""
     for name, value in prepared(*args, **kwargs).items():
         setattr(self, name, value)
+
+
+@instead_of(Base._check_call_shape)
+def points_as_array(self: Any, xi: Any) -> Any:
+    """The points, if they are of as many dimensions as the data."""
+    check_shape(self, xi)
+    return np.asanyarray(xi)
+
+
+@instead_of(Base._scale_x)
+def scaled(self: Any, xi: Any) -> Any:
+    """The points as those of the data are scaled."""
+    return xi if self.scale is None else (xi - self.offset) / self.scale
 
 
 # -- making ----------------------------------------------------------------------------------------
@@ -131,9 +149,7 @@ def at_points(self: Any, *args: Any) -> Any:
     """Values at points, which lie in simplices or get the fill value."""
     found = values_at(self, *args)
     x = _interpnd._ndim_coords_from_arrays(args, ndim=self.points.shape[1])
-    x = np.reshape(x, (-1, x.shape[-1]))
-    if self.scale is not None:
-        x = (x - self.offset) / self.scale
+    x = scaled(self, np.reshape(x, (-1, x.shape[-1])))
     simplices, inside = simplices_of(self.tri, x)
     piece = cubic if isinstance(self, CloughTocher) else plane
     told = np.where(inside[:, None], piece(self, simplices, x), self.fill_value)
