@@ -7,6 +7,8 @@ fits          splines that FITPACK fits to data
 grids         data on regular grids
 scattered     data at scattered points: triangulations, nearest neighbours
 radial        radial basis functions
+rational      poles and roots of rational interpolation
+roots         roots as functions of what they are the roots of
 """
 
 from morula.rules.scipy.interpolate import (
@@ -16,7 +18,11 @@ from morula.rules.scipy.interpolate import (
     grids,
     polynomials,
     radial,
+    rational,
+    roots,
     scattered,
 )
 
-__all__ = ["bsplines", "fitpack", "fits", "grids", "polynomials", "radial", "scattered"]
+__all__ = [
+    "bsplines", "fitpack", "fits", "grids", "polynomials", "radial", "rational", "roots", "scattered",
+]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.interpolate import _bsplines, _dierckx
+from scipy.interpolate import _bsplines, _dierckx, _ndbspline
 from scipy.linalg import lapack
 
 from morula.core.extend import non_differentiable
@@ -185,6 +185,29 @@ def coloc_nd(xvals: Any, t: Any, len_t: Any, k: Any, indices_k1d: Any, cstrides:
     for splines in local(xvals, t, len_t, k, np.zeros(len(k), int))[1]:
         products = np.reshape(products[:, :, None] * splines[:, None, :], (len(xvals), -1))
     return told_as(data, np.ravel(products)), *where
+
+
+@instead_of(_ndbspline.make_ndbspl)
+def make_ndbspl(points: Any, values: Any, k: Any = 3, **options: Any) -> Any:
+    """An interpolation on a grid, whose coefficients solve equations along one axis after the other."""
+    found = plain_ndbspl(points, values, k, options)
+    told, knots = np.asarray(values), []
+    for d, order in enumerate(found.k):
+        x = np.asarray(points[d], dtype=float)
+        t = _bsplines._not_a_knot(x, order)
+        first = np.swapaxes(told, 0, d)
+        flat = np.linalg.solve(design(t, order, x), np.reshape(first, (len(x), -1)))
+        told = np.swapaxes(np.reshape(flat, first.shape), 0, d)
+        knots.append(t)
+    return _ndbspline.NdBSpline(tuple(knots), told_as(found.c, told), k)
+
+
+def plain_ndbspl(points: Any, values: Any, k: Any, options: dict[str, Any]) -> Any:
+    """What SciPy makes."""
+    return _ndbspline.make_ndbspl(points, values, k, **options)
+
+
+non_differentiable(plain_ndbspl)
 
 
 # -- least squares ---------------------------------------------------------------------------------

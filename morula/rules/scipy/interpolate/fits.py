@@ -259,6 +259,22 @@ def lengths(points: Any) -> Any:
     return np.concatenate((np.zeros(1), way / way[-1]))
 
 
+@instead_of(_fitpack_repro._make_splrep_impl)
+def make_splrep_impl(
+    x: Any, y: Any, w: Any, xb: Any, xe: Any, k: Any, s: Any, t: Any, nest: Any, periodic: Any,
+    xp: Any = np,
+) -> Any:  # fmt: skip
+    """A smoothing curve as an object; a polynomial if it has no knots within."""
+    found = ignore_derivatives(
+        partial(_fitpack_repro._make_splrep_impl, x, y, w, xb, xe, k, s, t, nest, periodic, xp)
+    )
+    answers = found.t, np.ravel(found.c.T), 0.0
+    chosen = None if periodic else few_knots(found.t, xb, xe, k)
+    knots, c, _ = in_columns(answers, x, y, w, k, chosen)
+    c = np.reshape(c, found.c.shape[::-1]).T
+    return BSpline.construct_fast(knots, c, k, axis=found.axis, extrapolate=found.extrapolate)
+
+
 # -- surfaces --------------------------------------------------------------------------------------
 
 

@@ -13,10 +13,11 @@ Tests: tests/rules/scipy/test_interpolate.py
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import _interpnd
+from scipy.interpolate import NearestNDInterpolator, _interpnd
 from scipy.spatial import Delaunay
 
 from morula.core.extend import non_differentiable
@@ -76,6 +77,29 @@ def points_as_array(self: Any, xi: Any) -> Any:
 def scaled(self: Any, xi: Any) -> Any:
     """The points as those of the data are scaled."""
     return xi if self.scale is None else (xi - self.offset) / self.scale
+
+
+# -- nearest neighbours ----------------------------------------------------------------------------
+
+
+@instead_of(NearestNDInterpolator.__call__)
+def nearest(self: Any, *args: Any, **query_options: Any) -> Any:
+    """The values of the nearest points, numbers that are none where no point is near enough."""
+    i, found = numbers_of_nearest(self, args, query_options)
+    rest = (1,) * (self.values.ndim - 1)
+    values = self.values[i] * 1.0
+    return np.where(np.reshape(found, (*found.shape, *rest)), values, np.nan)
+
+
+def numbers_of_nearest(self: Any, args: Any, options: dict[str, Any]) -> Any:
+    """Which points SciPy chooses, and whether it has found any."""
+    numbered = copy(self)
+    numbered.values = np.arange(float(len(self.values)))
+    found = NearestNDInterpolator.__call__(numbered, *args, **options)
+    return np.nan_to_num(found).astype(int), ~np.isnan(found)
+
+
+non_differentiable(numbers_of_nearest)
 
 
 # -- making ----------------------------------------------------------------------------------------
