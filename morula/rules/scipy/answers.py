@@ -98,7 +98,7 @@ def _(value: Anything, derived: Anything):
 
 
 def refused(value: Any, what: str, *data: Any) -> Any:
-    """The value; asking for its derivative by one of the data is an error."""
+    """The value and its derivative; asking for that by one of the data is an error."""
     return value
 
 
@@ -109,8 +109,8 @@ called_whole(refused)
 def _(value: Anything, what: Anything, *data: Anything):
     def refused_pullback(ȳ):
         if not np.any(np.not_equal(ȳ, 0)):
-            return (NONE, NONE, *[ZERO] * len(data))
-        return (NONE, NONE, *[NotKnown(lambda: UnsupportedError(what))] * len(data))
+            return (ȳ, NONE, *[ZERO] * len(data))
+        return (ȳ, NONE, *[NotKnown(lambda: UnsupportedError(what))] * len(data))
 
     return refused(value, what, *data), refused_pullback
 
@@ -120,6 +120,6 @@ def _(value: Anything, what: Anything, *data: Anything):
     def refused_pushforward(v̇, ẇ, *dots):
         if any(not is_zero(ẋ) and np.any(np.not_equal(ẋ, 0)) for ẋ in dots):
             return NotKnown(lambda: UnsupportedError(what))
-        return ZERO
+        return v̇
 
     return value, refused_pushforward

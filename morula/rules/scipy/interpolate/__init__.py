@@ -3,7 +3,8 @@
 polynomials   piecewise polynomials: PPoly, BPoly, NdPPoly and what is made of them
 bsplines      B-splines in one and in several dimensions, their fits in Python
 fitpack       splines of FITPACK: values, slopes, integrals, roots
-fits          splines that FITPACK fits to data
+fits          curves that FITPACK fits to data
+surfaces      surfaces that FITPACK fits to data
 grids         data on regular grids
 scattered     data at scattered points: triangulations, nearest neighbours
 radial        radial basis functions
@@ -21,8 +22,10 @@ from morula.rules.scipy.interpolate import (
     rational,
     roots,
     scattered,
+    surfaces,
 )
 
 __all__ = [
-    "bsplines", "fitpack", "fits", "grids", "polynomials", "radial", "rational", "roots", "scattered",
+    "bsplines", "fitpack", "fits", "grids", "polynomials", "radial", "rational", "roots",
+    "scattered", "surfaces",
 ]  # fmt: skip

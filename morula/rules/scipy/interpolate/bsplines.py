@@ -32,7 +32,7 @@ non_differentiable(span_of, _dierckx.find_interval)
 
 
 def de_boor(t: Any, k: int, i: Any, x: Any, d: Any, nu: int = 0) -> Any:
-    """The spline of slope order nu at points x between t[i] and t[i+1], of the k + 1 coefficients there."""
+    """A slope of order nu at points x between t[i] and t[i+1], of the k + 1 coefficients there."""
     d = list(d)
     for r in range(nu):
         for j in range(k, r, -1):
@@ -148,7 +148,9 @@ def evaluate_ndbspline(
     at = corners(firsts, k)
     found = np.reshape(c1r, (*sizes, num_c_tr))[at]
     for splines in values:
-        found = np.sum(np.reshape(splines, (*splines.shape, *(1,) * (found.ndim - 2))) * found, axis=1)
+        found = np.sum(
+            np.reshape(splines, (*splines.shape, *(1,) * (found.ndim - 2))) * found, axis=1
+        )
     if extrapolate:
         return found
     return np.where(beyond(xi, t, len_t, k)[:, None], np.nan, found)

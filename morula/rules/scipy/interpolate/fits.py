@@ -1,4 +1,4 @@
-"""Rules of the splines that FITPACK fits to data.
+"""Rules of the curves that FITPACK fits to data.
 
 For given knots the coefficients solve equations, by least squares where there are more of them:
 
@@ -7,7 +7,7 @@ For given knots the coefficients solve equations, by least squares where there a
 An interpolation has knots that follow its sites, a polynomial by least squares those at the ends.
 Any other smoothing fit chooses its knots and how smooth it is by the data, by a search that ends
 early: it has no derivative by them.
-Dierckx, Curve and surface fitting with splines, chapters 4, 5 and 9.
+Dierckx, Curve and surface fitting with splines, chapters 4 and 9.
 Tests: tests/rules/scipy/test_interpolate.py
 """
 
@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import _dfitpack, _fitpack_impl, _fitpack_repro
-from scipy.interpolate import BSpline
+from scipy.interpolate import BSpline, _dfitpack, _fitpack_impl, _fitpack_repro
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
@@ -30,8 +29,8 @@ SMOOTH = (
     "a smoothing fit (s > 0) chooses its knots and how smooth it is by the data, so it has no "
     "derivative by them: take s=0, or knots of your own, or make_smoothing_spline with lam="
 )
-DEFICIENT = "a fit of splines whose coefficients the data do not determine has no derivative by them"
-AGAIN = "a fit that goes on from an earlier one (task=1) has no derivative: start anew with task=0 or -1"
+DEFICIENT = "a fit of splines that the data do not determine has no derivative by them"
+AGAIN = "a fit that goes on from an earlier one (task=1) has no derivative: start with task=0 or -1"
 
 
 def floats(*given: Any) -> list[Any]:
@@ -47,18 +46,34 @@ def knots_between(x: Any, k: int) -> Any:
     return (x[j : len(x) - j + 1] + x[j - 1 : len(x) - j]) / 2
 
 
-def with_ends(low: Any, between: Any, high: Any, k: int) -> Any:
+def with_ends(ends: Any, between: Any, k: int) -> Any:
     """Knots whose ends are repeated."""
+    low, high = ends
     first, last = np.reshape(np.asarray(low), (1,)), np.reshape(np.asarray(high), (1,))
     return np.concatenate((np.repeat(first, k + 1), between, np.repeat(last, k + 1)))
 
 
-def knots_of(found: Any, x: Any, low: Any, high: Any, k: int, s: Any) -> Any:
+def between_ends(t: Any, ends: Any, k: int) -> Any:
+    """Knots whose ends are those of the data, whatever was given for them."""
+    return with_ends(ends, t[k + 1 : len(t) - k - 1], k)
+
+
+def first_and_last(x: Any, low: Any, high: Any) -> Any:
+    """The ends of the knots; by default the first and the last site."""
+    return x[0] if low is None else low, x[-1] if high is None else high
+
+
+def few_knots(found: Any, ends: Any, k: int) -> Any:
+    """The knots of a polynomial, None where there are more of them."""
+    return with_ends(ends, np.zeros(0), k) if len(found) == 2 * k + 2 else None
+
+
+def knots_of(found: Any, x: Any, ends: Any, k: int, s: Any) -> Any:
     """Knots as they follow from the sites and the ends; None where the data have chosen them."""
     if len(found) == 2 * k + 2:
-        return with_ends(low, np.zeros(0), high, k)
+        return with_ends(ends, np.zeros(0), k)
     if s == 0 and len(found) == len(x) + k + 1:
-        return with_ends(low, knots_between(x, k), high, k)
+        return with_ends(ends, knots_between(x, k), k)
     return None
 
 
@@ -99,17 +114,17 @@ def squares(rest: Any, c: Any) -> Any:
 # -- curves ----------------------------------------------------------------------------------------
 
 
-def of_curve(found: Any, x: Any, y: Any, w: Any, low: Any, high: Any, s: Any, t: Any = None) -> Any:
+def of_curve(found: Any, x: Any, y: Any, w: Any, ends: Any, s: Any, t: Any = None) -> Any:
     """The fourteen answers of FITPACK's about a curve, with what has a derivative."""
     k, n = int(found[5]), int(found[7])
     knots = found[8][:n]
-    told = knots_of(knots, x, low, high, k, s) if t is None else t
+    told = knots_of(knots, x, ends, k, s) if t is None else t
     c = found[9][: n - k - 1]
     knots, c, fp = fitted((knots, c, found[10]), x, y, w, k, told)
     knots = np.concatenate((knots, found[8][n:]))
     c = np.concatenate((c, found[9][n - k - 1 :]))
     weights = found[2] if w is None else w
-    return (x, y, weights, low, high, *found[5:8], knots, c, fp, *found[11:])
+    return (x, y, weights, *ends, *found[5:8], knots, c, fp, *found[11:])
 
 
 @instead_of(_dfitpack.fpcurf0)
@@ -122,7 +137,7 @@ def fpcurf0(
     given = {name: value for name, value in given.items() if value is not None}
     found = ignore_derivatives(partial(_dfitpack.fpcurf0, x, y, k, **given))
     x, y, w = floats(x, y, w)
-    return of_curve(found, x, y, w, x[0] if xb is None else xb, x[-1] if xe is None else xe, found[6])
+    return of_curve(found, x, y, w, first_and_last(x, xb, xe), found[6])
 
 
 @instead_of(_dfitpack.fpcurf1)
@@ -132,7 +147,7 @@ def fpcurf1(
 ) -> Any:  # fmt: skip
     """The same with another s, or more room for knots."""
     found = later_fit(x, y, w, xb, xe, k, s, n, t, c, fp, fpint, nrdata, ier)
-    return of_curve(found, x, y, w, xb, xe, s)
+    return of_curve(found, x, y, w, (xb, xe), s)
 
 
 def later_fit(*args: Any) -> Any:
@@ -153,8 +168,8 @@ def fpcurfm1(
     given = {name: value for name, value in given.items() if value is not None}
     found = ignore_derivatives(partial(_dfitpack.fpcurfm1, x, y, k, t, **given))
     x, y, w, t = floats(x, y, w, t)
-    low, high = x[0] if xb is None else xb, x[-1] if xe is None else xe
-    return of_curve(found, x, y, w, low, high, found[6], with_ends(low, t[k + 1 : -k - 1], high, k))
+    ends = first_and_last(x, xb, xe)
+    return of_curve(found, x, y, w, ends, found[6], between_ends(t, ends, k))
 
 
 @instead_of(_fitpack_impl.splrep)
@@ -172,23 +187,20 @@ def splrep(
     x, y, w, t = floats(x, y, w, t)
     if s is None:
         s = 0 if w is None else 1
-    low, high = x[0] if xb is None or per else xb, x[-1] if xe is None or per else xe
+    ends = first_and_last(x, xb, xe)
     if task == 1:
         told = [refused(value, AGAIN, x, y) for value in (knots, c, fp)]
     elif per:
         told = closed((knots, c, fp), x, y[:, None], w, k, s, t)
     else:
-        if t is not None:
-            chosen = with_ends(low, t, high, k)
-        else:
-            chosen = knots_of(knots, x, low, high, k, s)
+        chosen = knots_of(knots, x, ends, k, s) if t is None else with_ends(ends, t, k)
         told = fitted((knots, c, fp), x, y, w, k, chosen)
     tck = (told[0], np.concatenate((told[1], padded[len(c) :])), k)
     return (tck, told[2], *found[2:]) if full_output else tck
 
 
 def closed(found: Any, x: Any, y: Any, w: Any, k: int, s: Any, t: Any) -> Any:
-    """The same as `fitted` for a periodic curve, in several columns; the last data are the first again."""
+    """The same for a periodic curve: the last data are the first again."""
     knots, c, fp = found
     weights = np.ones(len(x)) if w is None else w
     if t is not None:
@@ -237,16 +249,15 @@ def splprep(
         points = np.concatenate((points[:-1], points[:1]))
     s = len(points) if s is None else s
     sites = told_as(along, lengths(points) if u is None else u)
-    low, high = (sites[0] if ub is None or per else ub), (sites[-1] if ue is None or per else ue)
+    ends = first_and_last(sites, ub, ue)
     answers = knots, np.concatenate(columns), fp
     if task == 1:
         told = [refused(value, AGAIN, points, sites) for value in answers]
     elif per:
         told = closed(answers, sites, points, w, k, s, None if t is None else t[k + 1 : -k - 1])
     else:
-        chosen = with_ends(low, t[k + 1 : -k - 1], high, k) if task == -1 else None
-        if chosen is None:
-            chosen = knots_of(knots, sites, low, high, k, s)
+        given = task == -1
+        chosen = between_ends(t, ends, k) if given else knots_of(knots, sites, ends, k, s)
         told = in_columns(answers, sites, points, w, k, chosen)
     n = len(told[1]) // len(columns)
     curve = [told[0], [told[1][i * n : (i + 1) * n] for i in range(len(columns))], k], sites
@@ -269,164 +280,7 @@ def make_splrep_impl(
         partial(_fitpack_repro._make_splrep_impl, x, y, w, xb, xe, k, s, t, nest, periodic, xp)
     )
     answers = found.t, np.ravel(found.c.T), 0.0
-    chosen = None if periodic else few_knots(found.t, xb, xe, k)
+    chosen = None if periodic else few_knots(found.t, (xb, xe), k)
     knots, c, _ = in_columns(answers, x, y, w, k, chosen)
     c = np.reshape(c, found.c.shape[::-1]).T
     return BSpline.construct_fast(knots, c, k, axis=found.axis, extrapolate=found.extrapolate)
-
-
-# -- surfaces --------------------------------------------------------------------------------------
-
-
-def of_surface(found: Any, kx: int, ky: int, x: Any, y: Any, z: Any, w: Any, tx: Any, ty: Any) -> Any:
-    """The knots, the coefficients and the sum of squares for scattered data and knots tx and ty."""
-    weights = np.ones(len(x)) if w is None else w
-    if tx is None or ty is None:
-        return [refused(value, SMOOTH, x, y, z, weights) for value in found]
-    rows = design(tx, kx, x)[:, :, None] * design(ty, ky, y)[:, None, :]
-    rows = weights[:, None] * np.reshape(rows, (len(x), -1))
-    told = best(rows, weights * z)
-    chosen = agree(found[0], tx) and agree(found[1], ty) and agree(found[2], told)
-    if not chosen:
-        return [refused(value, DEFICIENT, x, y, z, weights, tx, ty) for value in found]
-    fp = told_as(found[3], squares(weights * z - rows @ told, told))
-    return told_as(found[0], tx), told_as(found[1], ty), told_as(found[2], told), fp
-
-
-def limits(x: Any, low: Any, high: Any) -> Any:
-    """The ends of the knots; by default those of the data."""
-    return np.min(x) if low is None else low, np.max(x) if high is None else high
-
-
-def wide_limits(x: Any, t: Any, low: Any, high: Any) -> Any:
-    """The ends of the knots of LSQBivariateSpline: by default a step beyond all that is in t."""
-    step = (np.max(t) - np.min(t)) / len(t)
-    return (
-        np.minimum(np.min(x), np.min(t) - step) if low is None else low,
-        np.maximum(np.max(x), np.max(t) + step) if high is None else high,
-    )
-
-
-def few_knots(found: Any, low: Any, high: Any, k: int) -> Any:
-    """The knots of a polynomial, None where there are more of them."""
-    return with_ends(low, np.zeros(0), high, k) if len(found) == 2 * k + 2 else None
-
-
-@instead_of(_dfitpack.surfit_smth)
-def surfit_smth(
-    x: Any, y: Any, z: Any, w: Any = None, xb: Any = None, xe: Any = None, yb: Any = None,
-    ye: Any = None, kx: Any = 3, ky: Any = 3, s: Any = None, nxest: Any = None, nyest: Any = None,
-    eps: Any = 1e-16, lwrk2: Any = None,
-) -> Any:  # fmt: skip
-    """A surface near scattered data."""
-    given = {"s": s, "nxest": nxest, "nyest": nyest, "eps": eps, "lwrk2": lwrk2}
-    given = {name: value for name, value in given.items() if value is not None}
-    found = ignore_derivatives(
-        partial(_dfitpack.surfit_smth, x, y, z, w, xb, xe, yb, ye, kx, ky, **given)
-    )
-    nx, tx, ny, ty, c, fp, *rest = found
-    if rest[-1] > 10:
-        return found
-    x, y, z, w = floats(x, y, z, w)
-    n = (nx - kx - 1) * (ny - ky - 1)
-    few = few_knots(tx[:nx], *limits(x, xb, xe), kx), few_knots(ty[:ny], *limits(y, yb, ye), ky)
-    told = of_surface((tx[:nx], ty[:ny], c[:n], fp), kx, ky, x, y, z, w, *few)
-    return nx, told[0], ny, told[1], told[2], told[3], *rest
-
-
-@instead_of(_dfitpack.surfit_lsq)
-def surfit_lsq(
-    x: Any, y: Any, z: Any, nx: Any, tx: Any, ny: Any, ty: Any, w: Any = None, xb: Any = None,
-    xe: Any = None, yb: Any = None, ye: Any = None, kx: Any = 3, ky: Any = 3, eps: Any = None,
-    lwrk2: Any = None, overwrite_tx: Any = 0, overwrite_ty: Any = 0,
-) -> Any:  # fmt: skip
-    """A surface of given knots near scattered data."""
-    found = fit_of_knots(x, y, z, nx, tx, ny, ty, w, xb, xe, yb, ye, kx, ky, eps, lwrk2)
-    if found[-1] > 10:
-        return found
-    x, y, z, w, tx, ty = floats(x, y, z, w, tx, ty)
-    chosen_x = between_ends(tx[:nx], *wide_limits(x, tx[:nx], xb, xe), kx)
-    chosen_y = between_ends(ty[:ny], *wide_limits(y, ty[:ny], yb, ye), ky)
-    answers = found[0][:nx], found[1][:ny], found[2], found[3]
-    told = of_surface(answers, kx, ky, x, y, z, w, chosen_x, chosen_y)
-    return (
-        np.concatenate((told[0], found[0][nx:])), np.concatenate((told[1], found[1][ny:])),
-        *told[2:], *found[4:],
-    )  # fmt: skip
-
-
-def fit_of_knots(x: Any, y: Any, z: Any, nx: Any, tx: Any, ny: Any, ty: Any, *rest: Any) -> Any:
-    """What SciPy finds, which changes the knots that it is given."""
-    return _dfitpack.surfit_lsq(x, y, z, nx, tx.copy(), ny, ty.copy(), *rest)
-
-
-non_differentiable(fit_of_knots)
-
-
-@instead_of(_fitpack_impl.bisplrep)
-def bisplrep(
-    x: Any, y: Any, z: Any, w: Any = None, xb: Any = None, xe: Any = None, yb: Any = None,
-    ye: Any = None, kx: Any = 3, ky: Any = 3, task: Any = 0, s: Any = None, eps: Any = 1e-16,
-    tx: Any = None, ty: Any = None, full_output: Any = 0, nxest: Any = None, nyest: Any = None,
-    quiet: Any = 1,
-) -> Any:  # fmt: skip
-    """A surface near scattered data."""
-    found = ignore_derivatives(
-        partial(
-            _fitpack_impl.bisplrep, x, y, z, w, xb, xe, yb, ye, kx, ky, task, s, eps, tx, ty,
-            full_output, nxest, nyest, quiet,
-        )
-    )  # fmt: skip
-    knots_x, knots_y, c, _, _ = found[0] if full_output else found
-    fp = found[1] if full_output else 0.0
-    x, y, z = [np.ravel(a) for a in floats(x, y, z)]
-    w, tx, ty = floats(w, tx, ty)
-    ends_x, ends_y = limits(x, xb, xe), limits(y, yb, ye)
-    answers = knots_x, knots_y, c, fp
-    if task == 1:
-        told = [refused(value, AGAIN, x, y, z) for value in answers]
-    else:
-        if task == -1:
-            chosen = between_ends(tx, *ends_x, kx), between_ends(ty, *ends_y, ky)
-        else:
-            chosen = few_knots(knots_x, *ends_x, kx), few_knots(knots_y, *ends_y, ky)
-        told = of_surface(answers, kx, ky, x, y, z, w, *chosen)
-    tck = [told[0], told[1], told[2], kx, ky]
-    return (tck, told[3], *found[2:]) if full_output else tck
-
-
-def between_ends(t: Any, low: Any, high: Any, k: int) -> Any:
-    """Knots whose ends are those of the data, whatever was given for them."""
-    return with_ends(low, t[k + 1 : len(t) - k - 1], high, k)
-
-
-@instead_of(_dfitpack.regrid_smth)
-def regrid_smth(
-    x: Any, y: Any, z: Any, xb: Any = None, xe: Any = None, yb: Any = None, ye: Any = None,
-    kx: Any = 3, ky: Any = 3, s: Any = 0.0, maxit: Any = 20,
-) -> Any:  # fmt: skip
-    """A surface through data on a grid, or near them."""
-    found = ignore_derivatives(
-        partial(_dfitpack.regrid_smth, x, y, z, xb, xe, yb, ye, kx, ky, s, maxit)
-    )
-    nx, tx, ny, ty, c, fp, ier = found
-    x, y, z = floats(x, y, z)
-    n = (nx - kx - 1) * (ny - ky - 1)
-    answers = tx[:nx], ty[:ny], c[:n], fp
-    chosen_x = knots_of(tx[:nx], x, *limits(x, xb, xe), kx, s)
-    chosen_y = knots_of(ty[:ny], y, *limits(y, yb, ye), ky, s)
-    told = on_grid(answers, x, y, np.reshape(z, (len(x), len(y))), kx, ky, chosen_x, chosen_y)
-    return nx, told[0], ny, told[1], told[2], told[3], ier
-
-
-def on_grid(found: Any, x: Any, y: Any, z: Any, kx: int, ky: int, tx: Any, ty: Any) -> Any:
-    """The same as `of_surface` for data on a grid: fits along one axis, then along the other."""
-    if tx is None or ty is None:
-        return [refused(value, SMOOTH, x, y, z) for value in found]
-    along_x, along_y = design(tx, kx, x), design(ty, ky, y)
-    table = best(along_y, best(along_x, z).T).T
-    told = np.ravel(table)
-    if not (agree(found[0], tx) and agree(found[1], ty) and agree(found[2], told)):
-        return [refused(value, DEFICIENT, x, y, z, tx, ty) for value in found]
-    fp = told_as(found[3], squares(np.ravel(z - along_x @ table @ along_y.T), told))
-    return told_as(found[0], tx), told_as(found[1], ty), told_as(found[2], told), fp

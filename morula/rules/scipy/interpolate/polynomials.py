@@ -1,4 +1,4 @@
-"""Rules of piecewise polynomials, in powers and in Bernstein's basis, by Horner's and de Casteljau's schemes.
+"""Rules of piecewise polynomials, in powers and in Bernstein's basis.
 
 The points, the coefficients and the breakpoints have their gradients.
 Tests: tests/rules/scipy/test_interpolate.py
@@ -77,7 +77,6 @@ def _(c, x, a, b, extrapolate, out):
     return np.sum(horner(antiderivative, end) - horner(antiderivative, begin), axis=0)
 
 
-
 @writes(_ppoly.fix_continuity, 0)
 def _(c, x, order):
     """The lowest powers follow from the piece before, the highest of them first."""
@@ -148,7 +147,8 @@ def roots_of(c: Any, x: Any, y: Any, z: Any) -> Any:
     """The roots z, and what follows from them."""
     if len(z) == 0:
         return z
-    i, jump, at = pieces_of(*ignore_derivatives((c, x, y)), z)
+    constants = ignore_derivatives((c, x, y))
+    i, jump, at = pieces_of(constants, z)
 
     def difference(s):
         return horner(c[:, i, None], s - x[i])[:, 0] - y
@@ -162,8 +162,9 @@ def roots_of(c: Any, x: Any, y: Any, z: Any) -> Any:
     return told_as(z, np.where(jump, x[at], smooth))
 
 
-def pieces_of(c: Any, x: Any, y: Any, z: Any) -> Any:
+def pieces_of(constants: Any, z: Any) -> Any:
     """The piece of each root, whether it is no root of that piece, and the breakpoint next to it."""
+    c, x, y = constants
     i = interval_of(x, z)
     sizes = horner(np.abs(c[:, i, None]), np.abs(z - x[i]))[:, 0] + abs(y)
     jump = ~(np.abs(horner(c[:, i, None], z - x[i])[:, 0] - y) <= 1e-6 * sizes)

@@ -222,7 +222,7 @@ def bernstein(powers: tuple[int, ...], b: Any) -> Any:
 
 
 def bend(self: Any, p: Any, simplices: Any, corner: int) -> Any:
-    """In which direction the slope across the edge opposite to a corner is linear: to the next centre."""
+    """Where the slope across the edge opposite to a corner is linear: towards the next centre."""
     neighbours, exists = beyond_edge(self.tri, simplices, corner)
     centres = np.mean(self.points[self.tri.simplices[neighbours]], axis=1)
     shares = barycentric(p, centres)
