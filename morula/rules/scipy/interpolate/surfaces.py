@@ -3,7 +3,7 @@
 For given knots the coefficients solve equations, as those of curves do. On the sphere, where they
 meet at the poles, they are a linear function of the data, which FITPACK itself tells.
 Dierckx, Curve and surface fitting with splines, chapters 5 and 11.
-Tests: tests/rules/scipy/test_interpolate_fits.py
+Tests: tests/rules/scipy/test_interpolate.py
 """
 
 from __future__ import annotations
