@@ -257,14 +257,13 @@ def lsq_solve_qr(x: Any, y: Any, t: Any, k: Any, w: Any, periodic: Any = False) 
     """Coefficients, residuals and their sum; the factors on the way have no derivative."""
     found = ignore_derivatives(partial(_bsplines._lsq_solve_qr, x, y, t, k, w, periodic))
     A, y_w, c, fp, residuals = found
-    splines = design(t, k, x)
     if periodic:
-        told = periodic_fit(splines[:-1], y[:-1], w[:-1], k)
-        return A, y_w, told_as(c, told), fp, residuals
+        return tuple([refused(value, FACTORS, x, y, t, w) for value in found])
+    splines = design(t, k, x)
     coefficients = best(w[:, None] * splines, w[:, None] * y)
     squares = np.sum((w[:, None] * (y - splines @ coefficients)) ** 2, axis=1)
     return (
-        refused(A, FACTORS, t, w), refused(y_w, FACTORS, y, w), told_as(c, coefficients),
+        refused(A, FACTORS, x, t, w), refused(y_w, FACTORS, x, y, t, w), told_as(c, coefficients),
         told_as(fp, np.sum(squares)), told_as(residuals, squares),
     )  # fmt: skip
 
