@@ -77,7 +77,7 @@ def other_than_plain(items: Any) -> list[Any]:
 
 def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
     """What a call asks its operands for."""
-    return asks_for(fn, args, kwargs.get("dtype", args[1] if len(args) > 1 else None))
+    return asks_for(fn, args, dtype_among((kwargs.get("dtype"), *args[1:2])))
 
 
 def asks_for(fn: Any, args: Args, dtype: Any) -> Asks:

@@ -192,10 +192,13 @@ COMPILED = (WrapperDescriptorType, MethodDescriptorType)
 def own_method(cls: type, name: str) -> Any:
     """What a class itself puts in the place of a special method, or MISSING.
 
-    That is a function, or a compiled method of another name, as in `__setattr__ = dict.__setitem__`.
+    That is a function, a compiled method of another name, as in `__setattr__ = dict.__setitem__`, or
+    one that an extension module has made, if it is served.
     """
     found = lookup(cls, name)
-    if type(found) is FunctionType or (type(found) in COMPILED and found.__name__ != name):
+    if type(found) in COMPILED:
+        return MISSING if found.__name__ == name else found
+    if type(found) is FunctionType or registered(found)[0] is not None:
         return found
     return MISSING
 

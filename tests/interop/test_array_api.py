@@ -617,22 +617,3 @@ def test_scipys_functions_of_arrays_of_the_standard():
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
     done = subprocess.run([sys.executable, "-c", SCIPY], env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
-
-
-def test_a_protocol_that_says_what_an_array_is_is_none():
-    code = """
-import typing
-import numpy as np
-import morula
-
-class HasNamespace(typing.Protocol):
-    def __array_namespace__(self): ...
-
-def f(x):
-    kind = HasNamespace
-    return np.sum(x * x) if kind is HasNamespace else x[0]
-
-assert morula.grad(f)(np.ones(2)).tolist() == [2.0, 2.0]
-assert morula.jvp(f, (np.ones(2),), (np.ones(2),))[1] == 4.0
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

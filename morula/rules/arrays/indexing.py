@@ -19,6 +19,7 @@ import numpy as np
 from morula.core.extend import (
     ZERO,
     NoTangent,
+    NotKnown,
     UnsupportedError,
     may_vanish,
     non_differentiable,
@@ -78,6 +79,8 @@ def scatter(ȳ, index, shape, dtype):
 
     In compiled programs a sum of structural zeros is ZERO where a number was expected.
     """
+    if type(ȳ) is NotKnown:
+        return ȳ
     x̄ = scattered(ȳ, index, shape, dtype)
     return marked_like(x̄, ȳ, index) if x̄.ndim else x̄
 

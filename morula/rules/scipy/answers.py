@@ -12,6 +12,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    NotKnown,
     UnsupportedError,
     called_whole,
     frule,
@@ -97,3 +98,34 @@ def _(value: Anything, derived: Anything):
         return ḋ
 
     return told_as(value, derived), told_pushforward
+
+
+def refused(value: Any, what: str, *data: Any) -> Any:
+    """The value and its derivative; asking for that by one of the data is an error.
+
+    Arrays are copied, as by `told_as`.
+    """
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+called_whole(refused)
+
+
+@rrule(refused)
+def _(value: Anything, what: Anything, *data: Anything):
+    def refused_pullback(ȳ):
+        if not np.any(np.not_equal(ȳ, 0)):
+            return (ȳ, NONE, *[ZERO] * len(data))
+        return (ȳ, NONE, *[NotKnown(lambda: UnsupportedError(what))] * len(data))
+
+    return refused(value, what, *data), refused_pullback
+
+
+@frule(refused)
+def _(value: Anything, what: Anything, *data: Anything):
+    def refused_pushforward(v̇, ẇ, *dots):
+        if any(not is_zero(ẋ) and np.any(np.not_equal(ẋ, 0)) for ẋ in dots):
+            return NotKnown(lambda: UnsupportedError(what))
+        return v̇
+
+    return refused(value, what, *data), refused_pushforward

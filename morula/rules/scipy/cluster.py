@@ -24,7 +24,7 @@ from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import told_as
 from morula.rules.scipy.kernels import writes
-from morula.rules.scipy.spatial import places
+from morula.rules.scipy.spatial.distances import places
 
 # -- vector quantisation ---------------------------------------------------------------------------
 
