@@ -50,7 +50,7 @@ def conversion(x: Any, asks: Asks) -> str | None:
     if t in PLAIN:
         return None
     if t in (list, tuple):
-        return ITEMS if any([conversion(item, asks) for item in other_than_plain(x)]) else None
+        return ITEMS if any([conversion(item, asks) for item in all_within(x)]) else None
     if asks.arrays and follows(t, "__array__"):
         how = ARRAY
     elif asks.arrays and is_sequence(t):
@@ -70,9 +70,24 @@ def is_sequence(t: type) -> bool:
     return follows(t, "__getitem__") and follows(t, "__len__") and not issubclass(t, OF_PYTHON)
 
 
-def other_than_plain(items: Any) -> list[Any]:
-    """What is neither a number nor an array; nothing, quickly, where all are."""
-    return [] if set(map(type, items)) <= PLAIN else [x for x in items if type(x) not in PLAIN]
+def all_within(items: Any) -> list[Any]:
+    """What a list holds, and the lists in it, that is neither a number nor an array.
+
+    Nothing, quickly, where all are. Lists may hold themselves.
+    """
+    found: list[Any] = []
+    waiting, seen = [items], {id(items)}
+    while waiting:
+        inner = waiting.pop()
+        if set(map(type, inner)) <= PLAIN:
+            continue
+        for x in inner:
+            if type(x) not in (list, tuple):
+                found.append(x)
+            elif id(x) not in seen:
+                seen.add(id(x))
+                waiting.append(x)
+    return found
 
 
 def asked_by(fn: Any, args: Args, kwargs: dict[str, Any]) -> Asks:
@@ -105,7 +120,7 @@ MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortra
 WRITERS = (operator.setitem, np.ndarray.__setitem__, np.ndarray.fill)
 NUMBERS: dict[str, type] = {math.__name__: float, cmath.__name__: complex}
 AS_THEY_ARE = (math.prod, getattr(math, "sumprod", math.prod))  # by the operators of the items
-non_differentiable(conversion, is_sequence, other_than_plain, asked_by, asks_for, dtype_among)
+non_differentiable(conversion, is_sequence, all_within, asked_by, asks_for, dtype_among)
 
 
 # -- what calls mean -------------------------------------------------------------------------------
