@@ -210,7 +210,11 @@ by_definition(sp.tklmbda, tukey_distribution)
 def mixture(half, n):
     """The weights of a Poisson distribution of this mean, along a new last axis."""
     j = np.arange(n)
-    return np.exp(sp.xlogy(j, half[..., None]) - half[..., None] - sp.gammaln(j + 1.0)), j
+    mean = half[..., None]
+    none = mean == 0
+    some = np.where(none, 1.0, mean)
+    weights = np.exp(sp.xlogy(j, some) - some - sp.gammaln(j + 1.0))
+    return np.where(none, np.where(j == 0, 1 - mean, np.where(j == 1, mean, 0.0)), weights), j
 
 
 def terms_for(nc):

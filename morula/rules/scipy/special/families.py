@@ -184,9 +184,10 @@ def inverse_of(primal: Any, function: Any, place: int, value: int) -> None:
 
         def special_pullback(ȳ):
             shape = np.shape(ȳ)
-            wide = [np.broadcast_to(np.asarray(widened(a)), shape) for a in args]
+            # copies: in memory that is written to, slopes would count as cotangents
+            wide = [np.array(np.broadcast_to(widened(a), shape)) for a in args]
             level = wide.pop(value)
-            wide.insert(place, np.broadcast_to(np.asarray(y), shape))
+            wide.insert(place, np.array(np.broadcast_to(y, shape)))
             _, back = call(function, *wide)
             slopes = [*back(np.ones(shape, np.result_type(level, float)))[1:]]
             slope = slopes.pop(place)

@@ -119,7 +119,7 @@ def noncentral_t_density(x, df, nc):
     w, j = mixture(δ * δ / 2, terms_for(nc * nc))
     total = u * u + df
     y, half = (u * u / total)[..., None], df[..., None] / 2
-    kernel = np.exp(sp.xlogy(j, y) + (half - 1) * np.log(df / total)[..., None])
+    kernel = y**j * np.exp((half - 1) * np.log(df / total)[..., None])
     even = w * kernel / sp.beta(j + 0.5, half)
     odd = w * kernel * np.exp(sp.gammaln(j + 1.0) - sp.gammaln(j + 1.5)) / sp.beta(j + 1.0, half)
     of_odd = δ * u / np.sqrt(2 * total)
