@@ -12,6 +12,9 @@ from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
 
+thorough = False  # set by conftest.py
+
+
 def weigh(y: Any) -> Any:
     """A real number that depends on every entry of the results, also twice."""
     if isinstance(y, tuple | list):
@@ -21,8 +24,11 @@ def weigh(y: Any) -> Any:
     return np.sum(weights * y + 0.1 * np.sin(weights) * y * y)
 
 
-def check_array_modes(f: Callable[..., Any], *xs: Any, second: bool = True) -> None:
-    """Compare all of them with the plain call, with differences, and with each other."""
+def check_array_modes(f: Callable[..., Any], *xs: Any, second: bool | None = None) -> None:
+    """Compare all of them with the plain call, with differences, and with each other.
+
+    Second derivatives may take seconds: those of most are taken with `--thorough` only.
+    """
 
     def of_all(xs: Any) -> Any:
         return f(*xs)
@@ -41,6 +47,7 @@ def check_array_modes(f: Callable[..., Any], *xs: Any, second: bool = True) -> N
     assert pushed_value == value
     expected = sum([np.vdot(g, v).real for g, v in zip(slopes, along, strict=True)])
     np.testing.assert_allclose(pushed, expected, rtol=1e-9, atol=1e-11)
+    second = thorough if second is None else second
     if second and not any(map(np.iscomplexobj, xs)):
         with by_the_general_path():  # programs of second derivatives take seconds to make
             check_second(of_all, xs, along)

@@ -21,6 +21,13 @@ def pytest_addoption(parser):
     parser.addoption("--thorough", action="store_true", help="also the tests that take long")
 
 
+def pytest_configure(config):
+    """Tell the checks of arrays in all modes."""
+    from tests import array_modes
+
+    array_modes.thorough = config.getoption("--thorough")
+
+
 def pytest_collection_modifyitems(config, items):
     """Without `--thorough`, leave those out."""
     if not config.getoption("--thorough"):

@@ -18,6 +18,7 @@ from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import without_derivative
 from morula.rules.scipy.optimize.solvers import (
     CONSTRAINED,
+    ROUGHLY,
     as_tuple,
     has_numbers,
     is_at_bounds,
@@ -64,7 +65,8 @@ def is_constrained(x: Any, primal: Any, given: dict[str, Any]) -> bool:
         return True
     if any([callable(given.get(name)) for name in CONSTRAINTS]):
         return True
-    return is_at_bounds(np.atleast_1d(x), limits(primal, given))
+    how_near = ROUGHLY if primal is optimize.fminbound else 1e-6
+    return is_at_bounds(np.atleast_1d(x), limits(primal, given), how_near)
 
 
 def minimum_of(primal: Any) -> None:

@@ -219,7 +219,10 @@ def has_constraints(constraints: Any) -> bool:
     return not isinstance(constraints, (tuple, list)) or len(constraints) > 0
 
 
-def is_at_bounds(x: Any, bounds: Any) -> bool:
+ROUGHLY = 1e-4  # how near to a bound the solvers of one unknown end that never reach it
+
+
+def is_at_bounds(x: Any, bounds: Any, how_near: float = 1e-6) -> bool:
     """Is an unknown at one of its bounds?"""
     if bounds is None:
         return False
@@ -229,7 +232,7 @@ def is_at_bounds(x: Any, bounds: Any) -> bool:
         low, high = zip(*bounds, strict=True)
     low = np.array([-np.inf if b is None else b for b in np.broadcast_to(low, np.shape(x))], float)
     high = np.array([np.inf if b is None else b for b in np.broadcast_to(high, np.shape(x))], float)
-    near = 1e-6 * np.maximum(1, np.abs(x))
+    near = how_near * np.maximum(1, np.abs(x))
     return bool(np.any((x - low <= near) | (high - x <= near)))
 
 
@@ -251,7 +254,7 @@ def _(fun, bracket=None, bounds=None, args=(), method=None, tol=None, options=No
         return interface.gradient(fun, x, *args)[0]
 
     x = plain.x
-    if bounds is not None and is_at_bounds(np.array([x]), [bounds]):
+    if bounds is not None and is_at_bounds(np.array([x]), [bounds], ROUGHLY):
         x = without_derivative(x, CONSTRAINED, UnsupportedError, fun(x, *as_tuple(args)))
     else:
         x = solution("minimize_scalar", x, slope, args, plain.success)
