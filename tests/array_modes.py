@@ -11,7 +11,6 @@ import morula
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
-
 thorough = False  # set by conftest.py
 
 

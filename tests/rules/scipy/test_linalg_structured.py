@@ -85,3 +85,13 @@ def test_fiedler_companion_in_all_modes():
         return np.sum(np.sin(linalg.fiedler_companion(a)))
 
     check_array_modes(f, np.array([1.0, -1.6, 0.8, -1.7, 1.05]))
+
+
+def test_bands_longer_than_the_matrix(rng):
+    ab, b = rng.standard_normal((11, 3)), rng.standard_normal(3)
+    ab[5] += 4.0
+
+    def f(ab, b):
+        return np.sum(np.cos(np.arange(3.0)) * linalg.solve_banded((5, 5), ab, b))
+
+    check_array_modes(f, ab, b, second=True)

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from scipy.interpolate import _rbfinterp_pythran as compiled
-from scipy.linalg import lapack
 
-from morula.rules.arrays.bodies import derivative_of, instead_of
+from morula.rules.arrays.bodies import derivative_of
 
 
 def squares(x: Any, y: Any) -> Any:
@@ -75,20 +74,3 @@ def system(y: Any, d: Any, smoothing: Any, kernel: Any, epsilon: Any, powers: An
     below = np.concatenate((columns.T, np.zeros((n, n))), axis=1)
     right = np.concatenate((d, np.zeros((n, d.shape[1]))))
     return np.concatenate((above, below)), right, shift, scale
-
-
-def solved(a: Any, b: Any) -> Any:
-    """The equations by LAPACK, whose operands stay as they are: SciPy does not read them again."""
-    return lapack.dgesv(a, b)
-
-
-@derivative_of(solved)
-def solve(a: Any, b: Any) -> Any:
-    """The solution."""
-    return None, None, np.linalg.solve(a, b), 0
-
-
-@instead_of(lapack.dgesv)
-def dgesv(a: Any, b: Any, overwrite_a: Any = 0, overwrite_b: Any = 0) -> Any:
-    """The factors, the pivots, the solution and whether there is one."""
-    return solved(a, b)

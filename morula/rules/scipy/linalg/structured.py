@@ -233,6 +233,8 @@ def shifted(v, k):
     """vⱼ₊ₖ along the first axis, 0 beyond its ends."""
     if k == 0:
         return v
+    if abs(k) >= len(v):
+        return v * 0
     pad = [(0, k) if k > 0 else (-k, 0)] + [(0, 0)] * (v.ndim - 1)
     return np.pad(v[k:] if k > 0 else v[:k], pad)
 
