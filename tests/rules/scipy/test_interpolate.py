@@ -393,6 +393,7 @@ def test_all_modes_agree_with_differences(name):
         np.testing.assert_allclose(other, g, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [
@@ -511,6 +512,7 @@ def test_nearest_neighbours_take_the_gradient_of_their_values():
     assert found.tolist() == (2.0 * (np.arange(30) == 3) + (np.arange(30) == 5)).tolist()
 
 
+@pytest.mark.thorough
 def test_smoothing_by_cross_validation():
     """The parameter that is chosen depends on the data as the minimum does."""
     y, t = NOISY[:8], OPERANDS["t"][:2]
