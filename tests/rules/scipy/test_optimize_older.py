@@ -169,3 +169,13 @@ def test_complex_roots():
 
     check(f, 1.3)
     assert f(1.3) == pytest.approx(np.sqrt(1.3))
+
+
+def test_further_arguments_in_a_list():
+    """Where SciPy unpacks them as they are."""
+
+    def f(a):
+        x = optimize.newton(lambda x, a, b: x**3 + a * x - b, 0.5, args=[a, 1.0])
+        return x + optimize.fixed_point(lambda x, a: np.cos(a * x), 0.5, args=[a])
+
+    check(f, 0.8)

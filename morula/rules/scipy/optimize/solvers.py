@@ -157,7 +157,7 @@ def _(func, x0, fprime=None, args=(), *options, **keywords):
     )
     full = isinstance(found, tuple)
     x, converged = (found[0], report_of(found[1])) if full else (found, True)
-    x = solution("newton", x, func, args, converged)
+    x = solution("newton", x, func, tuple(args), converged)
     return (x, *found[1:]) if full else x
 
 
@@ -172,7 +172,7 @@ non_differentiable(report_of)
 @instead_of(optimize.fixed_point)
 def _(func, x0, args=(), *options, **keywords):
     found = ignore_derivatives(lambda: optimize.fixed_point(func, x0, args, *options, **keywords))
-    return solution("fixed_point", found, lambda x, *args: func(x, *args) - x, args, True)
+    return solution("fixed_point", found, lambda x, *args: func(x, *args) - x, tuple(args), True)
 
 
 # -- minima ----------------------------------------------------------------------------------------
