@@ -10,6 +10,7 @@ import pytest
 from morula import UnsupportedError, grad, gradient, hvp, jvp, pullback, withgradient
 from morula.core.compiled import by_the_general_path
 from morula.testing import check_gradient
+from tests.modes import check_modes
 from tests.mutation import check_mutation
 
 X = np.array([0.7, -1.3, 1.9, 0.4])
@@ -813,3 +814,25 @@ def test_places_that_are_not_there(shape, path):
         f(np.zeros(shape))
     with pytest.raises(plain.type, match=str(plain.value)):
         gradient(f, np.zeros(shape))
+
+
+def over_numbers(x):
+    steps = np.nditer([3, x, None])
+    for a, b, c in steps:
+        c[...] = np.sin(a * b)
+    return float(steps.operands[-1]) * x
+
+
+def over_lists(x):
+    total = 0.0
+    with np.nditer([x, [x, x * x]]) as steps:
+        for a, b in steps:
+            total = total + a * b
+    return total
+
+
+@pytest.mark.parametrize(
+    "f", [over_numbers, over_lists, lambda x: sum([v * v for v in np.nditer(x)])]
+)
+def test_iterators_over_numbers_and_lists(f):
+    check_modes(f, 0.7)

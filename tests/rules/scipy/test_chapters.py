@@ -62,6 +62,14 @@ SIGNALS = {
     "welch": lambda v: signal.welch(v, nperseg=8)[1],
     "hilbert": lambda v: np.abs(signal.hilbert(v)),
     "medfilt": lambda v: signal.medfilt(v, 3),
+    "lfilter_zi": lambda b, c: signal.lfilter_zi(b, c),
+    "lfilter_zi, short": lambda b, c: signal.lfilter_zi(b[:2], np.concatenate(([0.0], c))),
+    "lfilter_zi, a0 is 1": lambda b, c: signal.lfilter_zi(b, np.concatenate(([1.0], c[1:]))),
+    "lfiltic": lambda b, c, x: signal.lfiltic(b, c, x[:2], x[3:6]),
+    "lfiltic, outputs alone": lambda b, c, x: signal.lfiltic(b[:1], c, x[:1]),
+    "symiirorder1": lambda v, w: signal.symiirorder1(np.tile(v, 4), 0.5, w[0] / 4),
+    "symiirorder2": lambda v, w: signal.symiirorder2(np.tile(v, 6), w[0] / 3, w[1]),
+    "medfilt2d": lambda a: signal.medfilt2d(a, 3) + signal.medfilt2d(a, (1, 5)),
 }
 IMAGES = {
     "convolve": lambda a, k: ndimage.convolve(a, k),
