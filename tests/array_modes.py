@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import morula
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
 thorough = False  # set by conftest.py
+
+
+def often(names: Iterable[str], *those: str) -> list[Any]:
+    """Parameters of a test, of which all but those are run with `--thorough` only."""
+    return [n if n in those else pytest.param(n, marks=pytest.mark.thorough) for n in names]
 
 
 def weigh(y: Any) -> Any:

@@ -6,7 +6,7 @@ from scipy import ndimage
 
 from morula import UnsupportedError, grad, gradient, value_and_grad
 from morula.rules.scipy.ndimage.resampling import sampled
-from tests.array_modes import check_array_modes, weigh
+from tests.array_modes import check_array_modes, often, weigh
 
 RNG = np.random.default_rng(2)
 IMAGE = RNG.normal(size=(6, 7))
@@ -41,7 +41,7 @@ def test_transforms(name):
     check_array_modes(f, IMAGE, MATRIX, OFFSET, PLACES, second=False)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", often(MODES, "wrap", "reflect", "constant"))
 def test_modes(mode):
     def f(a, p):
         return weigh(ndimage.map_coordinates(a, 3.0 * p - 4.0, order=3, mode=mode, cval=0.4))

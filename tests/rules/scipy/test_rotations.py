@@ -9,7 +9,7 @@ import morula
 from morula import UnsupportedError, grad, gradient, hessian, jvp, value_and_grad
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
-from tests.array_modes import check_array_modes, check_second, weigh
+from tests.array_modes import check_array_modes, check_second, often, weigh
 
 pytest.importorskip(
     "scipy.spatial.transform._rotation_cy", reason="this SciPy's rotations are compiled classes"
@@ -259,7 +259,7 @@ INTERPOLATED = {
 }
 
 
-@pytest.mark.parametrize("name", INTERPOLATED)
+@pytest.mark.parametrize("name", often(INTERPOLATED, "Slerp", "spline"))
 def test_interpolated(name):
     f, *xs = INTERPOLATED[name]
     check_array_modes(f, *xs, second="spline" not in name)

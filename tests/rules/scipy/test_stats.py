@@ -6,7 +6,7 @@ from scipy import special, stats
 from scipy.special import _ufuncs as private
 
 from morula import NoRuleError, UnsupportedError, grad, gradient, jvp, value_and_grad
-from tests.array_modes import check_array_modes
+from tests.array_modes import check_array_modes, often
 
 SHAPES = {
     "beta": (2.3, 0.6), "betaprime": (5.0, 6.0), "cauchy": (), "cosine": (), "invgauss": (0.7,),
@@ -18,7 +18,9 @@ SHAPES = {
 SLOPES_OF = ("pdf", "cdf", "sf", "ppf", "isf")
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", often(SHAPES, "beta", "nct", "skewnorm", "vonmises", "norm", "gamma")
+)
 def test_distributions(name):
     d, shapes = getattr(stats, name), SHAPES[name]
     q = d.ppf(0.37, *shapes, loc=0.3, scale=1.7)
@@ -62,7 +64,7 @@ WHOLE = {"betabinom": 1, "binom": 1}  # how many of the shapes are counts
 AFTER = {"boltzmann": 1, "zipfian": 1}
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", often(COUNTS, "binom", "nbinom", "poisson", "skellam"))
 def test_distributions_of_counts(name):
     d, (k, shapes) = getattr(stats, name), COUNTS[name]
     before, after = WHOLE.get(name, 0), len(shapes) - AFTER.get(name, 0)
