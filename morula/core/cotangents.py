@@ -471,5 +471,7 @@ def projected(project: Callable[[Any], Any] | None, x̄: Any) -> Any:
         if isinstance(x̄, AbstractZero):
             return x̄
     if type(x̄) is NotKnown:
-        return x̄ if parts is None else hand_on(project, parts[0], parts[1], x̄)
+        if parts is not None:
+            return hand_on(project, parts[0], parts[1], x̄)
+        return project(x̄) if in_memory() and hasattr(project, "takes_unknown") else x̄
     return project(x̄) if parts is None else project_parts[0](project, parts[0], x̄)

@@ -783,9 +783,9 @@ def not_known(error: Exception, values: tuple[Any, ...]) -> tuple[Any, ...]:
 def passed_on(unknown: NotKnown, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """What is not known as the cotangents of these values; None where there is no place for it.
 
-    That is in adjoint objects that no projection hands parts to.
+    That is beside memory, and in adjoint objects that no projection hands parts to.
     """
-    if any([adjoint_object(x) is not None and not has_parts(x) for x in values]):
+    if in_memory() or any([adjoint_object(x) is not None and not has_parts(x) for x in values]):
         return None
     return tuple([project_to(x)(unknown) for x in values])
 

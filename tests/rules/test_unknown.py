@@ -10,13 +10,13 @@ from collections import deque
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from scipy.special import jv
 
 from morula import J, grad, gradient, jvp, rrule
 from morula.core import context
 from morula.core.errors import NoRuleError, UnsupportedError
-from morula.core.extend import NotKnown, shows_all
+from morula.core.extend import NotKnown, by_the_general_path, shows_all
 from morula.rules.unknown import unknown
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -263,3 +263,43 @@ def test_functions_of_numpy_hand_it_on_and_a_tangent_is_refused():
         for differentiate in (gradient, lambda f, v: jvp(f, (v,), (1.0,))):
             with pytest.raises(NoRuleError, match="is not known"):
                 differentiate(f, 1.5)
+
+
+ORDERS = {
+    "used": lambda a, v: special.ive(a, 1.3).sum(),
+    "used later": lambda a, v: special.ive(np.sin(a) + 2.0, 1.3).sum(),
+    "a view": lambda a, v: special.ive(a[1:], 1.3)[0],
+    "an entry": lambda a, v: special.ive(a[1], 1.3),
+}
+
+
+def wrote_before(a):
+    a *= 2.0
+
+
+WRITES = {
+    "assigned": lambda a, v: a.__setitem__(1, v),
+    "added": lambda a, v: np.add.at(a, [1], v),
+    "sorted": lambda a, v: (a.__setitem__(1, v), a.sort()),
+    "multiplied": lambda a, v: (a.__setitem__(1, v), wrote_before(a)),
+    "into it": lambda a, v: (a.__setitem__(1, v), np.multiply(a, 2.0, out=a)),
+}
+
+
+@pytest.mark.parametrize("use", ORDERS)
+@pytest.mark.parametrize("write", WRITES)
+def test_what_nobody_knows_of_an_array_that_is_written_to(use, write):
+    """It is an error, wherever the array came from and whatever becomes of it."""
+
+    def f(v):
+        a = np.zeros(3) + 1.5
+        WRITES[write](a, v)
+        y = ORDERS[use](a, v)
+        a[1:] = 0.0
+        return y + v
+
+    for _ in range(2):
+        with pytest.raises((NoRuleError, ValueError)):
+            gradient(f, 1.7)
+        with by_the_general_path(), pytest.raises((NoRuleError, ValueError)):
+            gradient(f, 1.7)

@@ -26,6 +26,7 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    NotKnown,
     UnsupportedError,
     attributes_that_write,
     call,
@@ -172,6 +173,8 @@ def as_operand(v: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 def in_shape(v̄: Any, shape: tuple[int, ...]) -> Any:
     """The cotangent of what was broadcast from this shape, which may begin with ones."""
+    if type(v̄) is NotKnown:
+        return v̄
     core = shape
     while len(core) > np.ndim(v̄):
         core = core[1:]

@@ -21,7 +21,6 @@ import numpy as np
 
 from morula.core.extend import (
     ZERO,
-    NotKnown,
     UnsupportedError,
     accumulate,
     beside,
@@ -65,21 +64,9 @@ def is_followed(x: Any) -> bool:
 
 
 class Beside:
-    """The cotangents of the items in some memory, and which of them are not structurally zero.
+    """The cotangents of the items in some memory, and which of them are not structurally zero."""
 
-    Of some nobody may know the cotangent: `lost` says which these are, `unknown` what raises.
-    """
-
-    __slots__ = (
-        "cotangents",
-        "dtype",
-        "itemsize",
-        "lost",
-        "reached",
-        "start",
-        "uniform",
-        "unknown",
-    )
+    __slots__ = ("cotangents", "dtype", "itemsize", "reached", "start", "uniform")
 
     def __init__(self, owner: np.ndarray) -> None:
         start, stop = bounds(owner)
@@ -90,32 +77,6 @@ class Beside:
         kind = float if dtype.kind in "iu" else dtype if self.uniform else np.uint8
         self.cotangents = np.zeros(n, kind)
         self.reached = np.zeros(n, bool) if self.uniform else None
-        self.lost: np.ndarray | None = None
-        self.unknown: NotKnown | None = None
-
-    def lose(self, x: np.ndarray, index: Any, unknown: NotKnown) -> None:
-        """The cotangents of x[index] are not known from now on."""
-        if not self.uniform or x.dtype != self.dtype or self.dtype.kind == "O":
-            unknown.refuse()
-        if self.lost is None:
-            self.lost, self.unknown = np.zeros(len(self.cotangents), bool), unknown
-        if overlaps(x):
-            self.lost[...] = True
-        else:
-            view(self.lost, x, address(x) - self.start if x.size else 0, self.itemsize)[index] = (
-                True
-            )
-
-    def is_lost(self, x: np.ndarray, index: Any) -> bool:
-        """Is the cotangent of one of these entries not known? It is taken: those are known again."""
-        if self.lost is None:
-            return False
-        if x.dtype != self.dtype:
-            return bool(self.lost.any())
-        part = view(self.lost, x, address(x) - self.start if x.size else 0, self.itemsize)
-        found = bool(part[index].any())
-        part[index] = False
-        return found
 
     def at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """The cotangents of a view, and which are reached; None: that is not known one by one."""
@@ -161,13 +122,8 @@ def view(flat: np.ndarray, x: np.ndarray, offset: int, step: int) -> np.ndarray:
 
 def beside_of(x: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """The cotangents of an array that are kept beside its memory, and which are reached."""
-    return all_beside(x).at(x)
-
-
-def all_beside(x: np.ndarray) -> Beside:
-    """What is kept beside the whole memory of an array."""
     found: Beside = beside(owner_of(x), Beside)
-    return found
+    return found.at(x)
 
 
 def overlaps(x: np.ndarray) -> bool:
@@ -238,9 +194,6 @@ non_differentiable(
 
 def give(x: np.ndarray, x̄: Any) -> None:
     """Add to the cotangents beside the memory of an array."""
-    if type(x̄) is NotKnown:
-        all_beside(x).lose(x, Ellipsis, x̄)
-        return
     axes = repeated_axes(x)
     if axes:
         give(first_along(x, axes), np.add.reduce(x̄, axis=axes))
@@ -258,9 +211,6 @@ def give(x: np.ndarray, x̄: Any) -> None:
 
 def give_at(x: np.ndarray, index: Any, ȳ: Any) -> None:
     """Add to the cotangents of x[index], entry by entry."""
-    if type(ȳ) is NotKnown:
-        all_beside(x).lose(x, index, ȳ)
-        return
     if x.dtype.kind == "O" and is_one_entry(x, index):
         give_to_object(x, index, ȳ)
         return
@@ -306,13 +256,7 @@ def take_at(x: np.ndarray, index: Any) -> Any:
     kind = x.dtype.kind
     if (kind not in "fciuO" and not is_added_float(x.dtype)) or (kind in "iu" and is_of_records(x)):
         return ZERO
-    memory_of_x = all_beside(x)
-    part, reached = memory_of_x.at(x)
-    if memory_of_x.is_lost(x, index):
-        part[index] = 0
-        if reached is not None:
-            reached[index] = False
-        return memory_of_x.unknown
+    part, reached = beside_of(x)
     if reached is None:
         x̄ = contents(part, index)
         part[index] = 0

@@ -20,6 +20,7 @@ from morula.core.extend import (
     ZERO,
     AbstractZero,
     CotangentError,
+    NotKnown,
     accumulate,
     better_made_anew,
     coarse_detail,
@@ -184,6 +185,8 @@ def _(x):
     shape = x.shape
 
     def project_array(x̄):
+        if type(x̄) is NotKnown:
+            return x̄.refuse() if is_followed(x) else x̄  # it has no place beside memory
         if type(x̄) is not np.ndarray or x̄.dtype != dtype or x̄.shape != shape:
             x̄ = _into_space(x̄, shape, dtype)
         if not is_followed(x):
@@ -191,6 +194,7 @@ def _(x):
         give(x, x̄)
         return ZERO
 
+    project_array.takes_unknown = True
     return project_array
 
 
