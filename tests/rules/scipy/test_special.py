@@ -6,7 +6,7 @@ from scipy import linalg
 from scipy import special as sp
 
 from morula import gradient, hvp, jvp, pullback
-from morula.core.errors import NoRuleError
+from morula.core.errors import NoRuleError, UnsupportedError
 from morula.core.extend import call
 from morula.testing import check_gradient, check_rrule
 
@@ -583,3 +583,9 @@ def test_at_a_pole_and_at_what_has_no_value():
         x = np.array([1.0, 3.0]), np.array([0.5, 2.0]), np.array([3.0, 0.5])
         found = gradient(lambda *x: sp.chndtrinc(*x).sum(), *x)
     assert [list(np.isfinite(g)) for g in found] == [[False, True]] * 3
+
+
+def test_oblate_functions_of_the_second_kind_near_zero_are_refused():
+    """Value and slope of SciPy's belong to no one function there: the Wronskian tells."""
+    with pytest.raises(UnsupportedError, match="not those of one function"):
+        gradient(lambda x: sp.obl_rad2(1, 2, 1.5, x)[0], 0.7)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from scipy import special as sp
 
-from morula.core.extend import NoTangent, rrule
+from morula.core.extend import NoTangent, UnsupportedError, non_differentiable, rrule
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.types import Numeric
 from morula.rules.linalg.parts import filled
@@ -116,15 +116,32 @@ def _spheroidal(name, characteristic, oblate, radial):
         inner = cv - sign * c * c * x * x - m * m / p
         return slope, -(inner * value + dp * slope) / p
 
+    def checked(ys, m, n, c, cv, x):
+        if name == "obl_rad2":
+            check_wronskian(*ys, m, n, c, cv, x)
+        return slopes(ys, m, c, cv, x)
+
     @several_results(getattr(sp, name), CONSTANT, CONSTANT, UNKNOWN)
     def _(ys, m, n, c, x):
-        return slopes(ys, m, c, characteristic(m, n, c), x)
+        return checked(ys, m, n, c, characteristic(m, n, c), x)
 
     @several_results(getattr(sp, name + "_cv"), CONSTANT, CONSTANT, UNKNOWN, UNKNOWN)
     def _(ys, m, n, c, cv, x):
-        return slopes(ys, m, c, cv, x)
+        return checked(ys, m, n, c, cv, x)
 
 
+def check_wronskian(value, slope, m, n, c, cv, x):
+    """An error unless R₁R₂' - R₁'R₂ = 1 / c(x² + 1), as it is not for what SciPy gives at small x."""
+    first, first_slope = sp.obl_rad1_cv(m, n, c, cv, x)
+    expected = 1 / (c * (x * x + 1))
+    if np.any(np.abs(first * slope - first_slope * value - expected) > 1e-5 * expected):
+        raise UnsupportedError(
+            "obl_rad2 has no derivative here: its value and its slope, as SciPy gives them for such "
+            "small x, are not those of one function"
+        )
+
+
+non_differentiable(check_wronskian)
 _spheroidal("pro_ang1", sp.pro_cv, False, False)
 _spheroidal("pro_rad1", sp.pro_cv, False, True)
 _spheroidal("pro_rad2", sp.pro_cv, False, True)
