@@ -11,6 +11,7 @@ from __future__ import annotations
 import cmath
 import math
 import operator
+import sys
 from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any, NamedTuple
@@ -31,6 +32,15 @@ from morula.interop.protocols import ARRAY_FUNCTION, METHODS, OF_ARRAYS, OPERATO
 
 # How an object is converted.
 ARRAY, SEQUENCE, NUMBER, ITEMS = "array", "sequence", "number", "items"
+
+LIBRARIES = ("torch", "jax", "jaxlib")  # whose values have rules of their own
+
+
+def library_bases() -> tuple[type, ...]:
+    """The base classes of PyTorch's modules, if it is in use."""
+    torch = sys.modules.get("torch")
+    return () if torch is None or not hasattr(torch, "nn") else (torch.nn.Module, torch.Tensor)
+
 
 PLAIN = frozenset({np.ndarray, np.float64, float, int, complex, bool, str, type(None), slice, dict})
 # Python's own: NumPy has ways of its own with them.
@@ -62,6 +72,8 @@ def conversion(x: Any, asks: Asks) -> str | None:
     if hasattr(t, "__array_ufunc__") or hasattr(t, "__array_function__"):
         return None
     meet(t)
+    if str(t.__module__).split(".")[0] in LIBRARIES or issubclass(t, library_bases()):
+        return None
     return None if adjoint_object(x) is None else how
 
 
