@@ -926,7 +926,7 @@ def pull(
     if ȳ is ZERO or ȳ is NONE:
         return (*first, *[ZERO] * len(positions))
     ȳ = unthunk(ȳ)
-    if type(ȳ) is NotKnown and not any([isinstance(x, tuple) for x in values]):
+    if type(ȳ) is NotKnown:
         given = passed_on(ȳ, values)
         if given is not None:
             return (*first, *given)
@@ -937,9 +937,6 @@ def pull(
             raise
         return (*first, *not_known(error, values))
     except Exception as error:
-        given = passed_on(ȳ, values) if type(ȳ) is NotKnown else None
-        if given is not None:
-            return (*first, *given)
         if not rule.trusted or not is_abstract(ȳ):
             raise
         return (

@@ -11,7 +11,6 @@ from __future__ import annotations
 import cmath
 import math
 import operator
-import sys
 from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any, NamedTuple
@@ -19,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morula.core.extend import (
-    adjoint_object,
     general,
     is_constant,
     meet,
@@ -28,19 +26,13 @@ from morula.core.extend import (
 )
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
+from morula.interop.object_arrays import holds_objects
 from morula.interop.protocols import ARRAY_FUNCTION, METHODS, OF_ARRAYS, OPERATORS, UFUNCS, follows
+from morula.rules.objects import is_by_identity
 
 # How an object is converted.
-ARRAY, SEQUENCE, NUMBER, ITEMS = "array", "sequence", "number", "items"
-
-LIBRARIES = ("torch", "jax", "jaxlib")  # whose values have rules of their own
-
-
-def library_bases() -> tuple[type, ...]:
-    """The base classes of PyTorch's modules, if it is in use."""
-    torch = sys.modules.get("torch")
-    return () if torch is None or not hasattr(torch, "nn") else (torch.nn.Module, torch.Tensor)
-
+ARRAY, SEQUENCE, NUMBER = "array", "sequence", "number"
+ITEMS, ENTRIES = "items", "entries"  # some of those in a list, of those in an array of objects
 
 PLAIN = frozenset({np.ndarray, np.float64, float, int, complex, bool, str, type(None), slice, dict})
 # Python's own: NumPy has ways of its own with them.
@@ -57,6 +49,9 @@ class Asks(NamedTuple):
 def conversion(x: Any, asks: Asks) -> str | None:
     """How what is asked for is made of x, if by code of the user's."""
     t = type(x)
+    if t is np.ndarray and holds_objects(x):
+        some = asks.number is not None and any([conversion(v, asks) for v in x.flat])
+        return ENTRIES if some else None
     if t in PLAIN:
         return None
     if t in (list, tuple):
@@ -72,9 +67,12 @@ def conversion(x: Any, asks: Asks) -> str | None:
     if hasattr(t, "__array_ufunc__") or hasattr(t, "__array_function__"):
         return None
     meet(t)
-    if str(t.__module__).split(".")[0] in LIBRARIES or issubclass(t, library_bases()):
-        return None
-    return None if adjoint_object(x) is None else how
+    return how if is_by_identity(x) else None
+
+
+def is_plain(x: Any) -> bool:
+    """Is it a number, or an array of numbers?"""
+    return type(x) in PLAIN and not (type(x) is np.ndarray and holds_objects(x))
 
 
 def is_sequence(t: type) -> bool:
@@ -128,11 +126,18 @@ def dtype_among(options: Args) -> Any:
     return None
 
 
-MAKERS = (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
+MAKERS = (
+    np.array,
+    np.asarray,
+    np.asanyarray,
+    np.ascontiguousarray,
+    np.asfortranarray,
+    np.ndarray.astype,
+)
 WRITERS = (operator.setitem, np.ndarray.__setitem__, np.ndarray.fill)
 NUMBERS: dict[str, type] = {math.__name__: float, cmath.__name__: complex}
 AS_THEY_ARE = (math.prod, getattr(math, "sumprod", math.prod))  # by the operators of the items
-non_differentiable(conversion, is_sequence, all_within, asked_by, asks_for, dtype_among)
+non_differentiable(conversion, is_plain, is_sequence, all_within, asked_by, asks_for, dtype_among)
 
 
 # -- what calls mean -------------------------------------------------------------------------------
@@ -153,6 +158,8 @@ def converted(x: Any, asks: Asks) -> Any:
     how = conversion(x, asks)
     if how == ITEMS:
         return type(x)([converted(item, asks) for item in x])
+    if how == ENTRIES:
+        return np.reshape(np.array([converted(v, asks) for v in x.ravel().tolist()]), x.shape)
     if how == ARRAY:
         found = x.__array__()
         return found if isinstance(found, np.ndarray) else x
@@ -171,40 +178,37 @@ BY_CONVERSION = claim(by_conversion)
 
 def claims(fn: Any, values: Args) -> Claim | None:
     """What a call means that converts one of its operands."""
-    kind = type(fn)
-    if kind not in ASKED or all([type(x) in PLAIN for x in values]) or not converts(fn, values):
+    if all(map(is_plain, values)) or not may_convert(fn, values):
         return None
-    return None if is_constant(fn) else BY_CONVERSION
-
-
-def converts(fn: Any, values: Args) -> bool:
-    """Does a function convert one of these, if it is of a type that is converted?"""
     asks = asks_for(fn, values, dtype_among(values[1:]) if fn in MAKERS else None)
-    if not any([conversion(x, asks) for x in values]):
-        return False
-    if asks.number is not None:
-        return True
+    converts = any([conversion(x, asks) for x in values])
+    return BY_CONVERSION if converts and not is_constant(fn) else None
+
+
+def may_convert(fn: Any, values: Args) -> bool:
+    """Does a function convert operands by itself? That is asked before any of them is looked into."""
     kind = type(fn)
     if kind is FunctionType:
-        return (
-            str(fn.__module__).startswith(OF_ARRAYS_ONLY) and registry.registry.get(fn) is not None
-        )
+        module = str(fn.__module__)
+        return module.startswith(OF_ARRAYS_ONLY) and registry.registry.get(fn) is not None
     if kind is ARRAY_FUNCTION:  # some of them ask for a method of that name first
         name = ALIASES.get(fn.__name__, fn.__name__)
-        return not (type(values[0]) not in PLAIN and hasattr(type(values[0]), name))
+        return type(values[0]) in PLAIN or not hasattr(type(values[0]), name)
     if kind is BuiltinFunctionType:
         if fn in OPERATORS or fn in IN_PLACE:
             return is_of_arrays(fn.__name__, *values)
-        return fn in MAKERS or (fn is operator.setitem and isinstance(values[0], OF_ARRAYS))
+        if fn is operator.setitem:
+            return isinstance(values[0], OF_ARRAYS)
+        return fn in MAKERS or fn.__module__ in NUMBERS
     if kind is np.ufunc:
         return True
-    if not issubclass(fn.__objclass__, (*OF_ARRAYS, np.ufunc)):
+    if kind not in METHODS_OF or not issubclass(fn.__objclass__, (*OF_ARRAYS, np.ufunc)):
         return False
     is_operator = fn.__name__ in METHODS or fn.__name__ in METHODS_IN_PLACE
     return not is_operator or is_of_arrays(fn.__name__.strip("_"), *values)
 
 
-def is_of_arrays(name: str, x: Any, y: Any) -> bool:
+def is_of_arrays(name: str, x: Any, y: Any, *_: Any) -> bool:
     """Is it NumPy that answers an operator, and not the class of the other operand?"""
     if not isinstance(x, OF_ARRAYS):
         return isinstance(y, OF_ARRAYS) and not hasattr(type(x), f"__{name}__")
@@ -216,13 +220,6 @@ METHODS_IN_PLACE = {f"__i{name}__" for name in UFUNCS}
 ALIASES = {"amax": "max", "amin": "min", "around": "round"}
 # Functions written in Python that have rules, for arrays, and take nothing else.
 OF_ARRAYS_ONLY = ("scipy.fft", "scipy.linalg", "scipy.signal", "scipy.special")
-ASKED = (
-    np.ufunc,
-    ARRAY_FUNCTION,
-    FunctionType,
-    BuiltinFunctionType,
-    MethodDescriptorType,
-    WrapperDescriptorType,
-)
-non_differentiable(converts, is_of_arrays)
+METHODS_OF = (MethodDescriptorType, WrapperDescriptorType)
+non_differentiable(may_convert, is_of_arrays)
 general.CLAIMS.insert(0, claims)

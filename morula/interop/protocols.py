@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import adjoint_object, general, meet, non_differentiable, stays_general
+from morula.core.extend import general, meet, non_differentiable, stays_general
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
+from morula.rules.objects import is_by_identity
 
 ARRAY_FUNCTION = type(np.sum)
 
@@ -34,7 +35,7 @@ def speakers(values: Any, name: str) -> list[Any]:
         if not follows(t, name) or any(type(other) is t for other in found):
             continue
         meet(t)
-        if adjoint_object(x) is None and not isinstance(x, tuple):
+        if not is_by_identity(x) and not isinstance(x, tuple):
             continue
         place = next((i for i, other in enumerate(found) if isinstance(x, type(other))), len(found))
         found.insert(place, x)

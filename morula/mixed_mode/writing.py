@@ -113,7 +113,7 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
     """A call that writes to an array, and what that does to tangents."""
     if fn is np.ndarray.resize:
         flat.check_size(args[0], args[1 : len(args) - len(keywords)])
-    if nothing_enters(run, args, tangents):
+    if nothing_enters(run, fn, args, tangents):
         return split_call(fn, args, keywords), ZERO
     if fn is np.nditer:
         return entries(run, args, tangents, keywords)
@@ -140,15 +140,17 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
     return meaning(run, fn, list(args[:n]), list(tangents[:n]), named, dots)
 
 
-def nothing_enters(run: Pass, args: Args, tangents: Args) -> bool:
+def nothing_enters(run: Pass, fn: Any, args: Args, tangents: Args) -> bool:
     """Is all that is written constant, and all that it is written over?"""
     if not all_zero(tangents) or any([is_followed(run, x) for x in args]):
         return False
     held = [x for x in args if isinstance(x, (list, tuple))]
     if not all_zero([by_value(run, x, ZERO) for x in held]):
         return False
-    of_objects = any([isinstance(x, np.ndarray) and x.dtype.kind == "O" for x in args])
-    return of_objects or not reached(run, args)  # objects have their tangents wherever they are
+    places = args[fn is np.ufunc.at]
+    if isinstance(places, np.ndarray) and places.dtype.kind == "O":
+        return True  # objects have their tangents wherever they are
+    return not reached(run, args)
 
 
 def spelling_of(fn: Any, args: Args, keywords: Names) -> Any:

@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 
 from morula import gradient, jvp, withgradient
+from morula.interop.converted import may_convert
 from tests.modes import check_modes
 
 
@@ -109,6 +110,18 @@ def stored(x):
     return (out * [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).sum()
 
 
+def objects(x):
+    made = np.empty((1, 2), object)
+    made[0, 0], made[0, 1] = Measured(x), Measured(2.0 * x)
+    return made
+
+
+def entries_stored(x):
+    out = np.zeros((1, 3))
+    out[:, 1:] = objects(x)
+    return out.sum() * x
+
+
 def filled(x):
     out = np.zeros(2)
     out.fill(Measured(x))
@@ -155,6 +168,9 @@ PROGRAMS = {
     "number": lambda x: np.asarray(Measured(x), dtype=float) * x,
     "numbers": lambda x: np.array([[Measured(x), 1.0], [x, Measured(x)]], dtype=float).prod(),
     "complex numbers": lambda x: abs(np.array([Phasor(x), 1.0j], dtype=complex).prod()),
+    "entries": lambda x: np.asarray(objects(x), dtype=float).prod(),
+    "entries of another type": lambda x: objects(x).astype(float).prod(),
+    "entries stored": entries_stored,
     "stored": stored,
     "filled": filled,
     "in place": in_place,
@@ -249,3 +265,24 @@ def test_mappings_are_no_sequences():
 )
 def test_other_settings_of_arrays_are_no_dtypes(options):
     check_modes(lambda x: np.array([Wrapped(pair(x)), pair(x)], **options).prod(), 0.7)
+
+
+def test_objects_whose_dict_was_asked_for():
+    """Their attributes stand under its identity from then on."""
+
+    def f(x):
+        w = Wrapped(x)
+        vars(w)["scale"] = 1.0
+        return np.sum(np.exp(w)) * w.scale
+
+    x = np.array([0.3, 0.4])
+    np.testing.assert_allclose(gradient(f, x)[0], 2 * x * np.exp(x * x))
+    assert jvp(f, (x,), (np.ones(2),))[1] == pytest.approx(np.sum(2 * x * np.exp(x * x)))
+
+
+def test_lists_are_looked_into_where_numpy_converts_only():
+    """Appending to a list looks at no item of it."""
+    many = [Measured(1.0)]
+    assert not may_convert(list.append, (many, 1.0))
+    assert not may_convert(len, (many,))
+    assert may_convert(np.array, (many,))

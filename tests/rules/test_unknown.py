@@ -299,7 +299,7 @@ def test_what_nobody_knows_of_an_array_that_is_written_to(use, write):
         return y + v
 
     for _ in range(2):
-        with pytest.raises((NoRuleError, ValueError)):
+        with pytest.raises(NoRuleError, match="order"):
             gradient(f, 1.7)
-        with by_the_general_path(), pytest.raises((NoRuleError, ValueError)):
+        with by_the_general_path(), pytest.raises(NoRuleError, match="order"):
             gradient(f, 1.7)

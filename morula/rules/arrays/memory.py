@@ -21,6 +21,7 @@ import numpy as np
 
 from morula.core.extend import (
     ZERO,
+    NotKnown,
     UnsupportedError,
     accumulate,
     beside,
@@ -211,6 +212,8 @@ def give(x: np.ndarray, x̄: Any) -> None:
 
 def give_at(x: np.ndarray, index: Any, ȳ: Any) -> None:
     """Add to the cotangents of x[index], entry by entry."""
+    if type(ȳ) is NotKnown:
+        ȳ.refuse()
     if x.dtype.kind == "O" and is_one_entry(x, index):
         give_to_object(x, index, ȳ)
         return

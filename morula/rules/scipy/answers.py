@@ -74,10 +74,12 @@ def _(x: Anything, what: Anything, error: Anything, witness: Anything):
 
 
 def told_as(value: Any, derived: Any) -> Any:
-    """The value that a solver tells, whose derivative is that of `derived`.
+    """The value that a solver tells, whose derivative is that of `derived`."""
+    return copied(value)
 
-    Arrays are copied: what is written to one later is not written to what the solver gave.
-    """
+
+def copied(value: Any) -> Any:
+    """The value; what is written to an array later is not written to what the solver gave."""
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -101,11 +103,8 @@ def _(value: Anything, derived: Anything):
 
 
 def refused(value: Any, what: str, *data: Any) -> Any:
-    """The value and its derivative; asking for that by one of the data is an error.
-
-    Arrays are copied, as by `told_as`.
-    """
-    return value.copy() if isinstance(value, np.ndarray) else value
+    """The value and its derivative; asking for that by one of the data is an error."""
+    return copied(value)
 
 
 called_whole(refused)
