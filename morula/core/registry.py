@@ -783,9 +783,10 @@ def not_known(error: Exception, values: tuple[Any, ...]) -> tuple[Any, ...]:
 def passed_on(unknown: NotKnown, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """What is not known as the cotangents of these values; None where there is no place for it.
 
-    That is beside memory, and in adjoint objects that no projection hands parts to.
+    That is in adjoint objects that no projection hands parts to. Where memory is written to, the
+    projection refuses.
     """
-    if in_memory() or any([adjoint_object(x) is not None and not has_parts(x) for x in values]):
+    if any([adjoint_object(x) is not None and not has_parts(x) for x in values]):
         return None
     return tuple([project_to(x)(unknown) for x in values])
 
@@ -926,8 +927,8 @@ def pull(
     if ȳ is ZERO or ȳ is NONE:
         return (*first, *[ZERO] * len(positions))
     ȳ = unthunk(ȳ)
-    if type(ȳ) is NotKnown:
-        given = passed_on(ȳ, values)
+    if type(ȳ) is NotKnown and type(values[0] if values else None) is not tuple:
+        given = passed_on(ȳ, values)  # of a tuple, the pullback says which part it is
         if given is not None:
             return (*first, *given)
     try:
@@ -937,6 +938,9 @@ def pull(
             raise
         return (*first, *not_known(error, values))
     except Exception as error:
+        given = passed_on(ȳ, values) if type(ȳ) is NotKnown else None
+        if given is not None:
+            return (*first, *given)
         if not rule.trusted or not is_abstract(ȳ):
             raise
         return (

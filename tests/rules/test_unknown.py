@@ -303,3 +303,26 @@ def test_what_nobody_knows_of_an_array_that_is_written_to(use, write):
             gradient(f, 1.7)
         with by_the_general_path(), pytest.raises(NoRuleError, match="order"):
             gradient(f, 1.7)
+
+
+def test_of_a_tuple_one_part_may_be_unknown():
+    """What stands beside it has its derivative; what is joined with it has not."""
+
+    def f(order, x, join):
+        parts = (order * 1.0, np.atleast_1d(x * x))
+        if join:
+            joined = np.concatenate((np.atleast_1d(order), parts[1]))
+            return special.ive(joined, 1.3).sum()
+        return special.ive(parts[0], 1.3) * parts[1][0]
+
+    with by_the_general_path():
+        assert gradient(lambda x: f(2.3, x, False), 0.7) == (
+            pytest.approx(1.4 * special.ive(2.3, 1.3)),
+        )
+        for first in (
+            lambda v: f(v, 0.7, False),
+            lambda v: f(v, 0.7, True),
+            lambda v: f(2.3, v, True),
+        ):
+            with pytest.raises(NoRuleError, match="order"):
+                gradient(first, 1.7)

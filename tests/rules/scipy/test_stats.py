@@ -122,6 +122,17 @@ def test_by_some_shapes_nobody_knows():
         gradient(lambda df: stats.ncx2.logpdf(13.0, df, 1.056), 21.0)
 
 
+def test_what_is_not_known_stops_nothing_else():
+    """The order of a Bessel function is broadcast along with what is known."""
+    h = 1e-5
+    for f, x in (
+        (lambda x: stats.ncx2.logpdf(x, 21.0, 1.056), 13.0),
+        (lambda x: stats.gausshyper.pdf(x, 13.8, 3.1, 2.5, 5.2), 0.4),
+        (lambda x: stats.genhyperbolic.cdf(x, 0.5, 1.5, -0.5), 0.3),
+    ):
+        assert grad(f)(x) == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-6)
+
+
 PRIVATE = {
     "_log1mexp": (-0.7,), "_kolmogp": (0.7,), "_kolmogc": (0.7,), "_kolmogci": (0.7,),
     "_cosine_cdf": (0.7,), "_cosine_invcdf": (0.7,), "_beta_ppf": (0.3, 2.0, 3.0),

@@ -155,32 +155,22 @@ def at_points(tx: Any, ty: Any, c: Any, kx: int, ky: int, dx: int, dy: int, x: A
     return de_boor(ty, ky, j, y, [rows[:, b] for b in range(ky + 1)], dy)
 
 
-@derivative_of(_dfitpack.bispev)
-def bispev(tx: Any, ty: Any, c: Any, kx: Any, ky: Any, x: Any, y: Any) -> Any:
-    """The surface on a grid."""
-    return on_grid(tx, ty, c, kx, ky, 0, 0, x, y), 0
+def surface_by(value: Any, slope: Any, surface: Any) -> None:
+    """Declare what gives the values of a surface, and what gives its slopes of orders nux and nuy."""
+
+    @derivative_of(value)
+    def _(tx: Any, ty: Any, c: Any, kx: Any, ky: Any, x: Any, y: Any) -> Any:
+        return surface(tx, ty, c, kx, ky, 0, 0, x, y), 0
+
+    @derivative_of(slope)
+    def _(
+        tx: Any, ty: Any, c: Any, kx: Any, ky: Any, nux: Any, nuy: Any, x: Any, y: Any
+    ) -> Any:  # fmt: skip
+        return surface(tx, ty, c, kx, ky, nux, nuy, x, y), 0
 
 
-@derivative_of(_dfitpack.parder)
-def parder(
-    tx: Any, ty: Any, c: Any, kx: Any, ky: Any, nux: Any, nuy: Any, x: Any, y: Any
-) -> Any:  # fmt: skip
-    """Its slopes on a grid."""
-    return on_grid(tx, ty, c, kx, ky, nux, nuy, x, y), 0
-
-
-@derivative_of(_dfitpack.bispeu)
-def bispeu(tx: Any, ty: Any, c: Any, kx: Any, ky: Any, x: Any, y: Any) -> Any:
-    """The surface at points."""
-    return at_points(tx, ty, c, kx, ky, 0, 0, x, y), 0
-
-
-@derivative_of(_dfitpack.pardeu)
-def pardeu(
-    tx: Any, ty: Any, c: Any, kx: Any, ky: Any, nux: Any, nuy: Any, x: Any, y: Any
-) -> Any:  # fmt: skip
-    """Its slopes at points."""
-    return at_points(tx, ty, c, kx, ky, nux, nuy, x, y), 0
+surface_by(_dfitpack.bispev, _dfitpack.parder, on_grid)
+surface_by(_dfitpack.bispeu, _dfitpack.pardeu, at_points)
 
 
 @derivative_of(_dfitpack.pardtc)

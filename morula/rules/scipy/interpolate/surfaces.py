@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import _dfitpack, _fitpack_impl
+from scipy.interpolate import LSQSphereBivariateSpline, _dfitpack, _fitpack_impl
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
@@ -237,25 +237,27 @@ def fit_on_grid(*args: Any) -> Any:
 non_differentiable(fit_on_grid)
 
 
-@instead_of(_dfitpack.spherfit_lsq)
-def spherfit_lsq(
-    teta: Any, phi: Any, r: Any, tt: Any, tp: Any, w: Any = None, eps: Any = 1e-16,
-    overwrite_tt: Any = 0, overwrite_tp: Any = 0,
-) -> Any:  # fmt: skip
-    """A surface of given knots near scattered data."""
-    teta, phi, tt, tp = floats(teta, phi, tt, tp)
-    given = ignore_derivatives((teta, phi, tt, tp, w, eps))
-    found = fit_by_knots(given, ignore_derivatives(r))
-    others = (teta, phi, tt, tp) if w is None else (teta, phi, tt, tp, w)
-    columns = answers_to_units(lambda unit: fit_by_knots(given, unit)[2], len(r))
-    c, fp = on_sphere(found[2], found[3], np.asarray(r), columns, others)
-    return refused(found[0], SITES, tt), refused(found[1], SITES, tp), c, fp, found[4]
+@instead_of(LSQSphereBivariateSpline.__init__)
+def least_squares_on_sphere(
+    self: Any, theta: Any, phi: Any, r: Any, tt: Any, tp: Any, w: Any = None, eps: Any = 1e-16
+) -> None:
+    """A surface of given knots near scattered data, which SciPy would write among others."""
+    others = [a for a in floats(theta, phi, tt, tp, w) if a is not None]
+    given = ignore_derivatives((theta, phi, tt, tp, w, eps))
+    fp, (knots, more, c), self.degrees = fit_by_knots(given, ignore_derivatives(r))
+    columns = answers_to_units(lambda unit: fit_by_knots(given, unit)[1][2], np.size(r))
+    c, self.fp = on_sphere(c, fp, np.asarray(r), columns, others)
+    self.tck = refused(knots, SITES, others[2]), refused(more, SITES, others[3]), c
 
 
 def fit_by_knots(given: Any, r: Any) -> Any:
-    """What SciPy finds, for copies of the knots, which it changes."""
-    teta, phi, tt, tp, w, eps = given
-    return _dfitpack.spherfit_lsq(teta, phi, r, tt.copy(), tp.copy(), w=w, eps=eps)
+    """What SciPy finds for these values."""
+    theta, phi, tt, tp, w, eps = given
+    found = LSQSphereBivariateSpline(theta, phi, r, tt, tp, w, eps)
+    return found.fp, found.tck, found.degrees
+
+
+non_differentiable(fit_by_knots)
 
 
 @instead_of(_dfitpack.spherfit_smth)

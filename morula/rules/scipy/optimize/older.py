@@ -15,7 +15,7 @@ from scipy import optimize
 
 from morula.core.extend import UnsupportedError, called_whole, interface, non_differentiable
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.scipy.answers import without_derivative
+from morula.rules.scipy.answers import told_as, without_derivative
 from morula.rules.scipy.optimize.solvers import (
     CONSTRAINED,
     ROUGHLY,
@@ -61,9 +61,8 @@ def limits(primal: Any, given: dict[str, Any]) -> Any:
 
 def is_constrained(x: Any, primal: Any, given: dict[str, Any]) -> bool:
     """Is the minimum perhaps where it is because of a constraint or a bound?"""
-    if any([given.get(name) is not None and np.size(given[name]) for name in CONSTRAINTS]):
-        return True
-    if any([callable(given.get(name)) for name in CONSTRAINTS]):
+    constraints = [given[name] for name in CONSTRAINTS if given.get(name) is not None]
+    if any([callable(c) or np.size(c) for c in constraints]):
         return True
     how_near = ROUGHLY if primal is optimize.fminbound else 1e-6
     return is_at_bounds(np.atleast_1d(x), limits(primal, given), how_near)
@@ -96,7 +95,7 @@ def minimum_of(primal: Any) -> None:
             return (x, told[-1]) if given.get("retall") else x
         rest = [alone(v, primal, x) for v in told[1:]]
         if primal not in WITHOUT_LOSS:
-            rest[0] = value(x, *more)
+            rest[0] = told_as(told[1], value(x, *more))
         return (x, *rest)
 
     called_whole(primal)

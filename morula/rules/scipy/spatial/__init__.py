@@ -3,6 +3,7 @@
 alignment    the rotation nearest to a matrix, the mean of rotations, alignment of vectors
 distances    scipy.spatial.distance, and what else measures distances
 euler        angles about three axes
+fields       fields of compiled objects, which go by value
 hulls        volume and area of convex hulls; diagrams and triangulations
 neighbours   KDTree and cKDTree
 quaternions  functions of quaternions, as formulas

@@ -30,6 +30,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.types import Anything
+from morula.rules.scipy.spatial.fields import reader_of
 from morula.rules.versions import present
 
 if TYPE_CHECKING:  # the type is there for dispatch
@@ -79,9 +80,7 @@ def measure_of(x: Any, name: str) -> Any:
     return next((f for (cls, n), f in MEASURES.items() if n == name and isinstance(x, cls)), None)
 
 
-def points_of(x: Any) -> Any:
-    """The points that something is made of."""
-    return np.asarray(x.points)
+points_of = reader_of("points")
 
 
 def is_constant(y: Any) -> bool:
@@ -94,22 +93,6 @@ def is_constant(y: Any) -> bool:
 
 
 non_differentiable(measure_of, is_constant, *present(Delaunay, "find_simplex"))
-
-
-@rrule(points_of)
-def _(x: Anything):
-    def points_pullback(x̄):
-        return (Tangent[type(x)](points=x̄),)
-
-    return points_of(x), points_pullback
-
-
-@frule(points_of)
-def _(x: Anything):
-    def points_pushforward(ẋ):
-        return ZERO if is_zero(ẋ) else ẋ.points
-
-    return points_of(x), points_pushforward
 
 
 def refuse(name: str) -> None:

@@ -28,6 +28,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.types import Anything
+from morula.rules.scipy.spatial.fields import reader_of
 
 WEIGHTED = (
     "cKDTree.count_neighbors has no derivative by its weights here: multiply the weights of the pairs "
@@ -42,48 +43,8 @@ STRUCTURED = (
 adjoint_object.register(cKDTree, lambda tree: None)
 
 
-def points_of(tree: Any) -> Any:
-    """The points that a tree is made of."""
-    return np.asarray(tree.data)
-
-
-@rrule(points_of)
-def _(tree: cKDTree):
-    def points_pullback(x̄):
-        return (Tangent[type(tree)](data=x̄),)
-
-    return points_of(tree), points_pullback
-
-
-@frule(points_of)
-def _(tree: cKDTree):
-    def points_pushforward(ṫ):
-        return ZERO if is_zero(ṫ) else ṫ.data
-
-    return points_of(tree), points_pushforward
-
-
-def sizes_of(tree: Any) -> Any:
-    """The sizes of the periodic box of a tree."""
-    return np.asarray(tree.boxsize)
-
-
-@rrule(sizes_of)
-def _(tree: cKDTree):
-    def sizes_pullback(s̄):
-        return (Tangent[type(tree)](boxsize=s̄),)
-
-    return sizes_of(tree), sizes_pullback
-
-
-@frule(sizes_of)
-def _(tree: cKDTree):
-    def sizes_pushforward(ṫ):
-        return ZERO if is_zero(ṫ) else ṫ.boxsize
-
-    return sizes_of(tree), sizes_pushforward
-
-
+points_of = reader_of("data")
+sizes_of = reader_of("boxsize")  # of the periodic box
 EXTREMES = {"maxes": np.max, "mins": np.min}
 CONSTANT = ("n", "m", "size", "leafsize", "indices")
 
@@ -93,10 +54,8 @@ def _(tree: cKDTree, name: str):
     """The points and what bounds them have a derivative; a method counts as its tree."""
 
     def getattr_pullback(ȳ):
-        if name == "data":
-            return Tangent[type(tree)](data=ȳ), NoTangent()
-        if name == "boxsize":
-            return Tangent[type(tree)](boxsize=ȳ), NoTangent()
+        if name in ("data", "boxsize"):
+            return Tangent[type(tree)]({name: ȳ}), NoTangent()
         if name in EXTREMES:
             _, back = call(extremes_of, tree, name)
             return back(ȳ)[1:]
