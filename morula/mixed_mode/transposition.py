@@ -8,6 +8,7 @@ in its pattern, where y is sparse), and is differentiated in reverse by Morula i
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -143,18 +144,13 @@ def transpose(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> lis
     outer = context.enter()
     log = memory.begin_log()
     bars, back = general.call(meta.pull_back, pullback, kept, seed)
-    back_of_thunks = None
-    if any([type(x̄) is Thunk for x̄ in bars]):
-        wanted = tuple([not all_zero(dots) for dots in zip(*directions, strict=True)])
-        bars, back_of_thunks = general.call(forced, bars, wanted)
+    bars, back_of_thunks = computed(bars, directions)
     written = memory.end_log(log)
     context.leave(outer)
     found = []
     for tangents in directions:
         outer = context.enter(written)
-        handed = handed_in(bars, tangents)
-        if back_of_thunks is not None:
-            _, handed, _ = back_of_thunks(handed)
+        handed = back_of_thunks(handed_in(bars, tangents))
         found.append(at_seed(kept[-2], seed, back(handed)[-1]))
         context.leave(outer)
     return found
@@ -172,6 +168,15 @@ def handed_to(x̄: Any, ẋ: Any) -> Any:
     if type(x̄) is NotKnown:
         x̄.refuse()
     return project_to(x̄)(ẋ) if type(x̄) in (tuple, Tangent) else ẋ
+
+
+def computed(bars: Any, directions: list[Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """Cotangents, thunks computed where there is a tangent; and what that means for tangents."""
+    if not any([type(x̄) is Thunk for x̄ in bars]):
+        return bars, lambda handed: handed
+    wanted = tuple([not all_zero(dots) for dots in zip(*directions, strict=True)])
+    bars, back = general.call(forced, bars, wanted)
+    return bars, lambda handed: back(handed)[1]
 
 
 def forced(bars: Any, wanted: tuple[bool, ...]) -> Any:
@@ -275,17 +280,19 @@ def transpose_call(
     seed = seed_for(y, {id(x) for x, _ in pairs})
     refuse_unknown_space(y, seed)
     bars, pull = general.call(back, seed)
+    directions = run.split((ḟ, *tangents))
+    bars, back_of_thunks = computed(bars, directions)
     written = memory.end_log(log)
     of_value, of_held = [], []
     for dots, held in zip(
-        run.split((ḟ, *tangents)),
+        directions,
         run.split([tangents_if_any(run, x) for x, _ in pairs]),
         strict=True,
     ):
         doubled = [(x̄, as_adjoint(x̄, found)) for (_, x̄), found in zip(pairs, held, strict=True)]
         around = context.enter(written)
         install(doubled)
-        of_value.append(pull(handed_in(bars, dots))[-1])
+        of_value.append(pull(back_of_thunks(handed_in(bars, dots)))[-1])
         of_held.append([found for _, found in doubled])
         context.leave(around)
     put_back(outer)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from morula import Tangent, Thunk, grad, gradient, hessian, jvp, rrule
+from morula import Tangent, Thunk, grad, gradient, hessian, hvp, jvp, rrule
 from morula.core.errors import UnsupportedError
 
 
@@ -69,3 +69,26 @@ def test_thunks_in_a_tuple_that_is_asked_whether_it_is_zero(f):
     slope = lambda y: grad(f)((2.0, y))[0]
     assert grad(slope)(3.0) == 1.0
     assert jvp(slope, (3.0,), (1.0,)) == (3.0, 1.0)
+
+
+def weighed(xs, *, by):
+    return xs[0] * by
+
+
+@rrule(weighed)
+def _(xs: list, *, by):
+    x, n = xs[0], len(xs)
+
+    def weighed_pullback(ȳ):
+        return [ȳ * by] + [0.0] * (n - 1), Thunk(lambda: ȳ * x)
+
+    return weighed(xs, by=by), weighed_pullback
+
+
+def test_thunks_of_rules_for_lists():
+    """They are computed where there is a tangent, as those of rules for numbers are."""
+    f = lambda x, w: weighed([x, 1.0], by=w) ** 2
+    assert gradient(f, 2.0, 3.0) == (36.0, 24.0)
+    assert jvp(f, (2.0, 3.0), (0.0, 1.0)) == (36.0, 24.0)
+    assert jvp(f, (2.0, 3.0), (1.0, 1.0)) == (36.0, 60.0)
+    assert hvp(lambda p: f(p[0], p[1]), (2.0, 3.0), (1.0, 1.0)) == (2 * 9.0 + 24.0, 24.0 + 8.0)

@@ -343,11 +343,6 @@ def by_slices(primal, args, kwargs, axis, keepdims):
     return y, slices_pushforward
 
 
-@frule(np.linalg.norm)
-def _(x: np.ndarray, ord=None, axis=None, keepdims=False):
-    return by_slices(np.linalg.norm, (x, ord, axis, keepdims), {}, axis, keepdims)
-
-
 for _primal in (np.std, np.ndarray.std):
 
     @frule(_primal)

@@ -37,7 +37,7 @@ def _(x: Numeric, ord=None, axis=None, keepdims=False):
     def norm_pullback(ȳ):
         return (
             norm_cotangent(ȳ, y, x, ord, axis, keepdims),
-            order_cotangent(ȳ, y, x, ord, axis, keepdims),
+            Thunk(lambda: order_cotangent(ȳ, y, x, ord, axis, keepdims)),
             NoTangent(),
             NoTangent(),
         )
@@ -98,21 +98,26 @@ def vector_norm_cotangent(ȳ, y, x, ord, axis, keepdims):
     return wide * (np.sign(x) * np.where(np.equal(ratio, 0), 0, ratio) ** (ord - 1))
 
 
-def order_cotangent(ȳ, y, x, ord, axis, keepdims):
-    """p̄ of the p-norm of vectors: ∂y/∂p = y/p Σ r^p log r with r = |x| / y."""
+def has_order(x, ord, axis):
+    """Is it the p-norm of vectors, with a p that has a derivative?"""
     vectors = np.ndim(x) == 1 if axis is None else np.ndim(axis) == 0
-    if not vectors or not isinstance(ord, int | float) or ord == 0 or np.isinf(ord):
+    return vectors and isinstance(ord, int | float) and ord != 0 and not np.isinf(ord)
+
+
+def order_cotangent(ȳ, y, x, ord, axis, keepdims):
+    """p̄ of the p-norm of vectors."""
+    if not has_order(x, ord, axis):
         return NoTangent()
+    return np.sum(ȳ * order_slope(y, x, ord, axis, keepdims))
 
-    def order_bar():
-        over = 0 if axis is None else axis
-        length = restore(y, x.shape, over, keepdims)
-        ratio = np.absolute(x) / np.where(np.equal(length, 0), 1, length)
-        logs = np.log(np.where(np.equal(ratio, 0), 1, ratio))
-        sums = np.sum(ratio**ord * logs, axis=over, keepdims=keepdims)
-        return np.sum(ȳ * y * sums) / ord
 
-    return Thunk(order_bar)
+def order_slope(y, x, ord, axis, keepdims):
+    """∂y/∂p = y/p Σ r^p log r with r = |x| / y."""
+    over = 0 if axis is None else axis
+    length = restore(y, x.shape, over, keepdims)
+    ratio = np.absolute(x) / np.where(np.equal(length, 0), 1, length)
+    logs = np.log(np.where(np.equal(ratio, 0), 1, ratio))
+    return y * np.sum(ratio**ord * logs, axis=over, keepdims=keepdims) / ord
 
 
 def matrix_norm_cotangent(ȳ, x, ord, axes, keepdims):

@@ -1,4 +1,4 @@
-"""Forward rules of inv, solve, cholesky, eigvalsh and svdvals, for stacks of matrices too.
+"""Forward rules of norm, inv, solve, cholesky, eigvalsh and svdvals, for stacks of matrices too.
 
     Y = A⁻¹:       Ẏ = -Y Ȧ Y
     A X = B:       A Ẋ = Ḃ - Ȧ X
@@ -18,8 +18,22 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import ZERO, frule, is_zero
-from morula.rules.arrays.pushforwards import fitted
+from morula.rules.arrays.pushforwards import by_slices, fitted
+from morula.rules.linalg.norms import has_order, order_slope
 from morula.rules.linalg.parts import ctranspose, tangent_of_values, vanishing
+
+
+@frule(np.linalg.norm)
+def _(x: np.ndarray, ord=None, axis=None, keepdims=False):
+    y, by_entries = by_slices(np.linalg.norm, (x, ord, axis, keepdims), {}, axis, keepdims)
+
+    def norm_pushforward(ẋ, ȯrd=ZERO, *others):
+        ẏ = by_entries(ẋ)
+        if is_zero(ȯrd) or not has_order(x, ord, axis):
+            return ẏ
+        return ẏ + fitted(y, ȯrd * order_slope(y, x, ord, axis, keepdims))
+
+    return y, norm_pushforward
 
 
 @frule(np.linalg.inv)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.spatial import distance
 
 from morula.core.extend import find_rrule
 from morula.core.registry import apply_rule
 from morula.testing import check_rrule
+from tests.array_modes import check_array_modes
 from tests.rules.linalg.matrices import draw
 
 
@@ -55,3 +57,17 @@ def test_gradient_at_zero_is_zero(order):
     x = np.array([[3.0, 4.0], [0.0, 0.0]])
     _, back = apply_rule(find_rrule(np.linalg.norm, (x,)), (x,), {"ord": 2, "axis": 1})
     assert back(np.ones(2))[0].tolist() == [[0.6, 0.8], [0, 0]]
+
+
+ORDERS = {
+    "of a vector": lambda x, p: np.linalg.norm(x, p),
+    "computed": lambda x, p: np.linalg.norm(x, np.sin(p) + 2.0) * p,
+    "of an array of orders": lambda x, p: np.linalg.norm(x, np.array([p, 1.0])[0]),
+    "along an axis": lambda x, p: np.linalg.norm(np.stack((x, x * x)), p, axis=1).prod(),
+    "distances": lambda x, p: distance.cdist([x], [x * x, -x], "minkowski", p=p).sum(),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_by_the_order_in_all_modes(name):
+    check_array_modes(ORDERS[name], np.array([0.3, -1.2, 0.7]), 3.0, second=True)
