@@ -529,6 +529,8 @@ def project(x: Any) -> Any:
     inside = project_to(values_of(x))
 
     def project_labelled(x̄: Any) -> Any:
+        if is_not_known(x̄):
+            return x̄.refuse() if memory.is_written(x) else x̄
         if is_labelled(x̄) and not has_labels_of(x, x̄):
             raise CotangentError(
                 f"the cotangent or tangent of a {type(x).__name__} has other labels: give it the same "
@@ -537,6 +539,7 @@ def project(x: Any) -> Any:
         found = inside(values_of(x̄) if is_labelled(x̄) else x̄)
         return NONE if found is NONE else labelled(found, x)
 
+    project_labelled.takes_unknown = True  # type: ignore[attr-defined]
     return project_labelled
 
 

@@ -748,6 +748,7 @@ def _(x):
     def project_masked(x̄):
         return project(np.ma.filled(x̄, 0.0) if isinstance(x̄, MaskedArray) else x̄)
 
+    project_masked.takes_unknown = True
     return project_masked
 
 

@@ -217,11 +217,16 @@ def by_rule(
 
 
 def is_made_of_records(y: Any, args: tuple[Any, ...]) -> bool:
-    """Is it a structured array, made of a list or a tuple?"""
-    return type(y) is np.ndarray and y.dtype.names is not None and isinstance(args[0], list | tuple)
+    """Is it a structured array, made of what is none?"""
+    return has_records(y) and not any(map(has_records, args))
 
 
-non_differentiable(is_made_of_records)
+def has_records(x: Any) -> bool:
+    """Is it a structured array?"""
+    return isinstance(x, np.ndarray) and x.dtype.names is not None
+
+
+non_differentiable(is_made_of_records, has_records)
 
 
 def without_derivative(

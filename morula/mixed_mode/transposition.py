@@ -19,6 +19,7 @@ from morula.core.cotangents import (
     NotKnown,
     Tangent,
     Thunk,
+    accumulate,
     is_zero,
     project_to,
     unthunk,
@@ -130,7 +131,7 @@ def at_seed(y: Any, seed: Any, ẏ: Any) -> Any:
         held, values = (seed, y) if type(seed) is dict else (seed._fields, own_fields(y))
         bars = context.adjoint_if_any(held) or {}
         return {key: at_seed(values[key], s, bars.get(key, ZERO)) for key, s in held.items()}
-    return in_space_of(y, ẏ)
+    return in_space_of(y, accumulate(ẏ, traits.from_memory(seed, ())))
 
 
 def transposed(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> list[Any]:
@@ -289,11 +290,12 @@ def transpose_call(
         run.split([tangents_if_any(run, x) for x, _ in pairs]),
         strict=True,
     ):
-        doubled = [(x̄, as_adjoint(x̄, found)) for (_, x̄), found in zip(pairs, held, strict=True)]
+        doubled = [(x̄, as_adjoint(x̄, ẋ)) for (_, x̄), ẋ in zip(pairs, held, strict=True)]
         around = context.enter(written)
         install(doubled)
-        of_value.append(pull(back_of_thunks(handed_in(bars, dots)))[-1])
-        of_held.append([found for _, found in doubled])
+        found = pull(back_of_thunks(handed_in(bars, dots)))[-1]
+        of_value.append(accumulate(found, traits.from_memory(seed, ())))
+        of_held.append([bars_of for _, bars_of in doubled])
         context.leave(around)
     put_back(outer)
     for (x, x̄), found in zip(pairs, run.gathered(of_held), strict=True):
@@ -363,11 +365,11 @@ def as_adjoint(x̄: Any, tangents: Any) -> Any:
     if tangents is None:
         return bars
     if isinstance(bars, list):
-        bars[:] = tangents[: len(x̄)]
+        bars[:] = map(handed_to, x̄, tangents)
     elif isinstance(tangents, Box):
-        bars["cotangent"] = tangents.cotangent
+        bars["cotangent"] = handed_to(x̄.cotangent, tangents.cotangent)
     else:
-        bars.update({key: ẋ for key, ẋ in tangents.items() if key in x̄})
+        bars.update({key: handed_to(x̄[key], ẋ) for key, ẋ in tangents.items() if key in x̄})
     return bars
 
 

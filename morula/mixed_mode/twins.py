@@ -31,7 +31,7 @@ from morula.core.primitives import (
 )
 from morula.core.program import in_space_of
 from morula.core.specialise import NotSpecialised
-from morula.core.traits import field, sample, typed_zero
+from morula.core.traits import Known, field, sample, typed_zero
 from morula.core.values import (
     OneOf,
     Value,
@@ -102,7 +102,15 @@ def has_tangents(p: Pushed, x: Operand) -> bool:
     k = known(p.specialiser.value(x))
     if k is None or field(k) is None or not is_numeric(k):
         return False
-    return k.type in (float, complex) or getattr(sample(k), "dtype", np.dtype(int)).kind in "fc"
+    return k.type in (float, complex) or has_tangents_of_its_dtype(k)
+
+
+def has_tangents_of_its_dtype(k: Known) -> bool:
+    """Is it an array, or a number of NumPy's, whose tangents have its dtype and are numbers?"""
+    try:
+        return getattr(sample(k), "dtype", np.dtype(int)).kind in "fc"
+    except KeyError:  # of objects, say
+        return False
 
 
 def is_one(p: Pushed, x: Operand) -> bool:

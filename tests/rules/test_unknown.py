@@ -10,7 +10,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import sparse, special, stats
 from scipy.special import jv
 
 from morula import J, grad, gradient, jvp, rrule
@@ -263,6 +263,38 @@ def test_functions_of_numpy_hand_it_on_and_a_tangent_is_refused():
         for differentiate in (gradient, lambda f, v: jvp(f, (v,), (1.0,))):
             with pytest.raises(NoRuleError, match="is not known"):
                 differentiate(f, 1.5)
+
+
+FORMS = {
+    "list": list,
+    "tolist": lambda a: a.tolist(),
+    "tuple": tuple,
+    "list of its entries": lambda a: [np.float64(t) for t in a],
+    "array of objects": lambda a: a.astype(object).astype(float),
+    "masked": lambda a: np.ma.masked_array(a, mask=[False, False, False]),
+    "sparse": lambda a: sparse.csr_array((a, [0, 1, 2], [0, 1, 2, 3])).toarray(),
+    "memoryview": lambda a: np.asarray(memoryview(a)),
+    "flat": lambda a: [t for t in a.flat],
+    "imaginary part": lambda a: (a * 1j).imag,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("writes", [False, True])
+def test_what_nobody_knows_of_an_array_in_another_form(form, writes):
+    def f(v):
+        a = v * np.ones(3)
+        if writes:
+            a[1] = v
+        y = special.ive(FORMS[form](a), 1.3).sum()
+        if writes:
+            a[1:] = 0.0
+        return y + v
+
+    f(1.7)
+    for differentiate in (gradient, lambda f, v: jvp(f, (v,), (1.0,))):
+        with pytest.raises((NoRuleError, ValueError, TypeError)):
+            differentiate(f, 1.7)
 
 
 ORDERS = {

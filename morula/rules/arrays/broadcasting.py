@@ -82,7 +82,7 @@ def match_part(x̄, shape):
 def total(x̄):
     """The sum of all entries of an array; a number stays as it is."""
     if isinstance(x̄, np.ndarray) and x̄.dtype.kind == "O":
-        return sum([total(entry) for entry in x̄.flat])  # arrays too, of shapes that may differ
+        return sum([total(entry) for entry in np.ravel(x̄)])  # arrays too, of shapes that may differ
     if type(x̄) is Selected:
         return unbroadcast(x̄, ())
     return x̄ if x̄ is ZERO else _sum(x̄, axis=None)

@@ -420,6 +420,14 @@ def from_sequence(parts, shape):
     found = [from_sequence(part(parts, i), shape[1:]) for i in range(shape[0])]
     if not found:
         return np.zeros(shape)
+    for one in found:
+        if type(one) is NotKnown:
+            return one
+        if not is_number(one) and not isinstance(one, AbstractZero):
+            raise UnsupportedError(
+                "the gradient runs through x.tolist() of records, which are copies of what a "
+                "structured array holds: read its fields as arrays"
+            )
     whole = np.stack([one if is_number(one) else np.zeros(shape[1:]) for one in found])
     reached = np.stack([where_reached(one, shape[1:]) for one in found])
     return whole if reached.all() else mark(whole, reached)

@@ -173,20 +173,16 @@ no_tangent(*{type(np.dtype(c)) for c in np.typecodes["All"]})
 # -- projections -----------------------------------------------------------------------------------
 
 
-def _nowhere(x̄: Any) -> Any:
-    return NONE
-
-
 @projector.register(np.ndarray)
 def _(x):
     dtype = tangent_dtype(x.dtype)
-    if dtype is None:
-        return _nowhere
     shape = x.shape
 
     def project_array(x̄):
         if type(x̄) is NotKnown:
             return x̄.refuse() if is_followed(x) else x̄  # it has no place beside memory
+        if dtype is None:
+            return NONE
         if type(x̄) is not np.ndarray or x̄.dtype != dtype or x̄.shape != shape:
             x̄ = _into_space(x̄, shape, dtype)
         if not is_followed(x):
@@ -205,7 +201,7 @@ def _into_space(x̄: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     if not isinstance(x̄, np.ndarray) or stands_apart(type(x̄)):
         x̄ = np.asarray(x̄)
     if x̄.dtype.kind == "O" and dtype.kind != "O":  # of what has met objects, which may be arrays
-        x̄ = np.reshape(np.array([total(entry) for entry in x̄.flat]), x̄.shape)
+        x̄ = np.reshape(np.array([total(entry) for entry in np.ravel(x̄)]), x̄.shape)
     if dtype.kind != "c" and x̄.dtype.kind == "c":
         x̄ = x̄.real
     if x̄.dtype != dtype:
@@ -263,7 +259,7 @@ def _(x):
 @projector.register(np.generic)
 def _(x):
     if not is_added_float(x.dtype):
-        return _nowhere  # truth values, strings, dates
+        return lambda x̄: NONE  # truth values, strings, dates
     dtype = x.dtype
     return lambda x̄: np.asarray(_scalar_of(x̄).real).astype(dtype)[()]
 

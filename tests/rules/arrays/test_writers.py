@@ -283,6 +283,57 @@ def test_copies_of_records_are_refused(f):
         jvp(f, (X,), (V,))
 
 
+OTHER_ARRAYS = {
+    "copy": lambda s: s.copy(),
+    "a list of places": lambda s: s[[1, 0]],
+    "a mask": lambda s: s[np.array([True, False])],
+    "take": lambda s: np.take(s, [0]),
+    "sort": lambda s: np.sort(s, order="a"),
+    "concatenate": lambda s: np.concatenate([s, s]),
+    "stack": lambda s: np.stack([s, s]),
+    "where": lambda s: np.where([True, False], s, np.zeros(2, PAIRS)),
+    "astype": lambda s: s.astype([("a", "f4"), ("b", float)]),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ARRAYS)
+def test_no_copy_of_records_that_nothing_writes_to_loses_them(name):
+    def f(x):
+        s = np.zeros(2, PAIRS)
+        s["a"] = x[:2]
+        return OTHER_ARRAYS[name](s)["a"].sum()
+
+    with pytest.raises(UnsupportedError, match=r"gradient runs through|changes a ndarray in place"):
+        gradient(f, X)
+    try:
+        ẏ = jvp(f, (X,), (V,))[1]
+    except UnsupportedError:
+        return
+    assert ẏ == pytest.approx((f(X + 1e-6 * V) - f(X - 1e-6 * V)) / 2e-6)
+
+
+def test_a_list_of_records_is_a_copy_of_them():
+    def f(x):
+        s = np.zeros(2, PAIRS)
+        s["a"] = x[:2]
+        return s.tolist()[1][0]
+
+    with pytest.raises(UnsupportedError, match=r"x.tolist\(\) of records"):
+        gradient(f, X)
+    with pytest.raises(UnsupportedError, match="of records, in forward mode"):
+        jvp(f, (X,), (V,))
+
+
+def test_a_view_of_numbers_as_records():
+    def f(x):
+        return (2.0 * x).view(PAIRS)["a"].sum()
+
+    with pytest.raises(UnsupportedError, match="the gradient runs through"):
+        gradient(f, X)
+    with pytest.raises(UnsupportedError, match="records that is made of numbers"):
+        jvp(f, (X,), (V,))
+
+
 def test_a_record_that_is_unpacked():
     def f(x):
         s = np.zeros(2, PAIRS)
