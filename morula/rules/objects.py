@@ -69,6 +69,7 @@ from morula.core.extend import (
     no_tangent,
     non_differentiable,
     on_entry,
+    parts_of,
     primitives,
     project_to,
     projector,
@@ -1408,10 +1409,12 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     known = len(memo.get(id(memo), ()))
     y = copy.deepcopy(x, memo)
     pairs = copied(memo, known)
+    held = {id(old): by_value_in(old) for old, _ in pairs}
 
     def deepcopy_pullback(ȳ: Any) -> tuple[Any, ...]:
         for old, new in reversed(pairs):
             if is_by_identity(old):
+                into_memory(adjoint_of(new), held[id(old)])
                 move_adjoint(new, old)
             else:
                 move_in_memory(new, old)
@@ -1427,6 +1430,19 @@ def copied(memo: dict[int, Any], first: int = 0) -> list[tuple[Any, Any]]:
         for old in memo.get(id(memo), [])[first:]
         if is_by_identity(old) or memory_of(old) is not None
     ]
+
+
+def by_value_in(old: Any) -> dict[Any, Any]:
+    """What a mutable original holds whose cotangents go by value, by the keys of its adjoint object."""
+    return {key: x for key, x in (parts_of(old) or {}).items() if not is_by_identity(x)}
+
+
+def into_memory(bars: Any, held: dict[Any, Any]) -> None:
+    """The cotangents in an adjoint object, as those of other values, which may be written to."""
+    if memory.in_memory():
+        for key, x in held.items():
+            if key in bars if isinstance(bars, dict) else key < len(bars):
+                bars[key] = project_to(x)(bars[key])
 
 
 copy_by_code = generators.same_code(copy.copy)

@@ -1,5 +1,6 @@
 """One memory under several names: views, containers, closures, objects, callees, second derivatives."""
 
+import collections
 import copy
 import functools
 import types
@@ -85,6 +86,41 @@ def test_names_of_one_memory(view):
         v += a[0, 1]
         w[0] -= u.sum()
         return (a * before).sum() + (v * w).sum() + (a**2).sum()
+
+    check_mutation(f, A, rtol=1e-5)
+
+
+class Slotted:
+    __slots__ = ("w",)
+
+    def __init__(self, w):
+        self.w = w
+
+
+HOLDERS = {
+    "list": (lambda a: [a], lambda x: x[0]),
+    "two in a list": (lambda a: [a, a], sum),
+    "list of lists": (lambda a: [[a], [a]], lambda x: x[1][0]),
+    "list of tuples": (lambda a: [(a, 1.0)], lambda x: x[0][0]),
+    "list of rows": (lambda a: [a[:2], a[1:]], lambda x: x[0] + x[1]),
+    "dict": (lambda a: {"w": a}, lambda x: x["w"]),
+    "deque": (lambda a: collections.deque([a]), lambda x: x[0]),
+    "object": (lambda a: types.SimpleNamespace(w=a), lambda x: x.w),
+    "slots": (Slotted, lambda x: x.w),
+    "object of lists": (lambda a: types.SimpleNamespace(w=[a]), lambda x: x.w[0]),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_deep_copies_of_what_holds_an_array_that_is_written_to(name):
+    """What came to an entry written before the copy went to what the entry had been, silently."""
+    hold, held = HOLDERS[name]
+
+    def f(a):
+        a[1] = a[0] * a[2]
+        x = copy.deepcopy(hold(a))
+        a[2] = 0.0
+        return (np.sin(held(x)) * np.arange(1.0, 4.0)).sum() + a.sum()
 
     check_mutation(f, A, rtol=1e-5)
 
