@@ -36,7 +36,7 @@ from morula.mixed_mode.tangents import (
 from morula.rules import boxes, containers, dicts
 from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
-from morula.rules.dicts import Key, is_copied_plainly
+from morula.rules.dicts import Key, call_keys, is_copied_plainly
 from morula.rules.foreign import CData, address_of
 from morula.rules.objects import behind, own_class_getitem
 from morula.rules.questions import is_greater, is_less
@@ -215,7 +215,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         if not is_native(xs, "__getitem__"):
             return by_class(run, "__getitem__", args, tangents)
         if isinstance(xs, dict):
-            return of_dict(run, xs, i)
+            return of_dict(run, xs, i, tangents[1])
         return of_list(run, xs, i) if isinstance(xs, list) else of_tuple(xs, tangents[0], i)
     own = own_class_getitem(xs) if isinstance(xs, type) else None
     if own is not None:
@@ -250,7 +250,7 @@ def of_list(run: Pass, xs: Any, i: Any) -> Both:
     return y, ZERO
 
 
-def of_dict(run: Pass, d: Any, key: Any) -> Both:
+def of_dict(run: Pass, d: Any, key: Any, of_key: Any = ZERO) -> Both:
     """`d[key]` of a dict of any kind."""
     if key in d:
         return dict.__getitem__(d, key), value_of(run, d, key)
@@ -262,16 +262,19 @@ def of_dict(run: Pass, d: Any, key: Any) -> Both:
         return operator.getitem(d, key), ZERO
     y, ẏ = push(run, factory, ZERO, (), ())
     dict.__setitem__(d, key, y)
+    set_value(run, d, Key(key), of_key)
     set_value(run, d, key, ẏ)
     return y, ẏ
 
 
-for _cls, _of in ((list, of_list), (dict, of_dict)):
+@pushes(list.__getitem__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return of_list(run, *args)
 
-    def _meaning(run: Any, args: Any, tangents: Any, keywords: Any, of: Any = _of) -> Any:
-        return of(run, *args)
 
-    pushes(_cls.__getitem__)(_meaning)
+@pushes(dict.__getitem__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return of_dict(run, args[0], args[1], tangents[1])
 
 
 @pushes(tuple.__getitem__)
@@ -413,6 +416,16 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return dict.get(*args), tangents[2] if default else ZERO
 
 
+@pushes(dict.setdefault, OrderedDict.setdefault)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    d, key, *default = args
+    if key in d:
+        return of_dict(run, d, key)
+    y, ẏ = (default[0], tangents[2]) if default else (None, ZERO)
+    put_in_dict(run, (d, key, y), (ZERO, tangents[1], ẏ), ())
+    return y, ẏ
+
+
 @pushes(primitives.build_map)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     y: dict[Any, Any] = {}
@@ -436,11 +449,15 @@ def pairs_of(run: Pass, source: Any, ẋ: Any) -> list[tuple[Any, Any]]:
     if isinstance(source, MappingProxyType):
         return pairs_of(run, behind(source), ZERO)
     if is_copied_plainly(source):
-        return [((k, v), (ZERO, value_of(run, source, k))) for k, v in dict.items(source)]
+        items = dict.items(source)
+        return [
+            ((k, v), (value_of(run, source, Key(k)), value_of(run, source, k))) for k, v in items
+        ]
     if hasattr(source, "keys"):
-        keys = list(source.keys())
+        keys, of_keys = push(run, call_keys, ZERO, (source,), (ẋ,))
         pairs = [push(run, operator.getitem, ZERO, (source, k), (ẋ, ZERO)) for k in keys]
-        return [((k, y), (ZERO, ẏ)) for k, (y, ẏ) in zip(keys, pairs, strict=True)]
+        dots = drain(run, keys, of_keys)[1]
+        return [((k, y), (k_dot, ẏ)) for k, k_dot, (y, ẏ) in zip(keys, dots, pairs, strict=True)]
     found = []
     for item, dot in zip(*drain(run, source, ẋ), strict=True):
         pair, dots = push(run, primitives.unpack, ZERO, (item, 2), (dot, ZERO))
@@ -712,4 +729,4 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return xs, ZERO
 
 
-del _cls, _of, _meaning, _fn, _name
+del _cls, _fn, _name

@@ -34,6 +34,7 @@ from morula.rules.objects import (
     is_rebound,
     own_fields,
     owner_of,
+    put,
 )
 
 FEW = 256  # entries of a table that are not worth looking for values that have died
@@ -174,7 +175,7 @@ def value_of(run: Pass, x: Any, key: Any) -> Any:
 def set_value(run: Pass, x: Any, key: Any, ẋ: Any) -> None:
     """The tangent of an attribute of an object, of a value in a dict."""
     if not is_zero(ẋ):
-        tangents_of(run, x)[key] = ẋ
+        put(tangents_of(run, x), key, ẋ)
         return
     tangents = tangents_if_any(run, x)
     if tangents is not None:

@@ -45,6 +45,7 @@ from morula.rules import meta
 from morula.rules.boxes import Box
 from morula.rules.builtins import PARTS
 from morula.rules.calls import entry
+from morula.rules.dicts import Key
 from morula.rules.objects import has_fields, is_by_identity, own_fields
 
 
@@ -340,7 +341,10 @@ def parts_of(x: Any) -> dict[Any, Any]:
     """What a mutable value holds, by the keys of its adjoint object."""
     if isinstance(x, frozenset):
         return {item: item for item in x}
-    return traits.parts_of(x) or {}
+    parts = traits.parts_of(x) or {}
+    if isinstance(x, dict):
+        parts = {**{Key(k): k for k in x if type(k) is not int and has_tangent(type(k))}, **parts}
+    return parts
 
 
 def filled(x: Any) -> Any:

@@ -1049,7 +1049,6 @@ non_differentiable(
     primitives.import_name,
     primitives.import_from,
     primitives.globals_of,
-    collections._count_elements,  # type: ignore[attr-defined]
     *[
         getattr(cls, name)
         for cls in (list, tuple, dict, set, frozenset)

@@ -5,6 +5,7 @@ key itself. It follows the changes of the primal backwards.
 Tests: tests/rules/test_containers.py
 """
 
+import collections
 import operator
 from collections import OrderedDict, defaultdict
 from types import FunctionType, MappingProxyType
@@ -22,6 +23,7 @@ from morula.core.extend import (
     call,
     gives_view,
     hands_on,
+    is_zero,
     non_differentiable,
     primitives,
     project_to,
@@ -40,7 +42,7 @@ from morula.rules.containers import (
 )
 from morula.rules.memos import is_remembered, refuse, remember
 from morula.rules.numbers import Anything
-from morula.rules.objects import behind, give, owner_of, take
+from morula.rules.objects import behind, give, owner_of, put, take
 
 # -- dicts -----------------------------------------------------------------------------------------
 
@@ -58,6 +60,38 @@ class Key:
 
     def __eq__(self, other: Anything) -> bool:
         return isinstance(other, Key) and (self.key is other.key or bool(self.key == other.key))
+
+
+@rrule(give, by_identity=True)
+def _(table: dict, key: Anything, c: Anything):
+    """Keys of tables only name what they have cotangents of: they have none, as keys of dicts have."""
+    before = table.get(key, ZERO)
+    if is_zero(c) or before is ZERO:
+        give(table, key, c)
+
+        def first_pullback(ȳ):
+            return NoTangent(), NoTangent(), ZERO if is_zero(c) else take(adjoint_of(table), key)
+
+        return None, first_pullback
+    table[key], back = call(accumulate, before, c)
+
+    def give_pullback(ȳ):
+        bars = adjoint_of(table)
+        _, of_before, of_given = back(take(bars, key))
+        give(bars, key, of_before)
+        return NoTangent(), NoTangent(), of_given
+
+    return None, give_pullback
+
+
+@rrule(put, by_identity=True)
+def _(table: dict, key: Anything, c: Anything):
+    put(table, key, c)
+
+    def put_pullback(ȳ):
+        return NoTangent(), NoTangent(), take(adjoint_of(table), key)
+
+    return None, put_pullback
 
 
 @adjoint_object.register(dict)
@@ -109,8 +143,9 @@ def default_item(d: Any, key: Any) -> Any:
     dict.__setitem__(d, key, y)
 
     def default_item_pullback(ȳ):
-        back(accumulate(take(adjoint_of(d), key), ȳ))
-        return NoTangent(), NoTangent()
+        bars = adjoint_of(d)
+        back(accumulate(take(bars, key), ȳ))
+        return NoTangent(), take(bars, Key(key))
 
     return y, default_item_pullback
 
@@ -218,8 +253,8 @@ def _(d: dict, last: bool = True):
 
     def popitem_pullback(ȳ):
         bars = adjoint_of(d)
-        give(bars, Key(y[0]), entry(ȳ, 0))
         give(bars, y[0], entry(ȳ, 1))
+        give(bars, Key(y[0]), entry(ȳ, 0))  # last, as what is written in this table has an adjoint
         return NoTangent(), NoTangent()
 
     return y, popitem_pullback
@@ -233,7 +268,8 @@ def dict_setdefault(d: dict, key: Anything, default: Anything = None):
 
     def setdefault_pullback(ȳ):
         remember(d, key)
-        return NoTangent(), NoTangent(), accumulate(take(adjoint_of(d), key), ȳ)
+        bars = adjoint_of(d)
+        return NoTangent(), take(bars, Key(key)), accumulate(take(bars, key), ȳ)
 
     return default, setdefault_pullback
 
@@ -261,11 +297,16 @@ def dict_copy(d: dict):
 
     def copy_pullback(ȳ):
         bars, copied = adjoint_of(d), adjoint_of(y)
-        for key in keys:
+        for key in [*keys, *keys_in(copied)]:
             give(bars, key, take(copied, key))
         return (NoTangent(),)
 
     return y, copy_pullback
+
+
+def keys_in(bars: dict[Any, Any]) -> list[Key]:
+    """The keys that have cotangents of their own."""
+    return [key for key in bars if type(key) is Key]
 
 
 def copy_of(d: dict[Any, Any]) -> Any:
@@ -313,8 +354,9 @@ def pairs_of(source: Any) -> Any:
 
         def mapping_pullback(bars: list[Any]) -> Any:
             table = adjoint_of(source)
-            for key, c in zip(keys, bars, strict=True):
-                give(table, key, c[1])
+            for key, (key_bar, value_bar) in zip(keys, bars, strict=True):
+                give(table, Key(key), key_bar)
+                give(table, key, value_bar)
             return ZERO
 
         return pairs, mapping_pullback
@@ -355,6 +397,7 @@ def pairs_by_keys(source: Any) -> Any:
         x̄: Any = ZERO
         for i in reversed(range(len(got))):
             x̄ = accumulate(got[i][1](bars[i][1])[1], x̄)
+        adjoint_of(keys)[:] = [key_bar for key_bar, _ in bars]
         return accumulate(keys_back(ZERO)[1], x̄)
 
     return list(zip(keys, [y for y, _ in got], strict=True)), keys_pullback
@@ -451,6 +494,44 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 runs_body(fromkeys, vars(dict)["fromkeys"], vars(OrderedDict)["fromkeys"])
+
+
+def counts_plainly(mapping: Any) -> bool:
+    """Does compiled code count in it without asking its class for `get` and `__setitem__`?"""
+    native = [is_native(mapping, name) for name in ("get", "__setitem__")]
+    return isinstance(mapping, dict) and all(native)
+
+
+@serves(collections._count_elements)  # type: ignore[attr-defined]
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    mapping, iterable = args
+    if not counts_plainly(mapping):
+        return call(counted_one_by_one, mapping, iterable)
+    items, back = drain(iterable)
+    new: dict[Any, int] = {}
+    for i, item in enumerate(items):
+        if item not in mapping:
+            new.setdefault(item, i)
+    fn(mapping, items)
+
+    def count_pullback(ȳ: Any) -> tuple[Any, ...]:
+        table = adjoint_of(mapping)
+        bars: list[Any] = [ZERO] * len(items)
+        for key in keys_in(table):
+            if key.key in new:
+                bars[new[key.key]] = take(table, key)
+        for item in new:
+            take(table, item)
+        return NONE, ZERO, back(bars)
+
+    return None, count_pullback
+
+
+def counted_one_by_one(mapping: Any, iterable: Any) -> None:
+    """What compiled code does with a mapping of a user's class."""
+    get = mapping.get
+    for item in iterable:
+        mapping[item] = get(item, 0) + 1
 
 
 @rrule(primitives.own_keywords, by_identity=True)

@@ -174,6 +174,11 @@ def give(table: dict[Any, Any], key: Any, c: Any) -> None:
         table[key] = c if before is ZERO else accumulate(before, c)
 
 
+def put(table: dict[Any, Any], key: Any, c: Any) -> None:
+    """Write a cotangent or a tangent into a table."""
+    table[key] = c
+
+
 def move(source: dict[Any, Any], target: dict[Any, Any]) -> None:
     """All that has come together in one table goes to another."""
     for key in list(source):

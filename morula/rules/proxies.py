@@ -14,6 +14,8 @@ from morula.rules.numbers import Anything
 from morula.rules.objects import behind
 
 parts_of.register(MappingProxyType, lambda p: {"mapping": behind(p)})
+for _view in ({}.keys(), {}.items(), {}.values()):
+    parts_of.register(type(_view), lambda view: {"mapping": behind(view.mapping)})
 non_differentiable(MappingProxyType)
 
 
