@@ -9,6 +9,7 @@ import builtins
 import dataclasses
 import enum
 import types
+from functools import partial
 from operator import is_, itemgetter
 from types import FunctionType
 from typing import Any
@@ -28,7 +29,7 @@ from morula.core.extend import (
     unsupported,
 )
 from morula.rules.boxes import missing_arguments, remember
-from morula.rules.calls import lookup, serves, together
+from morula.rules.calls import lookup, runs_body, serves, together
 from morula.rules.objects import (
     assign,
     give,
@@ -306,6 +307,20 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return (NONE, *[ZERO] * len(args))
 
     return cls, make_enumeration_pullback
+
+
+def new_enumeration(metaclass: Any, name: str, bases: Any, names: Any, /, **keywords: Any) -> Any:
+    """`EnumType.__new__`, by which `Enum("Name", members)` makes a class."""
+    new = partial(enum.EnumType.__new__, metaclass)
+    return make_enumeration(new, name, bases, names, keywords)
+
+
+@serves(enum.EnumType.__new__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(new_enumeration, *args, **kwargs)
+
+
+runs_body(new_enumeration, enum.EnumType.__new__)
 
 
 def initialising(initialise: Any, make: Any, args: tuple[Any, ...]) -> Any:

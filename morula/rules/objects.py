@@ -663,8 +663,9 @@ MEMBER_CONSTANTS = ("_name_", "_sort_order_", "__objclass__")
 def member_value(cls: type, x: Enum) -> Callable[[Any], Any]:
     """Where the cotangent of a member's value goes: to what the body of the class has bound."""
     bound = _values.get(cls, {})
-    if x.name in bound and bound[x.name] is x.value:
-        return field(cls, x.name)
+    name = getattr(x, "_name_", None)  # it has none while it is made
+    if name in bound and bound[name] is x.value:
+        return field(cls, name)
     return unknown(x, "value")
 
 

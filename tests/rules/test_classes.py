@@ -13,6 +13,7 @@ import pytest
 
 from morula import NoRuleError, grad, gradient, hvp, jvp, withgradient
 from morula.testing import check_gradient
+from tests.modes import check_modes
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -629,3 +630,35 @@ def test_an_error_in_the_body_is_the_users():
 def test_second_derivatives_through_hooks(program):
     check_gradient(grad(program), 0.7)
     assert hvp(program, 0.7, 1.0) == pytest.approx(grad(grad(program))(0.7))
+
+
+MEMBERS_BY_CALL = {
+    "a dict": lambda v: enum.Enum("E", {"A": v, "B": v * v}),
+    "pairs": lambda v: enum.Enum("E", [("A", v), ("B", v * v)]),
+    "of floats": lambda v: enum.Enum("E", {"A": v, "B": v * v}, type=float),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS_BY_CALL)
+def test_enumerations_made_by_a_call(name):
+    def f(v):
+        members = MEMBERS_BY_CALL[name](v)
+        return members.A.value * members["B"].value
+
+    check_modes(f, 1.7)
+
+
+def test_enumerations_of_names_and_of_a_metaclass_of_its_own():
+    class Meta(enum.EnumMeta):
+        def __new__(metacls, name, bases, names, **keywords):
+            return super().__new__(metacls, name, bases, names, **keywords)
+
+    class Base(enum.Enum, metaclass=Meta):
+        pass
+
+    def f(v):
+        flags = enum.IntEnum("Flags", "ONE TWO")
+        members = Base("E", {"A": 2.0, "B": 3.0})
+        return v * v * flags.TWO * members.A.value + members.B.value
+
+    check_modes(f, 1.7)

@@ -9,7 +9,6 @@ Tests: tests/rules/arrays/test_draws.py
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -383,34 +382,6 @@ def shuffle(source, x, *axis, **named):
         x[...] = np.reshape(x, -1)[places]
     else:
         raise not_shuffled(x)
-
-
-# -- the module random -----------------------------------------------------------------------------
-
-
-@rrule(random.Random.triangular)
-def _(source: Anything, low: Anything = 0.0, high: Anything = 1.0, mode: Anything = None):
-    y = source.triangular(low, high, mode)
-
-    def triangular_pullback(ȳ):
-        width = high - low
-        if width == 0:
-            return NoTangent(), ȳ, ZeroTangent(), ZeroTangent()
-        middle = 0.5 * (low + high) if mode is None else mode
-        rise, fall = middle - low, high - middle
-        if y <= middle:  # y = low + √(U width rise)
-            u = ȳ * (y - low) / 2
-            low_bar, mode_bar = ȳ - u / width - u / rise, u / rise
-            high_bar = u / width
-        else:  # y = high - √((1 - U) width fall)
-            u = ȳ * (high - y) / 2
-            low_bar, mode_bar = u / width, u / fall
-            high_bar = ȳ - u / width - u / fall
-        if mode is None:
-            return NoTangent(), low_bar + mode_bar / 2, high_bar + mode_bar / 2, NoTangent()
-        return NoTangent(), low_bar, high_bar, mode_bar
-
-    return y, triangular_pullback
 
 
 # -- types of draws --------------------------------------------------------------------------------

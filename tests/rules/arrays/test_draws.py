@@ -9,6 +9,7 @@ import morula
 from morula import gradient
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
+from tests.modes import check_modes
 
 P = {
     "normal": (0.4, 1.7), "uniform": (-0.3, 2.0), "laplace": (0.4, 1.7), "logistic": (0.4, 1.7),
@@ -75,6 +76,7 @@ def test_what_has_no_formula_is_refused():
 def test_triangular_of_the_standard_library(mode):
     for seed in range(4):
         check_gradient(lambda a, b: random.Random(seed).triangular(a, b, mode), -1.0, 2.5)
+        check_modes(lambda a, seed=seed: random.Random(seed).triangular(a - 3.0, 2 * a, mode), 1.2)
         if mode is not None:
             check_gradient(lambda m: random.Random(seed).triangular(-1.0, 2.5, m), mode)
 
