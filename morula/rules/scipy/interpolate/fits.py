@@ -17,11 +17,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import BSpline, _dfitpack, _fitpack_impl, _fitpack_repro
+from scipy.interpolate import BSpline
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import refused, told_as
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.interpolate.bsplines import best, design, periodic_fit
 from morula.rules.steering import ignore_derivatives
 
@@ -114,20 +115,35 @@ def squares(rest: Any, c: Any) -> Any:
 # -- curves ----------------------------------------------------------------------------------------
 
 
-def of_curve(found: Any, x: Any, y: Any, w: Any, ends: Any, s: Any, t: Any = None) -> Any:
-    """The fourteen answers of FITPACK's about a curve, with what has a derivative."""
-    k, n = int(found[5]), int(found[7])
+def of_curve(found: Any, x: Any, y: Any, w: Any, xb: Any, xe: Any, t: Any = None) -> Any:
+    """The fourteen answers about a curve, perhaps one of knots t, with what has a derivative."""
+    x, y, w, t = floats(x, y, w, t)
+    ends = first_and_last(x, xb, xe)
+    k, s, n = int(found[5]), found[6], int(found[7])
     knots = found[8][:n]
-    told = knots_of(knots, x, ends, k, s) if t is None else t
+    chosen = knots_of(knots, x, ends, k, s) if t is None else between_ends(t, ends, k)
     c = found[9][: n - k - 1]
-    knots, c, fp = fitted((knots, c, found[10]), x, y, w, k, told)
+    knots, c, fp = fitted((knots, c, found[10]), x, y, w, k, chosen)
     knots = np.concatenate((knots, found[8][n:]))
     c = np.concatenate((c, found[9][n - k - 1 :]))
     weights = found[2] if w is None else w
     return (x, y, weights, *ends, *found[5:8], knots, c, fp, *found[11:])
 
 
-@instead_of(_dfitpack.fpcurf0)
+@instead_of(routines.curfit)
+def curfit(
+    x: Any, y: Any, k: Any, w: Any = None, xb: Any = None, xe: Any = None, s: Any = None,
+    nest: Any = None, iopt: Any = 0, t: Any = None, c: Any = None, n: Any = None, fpint: Any = None,
+    nrdata: Any = None,
+) -> Any:  # fmt: skip
+    """A curve through data, or near them: a first one, a later one, or one of given knots."""
+    found = ignore_derivatives(
+        partial(routines.curfit, x, y, k, w, xb, xe, s, nest, iopt, t, c, n, fpint, nrdata)
+    )
+    return of_curve(found, x, y, w, xb, xe, t if iopt == -1 else None)
+
+
+@instead_of(routines.fpcurf0)
 def fpcurf0(
     x: Any, y: Any, k: Any, w: Any = None, xb: Any = None, xe: Any = None, s: Any = None,
     nest: Any = None,
@@ -135,30 +151,29 @@ def fpcurf0(
     """A curve through data, or near them."""
     given = {"w": w, "xb": xb, "xe": xe, "s": s, "nest": nest}
     given = {name: value for name, value in given.items() if value is not None}
-    found = ignore_derivatives(partial(_dfitpack.fpcurf0, x, y, k, **given))
-    x, y, w = floats(x, y, w)
-    return of_curve(found, x, y, w, first_and_last(x, xb, xe), found[6])
+    found = ignore_derivatives(partial(routines.fpcurf0, x, y, k, **given))
+    return of_curve(found, x, y, w, xb, xe)
 
 
-@instead_of(_dfitpack.fpcurf1)
+@instead_of(routines.fpcurf1)
 def fpcurf1(
     x: Any, y: Any, w: Any, xb: Any, xe: Any, k: Any, s: Any, n: Any, t: Any, c: Any, fp: Any,
     fpint: Any, nrdata: Any, ier: Any, **overwrite: Any,
 ) -> Any:  # fmt: skip
     """The same with another s, or more room for knots."""
     found = later_fit(x, y, w, xb, xe, k, s, n, t, c, fp, fpint, nrdata, ier)
-    return of_curve(found, x, y, w, (xb, xe), s)
+    return of_curve(found, x, y, w, xb, xe)
 
 
 def later_fit(*args: Any) -> Any:
     """What SciPy makes of copies of what an earlier fit has left."""
-    return _dfitpack.fpcurf1(*[a.copy() if isinstance(a, np.ndarray) else a for a in args])
+    return routines.fpcurf1(*[a.copy() if isinstance(a, np.ndarray) else a for a in args])
 
 
 non_differentiable(later_fit)
 
 
-@instead_of(_dfitpack.fpcurfm1)
+@instead_of(routines.fpcurfm1)
 def fpcurfm1(
     x: Any, y: Any, k: Any, t: Any, w: Any = None, xb: Any = None, xe: Any = None,
     overwrite_t: Any = 0,
@@ -166,20 +181,18 @@ def fpcurfm1(
     """A curve of given knots."""
     given = {"w": w, "xb": xb, "xe": xe}
     given = {name: value for name, value in given.items() if value is not None}
-    found = ignore_derivatives(partial(_dfitpack.fpcurfm1, x, y, k, t, **given))
-    x, y, w, t = floats(x, y, w, t)
-    ends = first_and_last(x, xb, xe)
-    return of_curve(found, x, y, w, ends, found[6], between_ends(t, ends, k))
+    found = ignore_derivatives(partial(routines.fpcurfm1, x, y, k, t, **given))
+    return of_curve(found, x, y, w, xb, xe, t)
 
 
-@instead_of(_fitpack_impl.splrep)
+@instead_of(routines.splrep)
 def splrep(
     x: Any, y: Any, w: Any = None, xb: Any = None, xe: Any = None, k: Any = 3, task: Any = 0,
     s: Any = None, t: Any = None, full_output: Any = 0, per: Any = 0, quiet: Any = 1,
 ) -> Any:  # fmt: skip
     """A curve through data, or near them, or of given knots."""
     found = ignore_derivatives(
-        partial(_fitpack_impl.splrep, x, y, w, xb, xe, k, task, s, t, full_output, per, quiet)
+        partial(routines.splrep, x, y, w, xb, xe, k, task, s, t, full_output, per, quiet)
     )
     knots, padded, _ = found[0] if full_output else found
     c = padded[: len(knots) - k - 1]
@@ -231,7 +244,7 @@ def around_knots(low: Any, between: Any, high: Any, k: int) -> Any:
     return inside[places % n] + (places // n) * period
 
 
-@instead_of(_fitpack_impl.splprep)
+@instead_of(routines.splprep)
 def splprep(
     x: Any, w: Any = None, u: Any = None, ub: Any = None, ue: Any = None, k: Any = 3, task: Any = 0,
     s: Any = None, t: Any = None, full_output: Any = 0, nest: Any = None, per: Any = 0, quiet: Any = 1,
@@ -239,7 +252,7 @@ def splprep(
     """A curve in several dimensions through points, or near them; by default along their distances."""
     found = ignore_derivatives(
         partial(
-            _fitpack_impl.splprep, x, w, u, ub, ue, k, task, s, t, full_output, nest, per, quiet
+            routines.splprep, x, w, u, ub, ue, k, task, s, t, full_output, nest, per, quiet
         )
     )  # fmt: skip
     (knots, columns, _), along = found[0] if full_output else found
@@ -270,14 +283,14 @@ def lengths(points: Any) -> Any:
     return np.concatenate((np.zeros(1), way / way[-1]))
 
 
-@instead_of(_fitpack_repro._make_splrep_impl)
+@instead_of(routines.make_splrep)
 def make_splrep_impl(
     x: Any, y: Any, w: Any, xb: Any, xe: Any, k: Any, s: Any, t: Any, nest: Any, periodic: Any,
     xp: Any = np,
 ) -> Any:  # fmt: skip
     """A smoothing curve as an object; a polynomial if it has no knots within."""
     found = ignore_derivatives(
-        partial(_fitpack_repro._make_splrep_impl, x, y, w, xb, xe, k, s, t, nest, periodic, xp)
+        partial(routines.make_splrep, x, y, w, xb, xe, k, s, t, nest, periodic, xp)
     )
     answers = found.t, np.ravel(found.c.T), 0.0
     chosen = None if periodic else few_knots(found.t, (xb, xe), k)

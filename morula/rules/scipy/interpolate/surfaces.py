@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import LSQSphereBivariateSpline, _dfitpack, _fitpack_impl
+from scipy.interpolate import LSQSphereBivariateSpline
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import refused, told_as
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.interpolate.bsplines import best, design
 from morula.rules.scipy.interpolate.fits import (
     AGAIN,
@@ -63,21 +64,40 @@ def wide_limits(x: Any, t: Any, low: Any, high: Any) -> Any:
     )
 
 
-@instead_of(_dfitpack.surfit_smth)
+@instead_of(routines.surfit_smth)
 def surfit_smth(
+    x: Any, y: Any, z: Any, w: Any, xb: Any, xe: Any, yb: Any, ye: Any, kx: Any, ky: Any, s: Any,
+    eps: Any,
+) -> Any:  # fmt: skip
+    """A surface near scattered data."""
+    found = ignore_derivatives(
+        partial(routines.surfit_smth, x, y, z, w, xb, xe, yb, ye, kx, ky, s, eps)
+    )
+    return of_smooth_surface(found, kx, ky, x, y, z, w, xb, xe, yb, ye)
+
+
+@instead_of(routines.surfit_smth_anew)
+def surfit_smth_anew(
     x: Any, y: Any, z: Any, w: Any = None, xb: Any = None, xe: Any = None, yb: Any = None,
     ye: Any = None, kx: Any = 3, ky: Any = 3, s: Any = None, nxest: Any = None, nyest: Any = None,
     eps: Any = 1e-16, lwrk2: Any = None,
 ) -> Any:  # fmt: skip
-    """A surface near scattered data."""
+    """The same, or how much room it needs."""
     given = {"s": s, "nxest": nxest, "nyest": nyest, "eps": eps, "lwrk2": lwrk2}
     given = {name: value for name, value in given.items() if value is not None}
     found = ignore_derivatives(
-        partial(_dfitpack.surfit_smth, x, y, z, w, xb, xe, yb, ye, kx, ky, **given)
+        partial(routines.surfit_smth_anew, x, y, z, w, xb, xe, yb, ye, kx, ky, **given)
     )
-    nx, tx, ny, ty, c, fp, *rest = found
-    if rest[-1] > 10:
+    if found[-1] > 10:
         return found
+    return of_smooth_surface(found, kx, ky, x, y, z, w, xb, xe, yb, ye)
+
+
+def of_smooth_surface(
+    found: Any, kx: int, ky: int, x: Any, y: Any, z: Any, w: Any, xb: Any, xe: Any, yb: Any, ye: Any
+) -> Any:
+    """What was found, with what has a derivative: it chooses its knots unless it is a polynomial."""
+    nx, tx, ny, ty, c, fp, *rest = found
     x, y, z, w = floats(x, y, z, w)
     n = (nx - kx - 1) * (ny - ky - 1)
     few = few_knots(tx[:nx], limits(x, xb, xe), kx), few_knots(ty[:ny], limits(y, yb, ye), ky)
@@ -85,16 +105,36 @@ def surfit_smth(
     return nx, told[0], ny, told[1], told[2], told[3], *rest
 
 
-@instead_of(_dfitpack.surfit_lsq)
+@instead_of(routines.surfit_lsq)
 def surfit_lsq(
+    x: Any, y: Any, z: Any, nx: Any, tx: Any, ny: Any, ty: Any, w: Any, xb: Any, xe: Any, yb: Any,
+    ye: Any, kx: Any, ky: Any, eps: Any,
+) -> Any:  # fmt: skip
+    """A surface of given knots near scattered data."""
+    found = ignore_derivatives(
+        partial(routines.surfit_lsq, x, y, z, nx, tx, ny, ty, w, xb, xe, yb, ye, kx, ky, eps)
+    )
+    return of_surface_of_knots(found, kx, ky, x, y, z, nx, tx, ny, ty, w, xb, xe, yb, ye)
+
+
+@instead_of(routines.surfit_lsq_anew)
+def surfit_lsq_anew(
     x: Any, y: Any, z: Any, nx: Any, tx: Any, ny: Any, ty: Any, w: Any = None, xb: Any = None,
     xe: Any = None, yb: Any = None, ye: Any = None, kx: Any = 3, ky: Any = 3, eps: Any = None,
     lwrk2: Any = None, overwrite_tx: Any = 0, overwrite_ty: Any = 0,
 ) -> Any:  # fmt: skip
-    """A surface of given knots near scattered data."""
+    """The same, or how much room it needs."""
     found = fit_of_knots(x, y, z, nx, tx, ny, ty, w, xb, xe, yb, ye, kx, ky, eps, lwrk2)
     if found[-1] > 10:
         return found
+    return of_surface_of_knots(found, kx, ky, x, y, z, nx, tx, ny, ty, w, xb, xe, yb, ye)
+
+
+def of_surface_of_knots(
+    found: Any, kx: int, ky: int, x: Any, y: Any, z: Any, nx: int, tx: Any, ny: int, ty: Any,
+    w: Any, xb: Any, xe: Any, yb: Any, ye: Any,
+) -> Any:  # fmt: skip
+    """What was found, with what has a derivative."""
     x, y, z, w, tx, ty = floats(x, y, z, w, tx, ty)
     chosen_x = between_ends(tx[:nx], wide_limits(x, tx[:nx], xb, xe), kx)
     chosen_y = between_ends(ty[:ny], wide_limits(y, ty[:ny], yb, ye), ky)
@@ -108,13 +148,13 @@ def surfit_lsq(
 
 def fit_of_knots(x: Any, y: Any, z: Any, nx: Any, tx: Any, ny: Any, ty: Any, *rest: Any) -> Any:
     """What SciPy finds, which changes the knots that it is given."""
-    return _dfitpack.surfit_lsq(x, y, z, nx, tx.copy(), ny, ty.copy(), *rest)
+    return routines.surfit_lsq_anew(x, y, z, nx, tx.copy(), ny, ty.copy(), *rest)
 
 
 non_differentiable(fit_of_knots)
 
 
-@instead_of(_fitpack_impl.bisplrep)
+@instead_of(routines.bisplrep)
 def bisplrep(
     x: Any, y: Any, z: Any, w: Any = None, xb: Any = None, xe: Any = None, yb: Any = None,
     ye: Any = None, kx: Any = 3, ky: Any = 3, task: Any = 0, s: Any = None, eps: Any = 1e-16,
@@ -124,7 +164,7 @@ def bisplrep(
     """A surface near scattered data."""
     found = ignore_derivatives(
         partial(
-            _fitpack_impl.bisplrep, x, y, z, w, xb, xe, yb, ye, kx, ky, task, s, eps, tx, ty,
+            routines.bisplrep, x, y, z, w, xb, xe, yb, ye, kx, ky, task, s, eps, tx, ty,
             full_output, nxest, nyest, quiet,
         )
     )  # fmt: skip
@@ -146,14 +186,14 @@ def bisplrep(
     return (tck, told[3], *found[2:]) if full_output else tck
 
 
-@instead_of(_dfitpack.regrid_smth)
+@instead_of(routines.regrid_smth)
 def regrid_smth(
     x: Any, y: Any, z: Any, xb: Any = None, xe: Any = None, yb: Any = None, ye: Any = None,
     kx: Any = 3, ky: Any = 3, s: Any = 0.0, maxit: Any = 20,
 ) -> Any:  # fmt: skip
     """A surface through data on a grid, or near them."""
     found = ignore_derivatives(
-        partial(_dfitpack.regrid_smth, x, y, z, xb, xe, yb, ye, kx, ky, s, maxit)
+        partial(routines.regrid_smth, x, y, z, xb, xe, yb, ye, kx, ky, s, maxit)
     )
     nx, tx, ny, ty, c, fp, ier = found
     x, y, z = floats(x, y, z)
@@ -201,13 +241,14 @@ def answers_to_units(fit: Any, n: int) -> Any:
 non_differentiable(answers_to_units)
 
 
-@instead_of(_dfitpack.regrid_smth_spher)
+@instead_of(routines.regrid_smth_spher)
 def regrid_smth_spher(
-    iopt: Any, ider: Any, u: Any, v: Any, r: Any, r0: Any = None, r1: Any = None, s: Any = 0.0
+    iopt: Any, ider: Any, u: Any, v: Any, r: Any, r0: Any = None, r1: Any = None, s: Any = 0.0,
+    *room: Any,
 ) -> Any:  # fmt: skip
     """A surface over a grid of angles, perhaps with values at the poles."""
     poles = [value for value in (r0, r1) if value is not None]
-    constant = ignore_derivatives((iopt, ider, u, v, r, r0, r1, s))
+    constant = ignore_derivatives((iopt, ider, u, v, r, r0, r1, s, *room))
     found = fit_on_grid(*constant)
     nu, tu, nv, tv, c, fp, ier = found
     data = np.concatenate((np.ravel(r), *[np.reshape(np.asarray(a), (1,)) for a in poles]))
@@ -221,17 +262,15 @@ def regrid_smth_spher(
 
 def coefficients_of(given: Any, data: Any) -> Any:
     """The coefficients for other values on the grid, and at those poles that have any."""
-    iopt, ider, u, v, r, r0, r1, s = given
+    iopt, ider, u, v, r, r0, r1, *smoothing = given
     rest = list(data[r.size :])
     new = [None if a is None else rest.pop(0) for a in (r0, r1)]
-    return fit_on_grid(iopt, ider, u, v, data[: r.size], *new, s)[4]
+    return fit_on_grid(iopt, ider, u, v, data[: r.size], *new, *smoothing)[4]
 
 
 def fit_on_grid(*args: Any) -> Any:
     """What SciPy finds, for copies of what it may change."""
-    return _dfitpack.regrid_smth_spher(
-        *[a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    )
+    return routines.regrid_smth_spher(*[a.copy() if isinstance(a, np.ndarray) else a for a in args])
 
 
 non_differentiable(fit_on_grid)
@@ -260,7 +299,7 @@ def fit_by_knots(given: Any, r: Any) -> Any:
 non_differentiable(fit_by_knots)
 
 
-@instead_of(_dfitpack.spherfit_smth)
+@instead_of(routines.spherfit_smth)
 def spherfit_smth(
     teta: Any, phi: Any, r: Any, w: Any = None, s: Any = None, eps: Any = 1e-16
 ) -> Any:  # fmt: skip
@@ -273,7 +312,7 @@ def spherfit_smth(
 
 def smooth_on_sphere(teta: Any, phi: Any, r: Any, w: Any, s: Any, eps: Any) -> Any:
     """What SciPy finds."""
-    return _dfitpack.spherfit_smth(teta, phi, r, w=w, s=s, eps=eps)
+    return routines.spherfit_smth(teta, phi, r, w=w, s=s, eps=eps)
 
 
 non_differentiable(fit_by_knots, smooth_on_sphere)
