@@ -16,8 +16,12 @@ verify.enabled = True  # the SSA form, between all passes
 gc.set_threshold(50_000, 10, 10)  # what is collected late does no harm here
 
 
+# Those that took more than a second when it was written; a test that is new needs no entry.
+LONG = set((Path(__file__).parent / "long.txt").read_text(encoding="utf-8").splitlines())
+
+
 def pytest_addoption(parser):
-    """`--thorough`: also what takes half a minute and more, such as third derivatives of exceptions."""
+    """`--thorough`: also what takes long, such as third derivatives of exceptions."""
     parser.addoption("--thorough", action="store_true", help="also the tests that take long")
 
 
@@ -31,9 +35,14 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Without `--thorough`, leave those out."""
     if not config.getoption("--thorough"):
-        long = [item for item in items if item.get_closest_marker("thorough")]
-        items[:] = [item for item in items if item not in long]
+        long = [item for item in items if is_long(item)]
+        items[:] = [item for item in items if not is_long(item)]
         config.hook.pytest_deselected(items=long)
+
+
+def is_long(item):
+    """Is it marked, or in the list of those that take long?"""
+    return item.nodeid in LONG or item.get_closest_marker("thorough") is not None
 
 
 def pytest_collection_finish():

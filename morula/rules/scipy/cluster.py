@@ -18,13 +18,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.cluster import _hierarchy, _optimal_leaf_ordering, _vq, hierarchy
+from scipy.cluster import hierarchy, vq
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import told_as
 from morula.rules.scipy.kernels import writes
 from morula.rules.scipy.spatial.distances import places
+
+# The modules that hold the code, or the packages around them; and their compiled parts.
+hierarchy = getattr(hierarchy, "_hierarchy_impl", hierarchy)
+_hierarchy, _vq = hierarchy._hierarchy, getattr(vq, "_vq_impl", vq)._vq
+_optimal_leaf_ordering = hierarchy._optimal_leaf_ordering
 
 # -- vector quantisation ---------------------------------------------------------------------------
 

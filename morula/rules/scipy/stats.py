@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, special
 from scipy.stats import _continuous_distns as distributions
-from scipy.stats import _ksstats
+from scipy.stats import _ksstats, _qmvnt
 from scipy.stats import _stats as compiled
 from scipy.stats import _stats_pythran as in_translation
 
@@ -133,12 +133,20 @@ for _name, _body in (
         derivative_of(getattr(compiled, _name)[_kind])(_body)
 
 
-@rrule(in_translation._bvnu)
-def _(h: Anything, k: Anything, r: Anything):
-    def bvnu_pullback(ȳ):
-        return above(ȳ, h, k, r), above(ȳ, k, h, r), together(ȳ, h, k, r)
+def bivariate(bvnu: Any) -> Any:
+    """The rule of the probability of X > h and Y > k, of normal variables with correlation r."""
 
-    return in_translation._bvnu(h, k, r), bvnu_pullback
+    def rule(h: Anything, k: Anything, r: Anything):
+        def bvnu_pullback(ȳ):
+            return above(ȳ, h, k, r), above(ȳ, k, h, r), together(ȳ, h, k, r)
+
+        return bvnu(h, k, r), bvnu_pullback
+
+    return rule
+
+
+for _bvnu in present(_qmvnt, "_bvnu"):
+    rrule(_bvnu)(bivariate(_bvnu))
 
 
 def above(ȳ: Any, h: Any, k: Any, r: Any) -> Any:
