@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from morula.rules.arrays.bodies import derivative_of
+from morula.rules.scipy.answers import refused
 from morula.rules.scipy.interpolate import routines
+from morula.rules.scipy.linalg.routines import means, symmetric
 
 
 def squares(x: Any, y: Any) -> Any:
@@ -74,3 +76,15 @@ def system(y: Any, d: Any, smoothing: Any, kernel: Any, epsilon: Any, powers: An
     below = np.concatenate((columns.T, np.zeros((n, n))), axis=1)
     right = np.concatenate((d, np.zeros((n, d.shape[1]))))
     return np.concatenate((above, below)), right, shift, scale
+
+
+def sysv(
+    a: Any, b: Any, lwork: Any = None, lower: Any = 0, overwrite_a: Any = 0, overwrite_b: Any = 0
+) -> Any:
+    """The factors of a symmetric matrix, and the solution of a x = b."""
+    return refused(a, FACTORS, a), None, np.linalg.solve(symmetric(a, lower), b)
+
+
+FACTORS = "the factors of a symmetric matrix that is not definite have no derivative"
+# What may be overwritten stays as it is: SciPy does not read it again.
+means(routines.dsysv, "dsysv", sysv, np.dtype(float), (), False, True)

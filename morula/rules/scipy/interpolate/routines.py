@@ -118,6 +118,7 @@ scale_x = routine("_interpnd.NDInterpolatorBase._scale_x")
 polynomial_matrix = routine("_rbfinterp_pythran._polynomial_matrix")
 build_evaluation_coefficients = routine("_rbfinterp_pythran._build_evaluation_coefficients")
 build_system = routine("_rbfinterp_pythran._build_system")
+dsysv = routine("_rbfinterp_np.dsysv")  # of LAPACK
 BarycentricRational = routine("_bary_rational._BarycentricRational")
 poles = routine("_bary_rational._BarycentricRational.poles")
 roots = routine("_bary_rational._BarycentricRational.roots")

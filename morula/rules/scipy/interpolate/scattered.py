@@ -37,9 +37,9 @@ def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return cls(*args, **kwargs)
 
 
-def values_at(interpolator: Any, *args: Any) -> Any:
+def values_at(interpolator: Any, args: Any, options: dict[str, Any]) -> Any:
     """What SciPy's own code gives."""
-    return routines.call(interpolator, *args)
+    return routines.call(interpolator, *args, **options)
 
 
 def prepared(*args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def prepared(*args: Any, **kwargs: Any) -> dict[str, Any]:
     return dict(empty.__dict__)
 
 
-def simplices_of(tri: Any, x: Any) -> Any:
+def simplices_of(tri: Any, x: Any, simplex_tolerance: float = 1.0) -> Any:
     """In which simplices the points lie, and whether in any."""
-    found = tri.find_simplex(x)
+    found = tri.find_simplex(x, tol=100 * np.finfo(float).eps * simplex_tolerance)
     return np.maximum(found, 0), found >= 0
 
 
@@ -173,12 +173,12 @@ def slopes(tri: Any, points: Any, values: Any) -> Any:
 
 
 @instead_of(routines.call)
-def at_points(self: Any, *args: Any) -> Any:
+def at_points(self: Any, *args: Any, **tolerance: Any) -> Any:
     """Values at points, which lie in simplices or get the fill value."""
-    found = values_at(self, *args)
+    found = values_at(self, args, tolerance)
     x = routines.coordinates(args, ndim=self.points.shape[1])
     x = scaled(self, np.reshape(x, (-1, x.shape[-1])))
-    simplices, inside = simplices_of(self.tri, x)
+    simplices, inside = simplices_of(self.tri, x, **tolerance)
     piece = cubic if isinstance(self, CloughTocher) else plane
     told = np.where(inside[:, None], piece(self, simplices, x), self.fill_value)
     return told_as(found, np.reshape(told, found.shape))
