@@ -200,13 +200,6 @@ SCATTERED = {
         (S[:, 0], S[:, 1]), v, (q[:, 0], q[:, 1]), method="linear", rescale=True
     ),
     "griddata, cubic": lambda q: interpolate.griddata(S, V, q, method="cubic"),
-    **{
-        "griddata, simplex_tolerance": lambda s, v, q: interpolate.griddata(
-            s, v, q, simplex_tolerance=2.0
-        )
-        for name in inspect.signature(interpolate.griddata).parameters
-        if name == "simplex_tolerance"
-    },
     "griddata of a line": lambda x, y, t: interpolate.griddata(x, y, t, method="linear"),
     **{
         f"RBFInterpolator, {kernel}": lambda s, v, q, e, kernel=kernel: interpolate.RBFInterpolator(
@@ -227,6 +220,10 @@ SCATTERED = {
         *S.T, v, function=lambda self, r: np.exp(-self.epsilon * r), epsilon=e
     )(*q.T),
 }  # fmt: skip
+if "simplex_tolerance" in inspect.signature(interpolate.griddata).parameters:
+    SCATTERED["griddata, simplex_tolerance"] = lambda s, v, q: interpolate.griddata(
+        s, v, q, simplex_tolerance=2.0
+    )
 GRIDS = {
     **{
         f"interp1d, {kind}": lambda x, y, t, kind=kind: interpolate.interp1d(x, y, kind)(t)
