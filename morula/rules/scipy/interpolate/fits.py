@@ -34,6 +34,12 @@ DEFICIENT = "a fit of splines that the data do not determine has no derivative b
 AGAIN = "a fit that goes on from an earlier one (task=1) has no derivative: start with task=0 or -1"
 
 
+def chosen_by(data: Any, found: Any, what: str = SMOOTH) -> list[Any]:
+    """What was found in a way that has no derivative by any of the data."""
+    data = [a for a in data if a is not None]
+    return [refused(value, what, *data) for value in found]
+
+
 def floats(*given: Any) -> list[Any]:
     """Arrays of what may be lists."""
     return [None if a is None else np.asarray(a) for a in given]
@@ -87,22 +93,25 @@ def agree(found: Any, told: Any) -> bool:
 non_differentiable(agree)
 
 
-def fitted(found: Any, x: Any, y: Any, w: Any, k: int, t: Any) -> Any:
-    """The knots and the coefficients that were found, and the sum of squares, for knots t."""
-    return in_columns(found, x, y[:, None], w, k, t)
+def fitted(found: Any, x: Any, y: Any, w: Any, k: int, t: Any, others: Any) -> Any:
+    """The knots and the coefficients that were found, and the sum of squares, for knots t.
+
+    `others` is what a fit that has chosen its knots, with t None, depends on besides.
+    """
+    return in_columns(found, x, y[:, None], w, k, t, others)
 
 
-def in_columns(found: Any, x: Any, y: Any, w: Any, k: int, t: Any) -> Any:
+def in_columns(found: Any, x: Any, y: Any, w: Any, k: int, t: Any, others: Any) -> Any:
     """The same for data in columns, whose coefficients follow each other."""
     knots, c, fp = found
     weights = np.ones(len(x)) if w is None else w
     if t is None:
-        return [refused(value, SMOOTH, x, y, weights) for value in found]
+        return chosen_by((x, y, w, *others), found)
     splines = weights[:, None] * design(t, k, x)
     columns = best(splines, weights[:, None] * y)
     told = np.ravel(columns.T)
     if not agree(knots, t) or not agree(c, told):
-        return [refused(value, DEFICIENT, x, y, weights, t) for value in found]
+        return chosen_by((x, y, w, t), found, DEFICIENT)
     rest = weights[:, None] * y - splines @ columns
     return told_as(knots, t), told_as(c, told), told_as(fp, squares(rest, columns))
 
@@ -115,19 +124,22 @@ def squares(rest: Any, c: Any) -> Any:
 # -- curves ----------------------------------------------------------------------------------------
 
 
-def of_curve(found: Any, x: Any, y: Any, w: Any, xb: Any, xe: Any, t: Any = None) -> Any:
+def of_curve(
+    found: Any, x: Any, y: Any, w: Any, xb: Any, xe: Any, s: Any, t: Any = None
+) -> Any:  # fmt: skip
     """The fourteen answers about a curve, perhaps one of knots t, with what has a derivative."""
     x, y, w, t = floats(x, y, w, t)
     ends = first_and_last(x, xb, xe)
-    k, s, n = int(found[5]), found[6], int(found[7])
+    s = found[6] if s is None else told_as(found[6], s)
+    k, n = int(found[5]), int(found[7])
     knots = found[8][:n]
     chosen = knots_of(knots, x, ends, k, s) if t is None else between_ends(t, ends, k)
     c = found[9][: n - k - 1]
-    knots, c, fp = fitted((knots, c, found[10]), x, y, w, k, chosen)
+    knots, c, fp = fitted((knots, c, found[10]), x, y, w, k, chosen, (*ends, s))
     knots = np.concatenate((knots, found[8][n:]))
     c = np.concatenate((c, found[9][n - k - 1 :]))
     weights = found[2] if w is None else w
-    return (x, y, weights, *ends, *found[5:8], knots, c, fp, *found[11:])
+    return (x, y, weights, *ends, found[5], s, found[7], knots, c, fp, *found[11:])
 
 
 @instead_of(routines.curfit)
@@ -140,7 +152,7 @@ def curfit(
     found = ignore_derivatives(
         partial(routines.curfit, x, y, k, w, xb, xe, s, nest, iopt, t, c, n, fpint, nrdata)
     )
-    return of_curve(found, x, y, w, xb, xe, t if iopt == -1 else None)
+    return of_curve(found, x, y, w, xb, xe, s, t if iopt == -1 else None)
 
 
 @instead_of(routines.fpcurf0)
@@ -152,7 +164,7 @@ def fpcurf0(
     given = {"w": w, "xb": xb, "xe": xe, "s": s, "nest": nest}
     given = {name: value for name, value in given.items() if value is not None}
     found = ignore_derivatives(partial(routines.fpcurf0, x, y, k, **given))
-    return of_curve(found, x, y, w, xb, xe)
+    return of_curve(found, x, y, w, xb, xe, s)
 
 
 @instead_of(routines.fpcurf1)
@@ -162,7 +174,7 @@ def fpcurf1(
 ) -> Any:  # fmt: skip
     """The same with another s, or more room for knots."""
     found = later_fit(x, y, w, xb, xe, k, s, n, t, c, fp, fpint, nrdata, ier)
-    return of_curve(found, x, y, w, xb, xe)
+    return of_curve(found, x, y, w, xb, xe, s)
 
 
 def later_fit(*args: Any) -> Any:
@@ -182,7 +194,7 @@ def fpcurfm1(
     given = {"w": w, "xb": xb, "xe": xe}
     given = {name: value for name, value in given.items() if value is not None}
     found = ignore_derivatives(partial(routines.fpcurfm1, x, y, k, t, **given))
-    return of_curve(found, x, y, w, xb, xe, t)
+    return of_curve(found, x, y, w, xb, xe, None, t)
 
 
 @instead_of(routines.splrep)
@@ -202,12 +214,12 @@ def splrep(
         s = 0 if w is None else 1
     ends = first_and_last(x, xb, xe)
     if task == 1:
-        told = [refused(value, AGAIN, x, y) for value in (knots, c, fp)]
+        told = chosen_by((x, y, w, *ends, s), (knots, c, fp), AGAIN)
     elif per:
         told = closed((knots, c, fp), x, y[:, None], w, k, s, t)
     else:
         chosen = knots_of(knots, x, ends, k, s) if t is None else with_ends(ends, t, k)
-        told = fitted((knots, c, fp), x, y, w, k, chosen)
+        told = fitted((knots, c, fp), x, y, w, k, chosen, (*ends, s))
     tck = (told[0], np.concatenate((told[1], padded[len(c) :])), k)
     return (tck, told[2], *found[2:]) if full_output else tck
 
@@ -223,16 +235,16 @@ def closed(found: Any, x: Any, y: Any, w: Any, k: int, s: Any, t: Any) -> Any:
     elif s == 0:
         between = x[1:-1] if k % 2 else (x[1:-1] + x[:-2]) / 2
     else:
-        return [refused(value, SMOOTH, x, y, weights) for value in found]
+        return chosen_by((x, y, w, s), found)
     t = around_knots(x[0], between, x[-1], k)
     if len(t) != len(knots):
-        return [refused(value, DEFICIENT, x, y, weights, t) for value in found]
+        return chosen_by((x, y, w, t), found, DEFICIENT)
     splines = design(t, k, x[:-1])
     told = periodic_fit(splines, y[:-1], weights[:-1], k)
     rest = weights[:-1, None] * (y[:-1] - splines @ told)
     told = np.ravel(told.T)
     if not agree(knots, t) or not agree(c, told):
-        return [refused(value, DEFICIENT, x, y, weights, t) for value in found]
+        return chosen_by((x, y, w, t), found, DEFICIENT)
     return told_as(knots, t), told_as(c, told), told_as(fp, np.sum(rest * rest))
 
 
@@ -265,13 +277,13 @@ def splprep(
     ends = first_and_last(sites, ub, ue)
     answers = knots, np.concatenate(columns), fp
     if task == 1:
-        told = [refused(value, AGAIN, points, sites) for value in answers]
+        told = chosen_by((points, sites, w, *ends, s), answers, AGAIN)
     elif per:
         told = closed(answers, sites, points, w, k, s, None if t is None else t[k + 1 : -k - 1])
     else:
         given = task == -1
         chosen = between_ends(t, ends, k) if given else knots_of(knots, sites, ends, k, s)
-        told = in_columns(answers, sites, points, w, k, chosen)
+        told = in_columns(answers, sites, points, w, k, chosen, (*ends, s))
     n = len(told[1]) // len(columns)
     curve = [told[0], [told[1][i * n : (i + 1) * n] for i in range(len(columns))], k], sites
     return (curve, told[2], *found[2:]) if full_output else curve
@@ -294,6 +306,6 @@ def make_splrep_impl(
     )
     answers = found.t, np.ravel(found.c.T), 0.0
     chosen = None if periodic else few_knots(found.t, (xb, xe), k)
-    knots, c, _ = in_columns(answers, x, y, w, k, chosen)
+    knots, c, _ = in_columns(answers, x, y, w, k, chosen, (xb, xe, s))
     c = np.reshape(c, found.c.shape[::-1]).T
     return BSpline.construct_fast(knots, c, k, axis=found.axis, extrapolate=found.extrapolate)

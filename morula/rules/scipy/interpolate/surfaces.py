@@ -22,9 +22,9 @@ from morula.rules.scipy.interpolate.bsplines import best, design
 from morula.rules.scipy.interpolate.fits import (
     AGAIN,
     DEFICIENT,
-    SMOOTH,
     agree,
     between_ends,
+    chosen_by,
     few_knots,
     floats,
     knots_of,
@@ -34,18 +34,21 @@ from morula.rules.steering import ignore_derivatives
 
 
 def of_surface(
-    found: Any, kx: int, ky: int, x: Any, y: Any, z: Any, w: Any, tx: Any, ty: Any
+    found: Any, kx: int, ky: int, x: Any, y: Any, z: Any, w: Any, tx: Any, ty: Any, others: Any = ()
 ) -> Any:
-    """The knots, the coefficients and the sum of squares for scattered data and knots tx and ty."""
+    """The knots, the coefficients and the sum of squares for scattered data and knots tx and ty.
+
+    `others` is what a fit that has chosen its knots, with tx or ty None, depends on besides.
+    """
     weights = np.ones(len(x)) if w is None else w
     if tx is None or ty is None:
-        return [refused(value, SMOOTH, x, y, z, weights) for value in found]
+        return chosen_by((x, y, z, w, *others), found)
     rows = design(tx, kx, x)[:, :, None] * design(ty, ky, y)[:, None, :]
     rows = weights[:, None] * np.reshape(rows, (len(x), -1))
     told = best(rows, weights * z)
     chosen = agree(found[0], tx) and agree(found[1], ty) and agree(found[2], told)
     if not chosen:
-        return [refused(value, DEFICIENT, x, y, z, weights, tx, ty) for value in found]
+        return chosen_by((x, y, z, w, tx, ty), found, DEFICIENT)
     fp = told_as(found[3], squares(weights * z - rows @ told, told))
     return told_as(found[0], tx), told_as(found[1], ty), told_as(found[2], told), fp
 
@@ -56,12 +59,13 @@ def limits(x: Any, low: Any, high: Any) -> Any:
 
 
 def wide_limits(x: Any, t: Any, low: Any, high: Any) -> Any:
-    """The ends of the knots of LSQBivariateSpline: by default a step beyond all that is in t."""
+    """The ends of the knots of LSQBivariateSpline: by default those of the data, or a step beyond t."""
     step = (np.max(t) - np.min(t)) / len(t)
-    return (
-        np.minimum(np.min(x), np.min(t) - step) if low is None else low,
-        np.maximum(np.max(x), np.max(t) + step) if high is None else high,
-    )
+    if low is None:
+        low = np.min(x) if np.min(x) < np.min(t) else np.min(t) - step
+    if high is None:
+        high = np.max(x) if np.max(x) > np.max(t) else np.max(t) + step
+    return low, high
 
 
 @instead_of(routines.surfit_smth)
@@ -73,7 +77,7 @@ def surfit_smth(
     found = ignore_derivatives(
         partial(routines.surfit_smth, x, y, z, w, xb, xe, yb, ye, kx, ky, s, eps)
     )
-    return of_smooth_surface(found, kx, ky, x, y, z, w, xb, xe, yb, ye)
+    return of_smooth_surface(found, kx, ky, x, y, z, w, xb, xe, yb, ye, s)
 
 
 @instead_of(routines.surfit_smth_anew)
@@ -90,18 +94,19 @@ def surfit_smth_anew(
     )
     if found[-1] > 10:
         return found
-    return of_smooth_surface(found, kx, ky, x, y, z, w, xb, xe, yb, ye)
+    return of_smooth_surface(found, kx, ky, x, y, z, w, xb, xe, yb, ye, s)
 
 
 def of_smooth_surface(
-    found: Any, kx: int, ky: int, x: Any, y: Any, z: Any, w: Any, xb: Any, xe: Any, yb: Any, ye: Any
-) -> Any:
+    found: Any, kx: int, ky: int, x: Any, y: Any, z: Any, w: Any, xb: Any, xe: Any, yb: Any,
+    ye: Any, s: Any,
+) -> Any:  # fmt: skip
     """What was found, with what has a derivative: it chooses its knots unless it is a polynomial."""
     nx, tx, ny, ty, c, fp, *rest = found
     x, y, z, w = floats(x, y, z, w)
     n = (nx - kx - 1) * (ny - ky - 1)
     few = few_knots(tx[:nx], limits(x, xb, xe), kx), few_knots(ty[:ny], limits(y, yb, ye), ky)
-    told = of_surface((tx[:nx], ty[:ny], c[:n], fp), kx, ky, x, y, z, w, *few)
+    told = of_surface((tx[:nx], ty[:ny], c[:n], fp), kx, ky, x, y, z, w, *few, (xb, xe, yb, ye, s))
     return nx, told[0], ny, told[1], told[2], told[3], *rest
 
 
@@ -175,13 +180,13 @@ def bisplrep(
     ends_x, ends_y = limits(x, xb, xe), limits(y, yb, ye)
     answers = knots_x, knots_y, c, fp
     if task == 1:
-        told = [refused(value, AGAIN, x, y, z) for value in answers]
+        told = chosen_by((x, y, z, w, xb, xe, yb, ye, s), answers, AGAIN)
     else:
         if task == -1:
             chosen = between_ends(tx, ends_x, kx), between_ends(ty, ends_y, ky)
         else:
             chosen = few_knots(knots_x, ends_x, kx), few_knots(knots_y, ends_y, ky)
-        told = of_surface(answers, kx, ky, x, y, z, w, *chosen)
+        told = of_surface(answers, kx, ky, x, y, z, w, *chosen, (xb, xe, yb, ye, s))
     tck = [told[0], told[1], told[2], kx, ky]
     return (tck, told[3], *found[2:]) if full_output else tck
 
@@ -201,19 +206,20 @@ def regrid_smth(
     answers = tx[:nx], ty[:ny], c[:n], fp
     chosen_x = knots_of(tx[:nx], x, limits(x, xb, xe), kx, s)
     chosen_y = knots_of(ty[:ny], y, limits(y, yb, ye), ky, s)
-    told = on_grid(answers, x, y, np.reshape(z, (len(x), len(y))), kx, ky, chosen_x, chosen_y)
+    if chosen_x is None or chosen_y is None:
+        told = chosen_by((x, y, z, xb, xe, yb, ye, s), answers)
+    else:
+        told = on_grid(answers, x, y, np.reshape(z, (len(x), len(y))), kx, ky, chosen_x, chosen_y)
     return nx, told[0], ny, told[1], told[2], told[3], ier
 
 
 def on_grid(found: Any, x: Any, y: Any, z: Any, kx: int, ky: int, tx: Any, ty: Any) -> Any:
     """The same as `of_surface` for data on a grid: fits along one axis, then along the other."""
-    if tx is None or ty is None:
-        return [refused(value, SMOOTH, x, y, z) for value in found]
     along_x, along_y = design(tx, kx, x), design(ty, ky, y)
     table = best(along_y, best(along_x, z).T).T
     told = np.ravel(table)
     if not (agree(found[0], tx) and agree(found[1], ty) and agree(found[2], told)):
-        return [refused(value, DEFICIENT, x, y, z, tx, ty) for value in found]
+        return chosen_by((x, y, z, tx, ty), found, DEFICIENT)
     fp = told_as(found[3], squares(np.ravel(z - along_x @ table @ along_y.T), told))
     return told_as(found[0], tx), told_as(found[1], ty), told_as(found[2], told), fp
 
@@ -253,7 +259,7 @@ def regrid_smth_spher(
     nu, tu, nv, tv, c, fp, ier = found
     data = np.concatenate((np.ravel(r), *[np.reshape(np.asarray(a), (1,)) for a in poles]))
     if s > 0:
-        told = refused(c, SMOOTH, data, u, v), refused(fp, SMOOTH, data, u, v)
+        told = chosen_by((data, u, v, s), (c, fp))
     else:
         fit = partial(coefficients_of, constant)
         told = on_sphere(c, fp, data, answers_to_units(fit, len(data)), (u, v))
@@ -305,9 +311,8 @@ def spherfit_smth(
 ) -> Any:  # fmt: skip
     """A surface near scattered data, which chooses its knots: it has no derivative."""
     found = smooth_on_sphere(teta, phi, r, w, s, eps)
-    data = [a for a in floats(teta, phi, r, w) if a is not None]
     nt, tt, np_, tp, c, fp, ier = found
-    return nt, tt, np_, tp, refused(c, SMOOTH, *data), refused(fp, SMOOTH, *data), ier
+    return nt, tt, np_, tp, *chosen_by((*floats(teta, phi, r, w), s), (c, fp)), ier
 
 
 def smooth_on_sphere(teta: Any, phi: Any, r: Any, w: Any, s: Any, eps: Any) -> Any:
