@@ -1,6 +1,8 @@
 """Every callable of scipy.interpolate, by its data, its sites and the points asked for."""
 
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -145,6 +147,9 @@ CURVES = {
 }  # fmt: skip
 SURFACES = {
     "bisplrep": lambda v, W, t: interpolate.bisplev(
+        t, t[:3], interpolate.bisplrep(*S.T, v, W, 0, 4, 0, 5, 2, 2, s=1e3)
+    ),
+    "bisplrep, t": lambda v, W, t: interpolate.bisplev(
         t, t[:3], interpolate.bisplrep(*S.T, v, W, 0, 4, 0, 5, 2, 2, -1, tx=KX[0], ty=KX[1])
     ),
     "bisplev": lambda C, e, t: interpolate.bisplev(
@@ -215,6 +220,10 @@ SCATTERED = {
         *S.T, v, function=lambda self, r: np.exp(-self.epsilon * r), epsilon=e
     )(*q.T),
 }  # fmt: skip
+if "simplex_tolerance" in inspect.signature(interpolate.griddata).parameters:
+    SCATTERED["griddata, simplex_tolerance"] = lambda s, v, q: interpolate.griddata(
+        s, v, q, simplex_tolerance=2.0
+    )
 GRIDS = {
     **{
         f"interp1d, {kind}": lambda x, y, t, kind=kind: interpolate.interp1d(x, y, kind)(t)
@@ -372,8 +381,27 @@ def product(cotangents, along):
     return sum(np.sum(g * v) for g, v in zip(cotangents, along, strict=True))
 
 
+BISPLREP = """
+import numpy as np
+from scipy.interpolate import bisplrep
+x, y = np.meshgrid(np.arange(6.0), np.arange(6.0))
+t = np.array([0.0, 0, 0, 2, 5, 5, 5])
+tck = bisplrep(x.ravel(), y.ravel(), x.ravel() * 2, kx=2, ky=2, task=-1, tx=t, ty=t)
+raise SystemExit(not (np.array_equal(tck[0], t) and np.array_equal(tck[1], t)))
+"""
+
+
+def skip_what_scipy_cannot_do(name):
+    """There are versions whose bisplrep does not hand on its knots, and reads others from anywhere."""
+    if name == "surfaces: bisplrep, t":
+        plain = subprocess.run([sys.executable, "-c", BISPLREP], capture_output=True, check=False)
+        if plain.returncode:
+            pytest.skip("this SciPy itself fails")
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_all_modes_agree_with_differences(name):
+    skip_what_scipy_cannot_do(name)
     args, along = operands_of(ALL[name])
 
     def f(*args):

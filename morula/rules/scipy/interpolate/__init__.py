@@ -9,6 +9,7 @@ grids         data on regular grids
 scattered     data at scattered points: triangulations, nearest neighbours
 radial        radial basis functions
 rational      poles and roots of rational interpolation
+routines      where the installed SciPy has the routines that all these are for
 roots         roots as functions of what they are the roots of
 """
 

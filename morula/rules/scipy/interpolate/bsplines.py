@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.interpolate import _bsplines, _dierckx, _ndbspline
+from scipy.interpolate import NdBSpline
 from scipy.linalg import lapack
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.scipy.answers import refused, told_as
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.interpolate.polynomials import outside
 from morula.rules.scipy.kernels import writes, written_to
 from morula.rules.steering import ignore_derivatives
@@ -28,7 +29,7 @@ def span_of(t: Any, k: int, points: Any) -> Any:
     return np.clip(np.searchsorted(t, points, "right") - 1, k, len(t) - k - 2)
 
 
-non_differentiable(span_of, _dierckx.find_interval)
+non_differentiable(span_of, routines.find_interval)
 
 
 def de_boor(t: Any, k: int, i: Any, x: Any, d: Any, nu: int = 0) -> Any:
@@ -71,7 +72,7 @@ def design(t: Any, k: int, x: Any) -> Any:
     return along_first(t, np.eye(len(t) - k - 1), k, x, 0)
 
 
-@derivative_of(_dierckx.evaluate_spline)
+@derivative_of(routines.evaluate_spline)
 def evaluate_spline(t: Any, c: Any, k: Any, xp: Any, nu: Any, extrapolate: Any) -> Any:
     """By de Boor's algorithm, the slopes by differences of the coefficients."""
     found = along_first(t, c, k, xp, nu)
@@ -80,14 +81,14 @@ def evaluate_spline(t: Any, c: Any, k: Any, xp: Any, nu: Any, extrapolate: Any) 
     return np.where(outside(t[k : len(t) - k], xp)[:, None], np.nan, found)
 
 
-@derivative_of(_dierckx.evaluate_all_bspl)
+@derivative_of(routines.evaluate_all_bspl)
 def evaluate_all_bspl(t: Any, k: Any, xval: Any, interval: Any, nu: Any = 0) -> Any:
     """The splines that are not zero in an interval, at one point."""
     at = np.reshape(np.asarray(xval), (1,))
     return basis(t, k, np.array([interval]), at, nu)[0]
 
 
-@writes(_dierckx._coloc, 3)
+@writes(routines.coloc, 3)
 def _(x, t, k, ab, offset=0):
     """Row `column` of ab holds what the splines of that number are at the points, as LAPACK has it."""
     n = len(t) - k - 1
@@ -137,7 +138,7 @@ def local(xi: Any, t: Any, len_t: Any, ks: Any, nu: Any) -> tuple[list[Any], lis
     return firsts, values
 
 
-@derivative_of(_dierckx.evaluate_ndbspline)
+@derivative_of(routines.evaluate_ndbspline)
 def evaluate_ndbspline(
     xi: Any, t: Any, len_t: Any, k: Any, nu: Any, extrapolate: Any, c1r: Any, num_c_tr: Any,
     strides_c1: Any, indices_k1d: Any,
@@ -177,11 +178,11 @@ def beyond(xi: Any, t: Any, len_t: Any, k: Any) -> Any:
 non_differentiable(corners, beyond)
 
 
-@instead_of(_dierckx._coloc_nd)
+@instead_of(routines.coloc_nd)
 def coloc_nd(xvals: Any, t: Any, len_t: Any, k: Any, indices_k1d: Any, cstrides: Any) -> Any:
     """The entries of a sparse matrix, and where they are."""
     data, *where = ignore_derivatives(
-        partial(_dierckx._coloc_nd, xvals, t, len_t, k, indices_k1d, cstrides)
+        partial(routines.coloc_nd, xvals, t, len_t, k, indices_k1d, cstrides)
     )
     products = np.ones((len(xvals), 1))
     for splines in local(xvals, t, len_t, k, np.zeros(len(k), int))[1]:
@@ -189,24 +190,24 @@ def coloc_nd(xvals: Any, t: Any, len_t: Any, k: Any, indices_k1d: Any, cstrides:
     return told_as(data, np.ravel(products)), *where
 
 
-@instead_of(_ndbspline.make_ndbspl)
+@instead_of(routines.make_ndbspl)
 def make_ndbspl(points: Any, values: Any, k: Any = 3, **options: Any) -> Any:
     """An interpolation on a grid, whose coefficients solve equations along one axis after the other."""
     found = plain_ndbspl(points, values, k, options)
     told, knots = np.asarray(values), []
     for d, order in enumerate(found.k):
         x = np.asarray(points[d], dtype=float)
-        t = _bsplines._not_a_knot(x, order)
+        t = routines.not_a_knot(x, order)
         first = np.swapaxes(told, 0, d)
         flat = np.linalg.solve(design(t, order, x), np.reshape(first, (len(x), -1)))
         told = np.swapaxes(np.reshape(flat, first.shape), 0, d)
         knots.append(t)
-    return _ndbspline.NdBSpline(tuple(knots), told_as(found.c, told), k)
+    return NdBSpline(tuple(knots), told_as(found.c, told), k)
 
 
 def plain_ndbspl(points: Any, values: Any, k: Any, options: dict[str, Any]) -> Any:
     """What SciPy makes."""
-    return _ndbspline.make_ndbspl(points, values, k, **options)
+    return routines.make_ndbspl(points, values, k, **options)
 
 
 non_differentiable(plain_ndbspl)
@@ -215,27 +216,27 @@ non_differentiable(plain_ndbspl)
 # -- least squares ---------------------------------------------------------------------------------
 
 
-@instead_of(_dierckx.data_matrix)
+@instead_of(routines.data_matrix)
 def data_matrix(x: Any, t: Any, k: Any, w: Any, extrapolate: Any = False) -> Any:
     """The splines that are not zero at each point, times its weight."""
-    data, *where = ignore_derivatives(partial(_dierckx.data_matrix, x, t, k, w, extrapolate))
+    data, *where = ignore_derivatives(partial(routines.data_matrix, x, t, k, w, extrapolate))
     return told_as(data, w[:, None] * basis(t, k, span_of(t, k, x), x)), *where
 
 
-written_to(_dierckx._norm_eq_lsq)
+written_to(routines.norm_eq_lsq)
 
 
 def normal_equations(x: Any, t: Any, k: Any, y: Any, w: Any, ab: Any, rhs: Any) -> Any:
     """What SciPy writes to its last two arguments."""
     bands, right = np.array(ab, order="K"), rhs.copy()
-    _dierckx._norm_eq_lsq(x, t, k, y, w, bands, right)
+    routines.norm_eq_lsq(x, t, k, y, w, bands, right)
     return bands, right
 
 
 non_differentiable(normal_equations)
 
 
-@instead_of(_dierckx._norm_eq_lsq)
+@instead_of(routines.norm_eq_lsq)
 def norm_eq_lsq(x: Any, t: Any, k: Any, y: Any, w: Any, ab: Any, rhs: Any) -> None:
     """The normal equations, the matrix by its bands."""
     bands, right = normal_equations(x, t, k, y, w, ab, rhs)
@@ -252,10 +253,10 @@ def best(A: Any, b: Any) -> Any:
     return np.linalg.lstsq(A, b)[0]
 
 
-@instead_of(_bsplines._lsq_solve_qr)
+@instead_of(routines.lsq_solve_qr)
 def lsq_solve_qr(x: Any, y: Any, t: Any, k: Any, w: Any, periodic: Any = False) -> Any:
     """Coefficients, residuals and their sum; the factors on the way have no derivative."""
-    found = ignore_derivatives(partial(_bsplines._lsq_solve_qr, x, y, t, k, w, periodic))
+    found = ignore_derivatives(partial(routines.lsq_solve_qr, x, y, t, k, w, periodic))
     A, y_w, c, fp, residuals = found
     if periodic:
         return tuple([refused(value, FACTORS, x, y, t, w) for value in found])

@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import _dfitpack, _fitpack
 
 from morula.core.extend import UnsupportedError
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.scipy.answers import told_as
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.interpolate.bsplines import along_first, de_boor, span_of
 from morula.rules.scipy.interpolate.polynomials import outside
 from morula.rules.scipy.interpolate.roots import refined
@@ -40,15 +40,21 @@ def cut(t: Any, c: Any, k: int) -> Any:
 # -- curves ----------------------------------------------------------------------------------------
 
 
-@derivative_of(_dfitpack.splev)
+@derivative_of(routines.splev)
 def splev(t: Any, c: Any, k: Any, x: Any, e: Any = 0) -> Any:
     """The spline."""
     return slopes(np.asarray(t), c, k, x, 0, e), 0
 
 
-@derivative_of(_dfitpack.splder)
-def splder(t: Any, c: Any, k: Any, x: Any, nu: Any = 1, e: Any = 0) -> Any:
+@derivative_of(routines.splder)
+def splder(t: Any, c: Any, k: Any, nu: Any, x: Any, e: Any = 0) -> Any:
     """One of its slopes."""
+    return slopes(np.asarray(t), c, k, x, nu, e), 0
+
+
+@derivative_of(routines.splder_at)
+def splder_at(t: Any, c: Any, k: Any, x: Any, nu: Any = 1, e: Any = 0) -> Any:
+    """The same."""
     return slopes(np.asarray(t), c, k, x, nu, e), 0
 
 
@@ -60,15 +66,21 @@ def slopes(t: Any, c: Any, k: int, x: Any, nu: int, e: int) -> Any:
     return np.where(outside(ends, x), 0.0, found) if e == 1 else found
 
 
-@derivative_of(_dfitpack.spalde)
+@derivative_of(routines.spalde)
 def spalde(t: Any, c: Any, k1: Any, x: Any) -> Any:
     """The value and all slopes at one point."""
     t, k, at = np.asarray(t), k1 - 1, np.reshape(np.asarray(x), (1,))
     return np.concatenate([along_first(t, cut(t, c, k), k, at, nu) for nu in range(k1)]), 0
 
 
-@derivative_of(_dfitpack.splint)
+@derivative_of(routines.splint)
 def splint(t: Any, c: Any, k: Any, a: Any, b: Any) -> Any:
+    """The integral of the spline."""
+    return splint_of_parts(t, c, k, a, b)[0]
+
+
+@derivative_of(routines.splint_of_parts)
+def splint_of_parts(t: Any, c: Any, k: Any, a: Any, b: Any) -> Any:
     """The integral of the spline, and those of its parts."""
     t = np.asarray(t)
     parts = integral(t, np.eye(len(t) - k - 1), k, a, b)
@@ -85,10 +97,10 @@ def integral(t: Any, c: Any, k: int, a: Any, b: Any) -> Any:
     return end - begin
 
 
-@instead_of(_dfitpack.sproot)
+@instead_of(routines.sproot)
 def sproot(t: Any, c: Any, mest: Any = 10) -> Any:
     """The roots of a cubic spline."""
-    zero, m, ier = ignore_derivatives(partial(_dfitpack.sproot, t, c, mest))
+    zero, m, ier = ignore_derivatives(partial(routines.sproot, t, c, mest))
     if ier == 10 or m == 0:
         return zero, m, ier
     knots, count = np.asarray(t), cut(t, c, 3)
@@ -103,7 +115,7 @@ def sproot(t: Any, c: Any, mest: Any = 10) -> Any:
     return told_as(zero, np.concatenate((roots, np.zeros(len(zero) - m)))), m, ier
 
 
-@derivative_of(_fitpack._insert)
+@derivative_of(routines.insert)
 def insert(per: Any, t: Any, c: Any, k: Any, x: Any, m: Any) -> Any:
     """The same spline with a knot x, m times, by Boehm's algorithm."""
     if per:
@@ -169,11 +181,11 @@ def surface_by(value: Any, slope: Any, surface: Any) -> None:
         return surface(tx, ty, c, kx, ky, nux, nuy, x, y), 0
 
 
-surface_by(_dfitpack.bispev, _dfitpack.parder, on_grid)
-surface_by(_dfitpack.bispeu, _dfitpack.pardeu, at_points)
+surface_by(routines.bispev, routines.parder, on_grid)
+surface_by(routines.bispeu, routines.pardeu, at_points)
 
 
-@derivative_of(_dfitpack.pardtc)
+@derivative_of(routines.pardtc)
 def pardtc(tx: Any, ty: Any, c: Any, kx: Any, ky: Any, nux: Any, nuy: Any) -> Any:
     """The coefficients of a slope, which is a surface of lower degrees."""
     tx, ty = np.asarray(tx), np.asarray(ty)
@@ -191,7 +203,7 @@ def steps(t: Any, c: Any, k: int, nu: int) -> Any:
     return c
 
 
-@derivative_of(_dfitpack.dblint)
+@derivative_of(routines.dblint)
 def dblint(
     tx: Any, ty: Any, c: Any, kx: Any, ky: Any, xb: Any, xe: Any, yb: Any, ye: Any
 ) -> Any:  # fmt: skip

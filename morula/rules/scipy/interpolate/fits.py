@@ -17,11 +17,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import BSpline, _dfitpack, _fitpack_impl, _fitpack_repro
+from scipy.interpolate import BSpline
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import refused, told_as
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.interpolate.bsplines import best, design, periodic_fit
 from morula.rules.steering import ignore_derivatives
 
@@ -31,6 +32,12 @@ SMOOTH = (
 )
 DEFICIENT = "a fit of splines that the data do not determine has no derivative by them"
 AGAIN = "a fit that goes on from an earlier one (task=1) has no derivative: start with task=0 or -1"
+
+
+def chosen_by(data: Any, found: Any, what: str = SMOOTH) -> list[Any]:
+    """What was found in a way that has no derivative by any of the data."""
+    data = [a for a in data if a is not None]
+    return [refused(value, what, *data) for value in found]
 
 
 def floats(*given: Any) -> list[Any]:
@@ -86,22 +93,25 @@ def agree(found: Any, told: Any) -> bool:
 non_differentiable(agree)
 
 
-def fitted(found: Any, x: Any, y: Any, w: Any, k: int, t: Any) -> Any:
-    """The knots and the coefficients that were found, and the sum of squares, for knots t."""
-    return in_columns(found, x, y[:, None], w, k, t)
+def fitted(found: Any, x: Any, y: Any, w: Any, k: int, t: Any, others: Any) -> Any:
+    """The knots and the coefficients that were found, and the sum of squares, for knots t.
+
+    `others` is what a fit that has chosen its knots, with t None, depends on besides.
+    """
+    return in_columns(found, x, y[:, None], w, k, t, others)
 
 
-def in_columns(found: Any, x: Any, y: Any, w: Any, k: int, t: Any) -> Any:
+def in_columns(found: Any, x: Any, y: Any, w: Any, k: int, t: Any, others: Any) -> Any:
     """The same for data in columns, whose coefficients follow each other."""
     knots, c, fp = found
     weights = np.ones(len(x)) if w is None else w
     if t is None:
-        return [refused(value, SMOOTH, x, y, weights) for value in found]
+        return chosen_by((x, y, w, *others), found)
     splines = weights[:, None] * design(t, k, x)
     columns = best(splines, weights[:, None] * y)
     told = np.ravel(columns.T)
     if not agree(knots, t) or not agree(c, told):
-        return [refused(value, DEFICIENT, x, y, weights, t) for value in found]
+        return chosen_by((x, y, w, t), found, DEFICIENT)
     rest = weights[:, None] * y - splines @ columns
     return told_as(knots, t), told_as(c, told), told_as(fp, squares(rest, columns))
 
@@ -114,20 +124,38 @@ def squares(rest: Any, c: Any) -> Any:
 # -- curves ----------------------------------------------------------------------------------------
 
 
-def of_curve(found: Any, x: Any, y: Any, w: Any, ends: Any, s: Any, t: Any = None) -> Any:
-    """The fourteen answers of FITPACK's about a curve, with what has a derivative."""
+def of_curve(
+    found: Any, x: Any, y: Any, w: Any, xb: Any, xe: Any, s: Any, t: Any = None
+) -> Any:  # fmt: skip
+    """The fourteen answers about a curve, perhaps one of knots t, with what has a derivative."""
+    x, y, w, t = floats(x, y, w, t)
+    ends = first_and_last(x, xb, xe)
+    s = found[6] if s is None else told_as(found[6], s)
     k, n = int(found[5]), int(found[7])
     knots = found[8][:n]
-    told = knots_of(knots, x, ends, k, s) if t is None else t
+    chosen = knots_of(knots, x, ends, k, s) if t is None else between_ends(t, ends, k)
     c = found[9][: n - k - 1]
-    knots, c, fp = fitted((knots, c, found[10]), x, y, w, k, told)
+    knots, c, fp = fitted((knots, c, found[10]), x, y, w, k, chosen, (*ends, s))
     knots = np.concatenate((knots, found[8][n:]))
     c = np.concatenate((c, found[9][n - k - 1 :]))
     weights = found[2] if w is None else w
-    return (x, y, weights, *ends, *found[5:8], knots, c, fp, *found[11:])
+    return (x, y, weights, *ends, found[5], s, found[7], knots, c, fp, *found[11:])
 
 
-@instead_of(_dfitpack.fpcurf0)
+@instead_of(routines.curfit)
+def curfit(
+    x: Any, y: Any, k: Any, w: Any = None, xb: Any = None, xe: Any = None, s: Any = None,
+    nest: Any = None, iopt: Any = 0, t: Any = None, c: Any = None, n: Any = None, fpint: Any = None,
+    nrdata: Any = None,
+) -> Any:  # fmt: skip
+    """A curve through data, or near them: a first one, a later one, or one of given knots."""
+    found = ignore_derivatives(
+        partial(routines.curfit, x, y, k, w, xb, xe, s, nest, iopt, t, c, n, fpint, nrdata)
+    )
+    return of_curve(found, x, y, w, xb, xe, s, t if iopt == -1 else None)
+
+
+@instead_of(routines.fpcurf0)
 def fpcurf0(
     x: Any, y: Any, k: Any, w: Any = None, xb: Any = None, xe: Any = None, s: Any = None,
     nest: Any = None,
@@ -135,30 +163,29 @@ def fpcurf0(
     """A curve through data, or near them."""
     given = {"w": w, "xb": xb, "xe": xe, "s": s, "nest": nest}
     given = {name: value for name, value in given.items() if value is not None}
-    found = ignore_derivatives(partial(_dfitpack.fpcurf0, x, y, k, **given))
-    x, y, w = floats(x, y, w)
-    return of_curve(found, x, y, w, first_and_last(x, xb, xe), found[6])
+    found = ignore_derivatives(partial(routines.fpcurf0, x, y, k, **given))
+    return of_curve(found, x, y, w, xb, xe, s)
 
 
-@instead_of(_dfitpack.fpcurf1)
+@instead_of(routines.fpcurf1)
 def fpcurf1(
     x: Any, y: Any, w: Any, xb: Any, xe: Any, k: Any, s: Any, n: Any, t: Any, c: Any, fp: Any,
     fpint: Any, nrdata: Any, ier: Any, **overwrite: Any,
 ) -> Any:  # fmt: skip
     """The same with another s, or more room for knots."""
     found = later_fit(x, y, w, xb, xe, k, s, n, t, c, fp, fpint, nrdata, ier)
-    return of_curve(found, x, y, w, (xb, xe), s)
+    return of_curve(found, x, y, w, xb, xe, s)
 
 
 def later_fit(*args: Any) -> Any:
     """What SciPy makes of copies of what an earlier fit has left."""
-    return _dfitpack.fpcurf1(*[a.copy() if isinstance(a, np.ndarray) else a for a in args])
+    return routines.fpcurf1(*[a.copy() if isinstance(a, np.ndarray) else a for a in args])
 
 
 non_differentiable(later_fit)
 
 
-@instead_of(_dfitpack.fpcurfm1)
+@instead_of(routines.fpcurfm1)
 def fpcurfm1(
     x: Any, y: Any, k: Any, t: Any, w: Any = None, xb: Any = None, xe: Any = None,
     overwrite_t: Any = 0,
@@ -166,20 +193,18 @@ def fpcurfm1(
     """A curve of given knots."""
     given = {"w": w, "xb": xb, "xe": xe}
     given = {name: value for name, value in given.items() if value is not None}
-    found = ignore_derivatives(partial(_dfitpack.fpcurfm1, x, y, k, t, **given))
-    x, y, w, t = floats(x, y, w, t)
-    ends = first_and_last(x, xb, xe)
-    return of_curve(found, x, y, w, ends, found[6], between_ends(t, ends, k))
+    found = ignore_derivatives(partial(routines.fpcurfm1, x, y, k, t, **given))
+    return of_curve(found, x, y, w, xb, xe, None, t)
 
 
-@instead_of(_fitpack_impl.splrep)
+@instead_of(routines.splrep)
 def splrep(
     x: Any, y: Any, w: Any = None, xb: Any = None, xe: Any = None, k: Any = 3, task: Any = 0,
     s: Any = None, t: Any = None, full_output: Any = 0, per: Any = 0, quiet: Any = 1,
 ) -> Any:  # fmt: skip
     """A curve through data, or near them, or of given knots."""
     found = ignore_derivatives(
-        partial(_fitpack_impl.splrep, x, y, w, xb, xe, k, task, s, t, full_output, per, quiet)
+        partial(routines.splrep, x, y, w, xb, xe, k, task, s, t, full_output, per, quiet)
     )
     knots, padded, _ = found[0] if full_output else found
     c = padded[: len(knots) - k - 1]
@@ -189,12 +214,12 @@ def splrep(
         s = 0 if w is None else 1
     ends = first_and_last(x, xb, xe)
     if task == 1:
-        told = [refused(value, AGAIN, x, y) for value in (knots, c, fp)]
+        told = chosen_by((x, y, w, *ends, s), (knots, c, fp), AGAIN)
     elif per:
         told = closed((knots, c, fp), x, y[:, None], w, k, s, t)
     else:
         chosen = knots_of(knots, x, ends, k, s) if t is None else with_ends(ends, t, k)
-        told = fitted((knots, c, fp), x, y, w, k, chosen)
+        told = fitted((knots, c, fp), x, y, w, k, chosen, (*ends, s))
     tck = (told[0], np.concatenate((told[1], padded[len(c) :])), k)
     return (tck, told[2], *found[2:]) if full_output else tck
 
@@ -210,16 +235,16 @@ def closed(found: Any, x: Any, y: Any, w: Any, k: int, s: Any, t: Any) -> Any:
     elif s == 0:
         between = x[1:-1] if k % 2 else (x[1:-1] + x[:-2]) / 2
     else:
-        return [refused(value, SMOOTH, x, y, weights) for value in found]
+        return chosen_by((x, y, w, s), found)
     t = around_knots(x[0], between, x[-1], k)
     if len(t) != len(knots):
-        return [refused(value, DEFICIENT, x, y, weights, t) for value in found]
+        return chosen_by((x, y, w, t), found, DEFICIENT)
     splines = design(t, k, x[:-1])
     told = periodic_fit(splines, y[:-1], weights[:-1], k)
     rest = weights[:-1, None] * (y[:-1] - splines @ told)
     told = np.ravel(told.T)
     if not agree(knots, t) or not agree(c, told):
-        return [refused(value, DEFICIENT, x, y, weights, t) for value in found]
+        return chosen_by((x, y, w, t), found, DEFICIENT)
     return told_as(knots, t), told_as(c, told), told_as(fp, np.sum(rest * rest))
 
 
@@ -231,7 +256,7 @@ def around_knots(low: Any, between: Any, high: Any, k: int) -> Any:
     return inside[places % n] + (places // n) * period
 
 
-@instead_of(_fitpack_impl.splprep)
+@instead_of(routines.splprep)
 def splprep(
     x: Any, w: Any = None, u: Any = None, ub: Any = None, ue: Any = None, k: Any = 3, task: Any = 0,
     s: Any = None, t: Any = None, full_output: Any = 0, nest: Any = None, per: Any = 0, quiet: Any = 1,
@@ -239,7 +264,7 @@ def splprep(
     """A curve in several dimensions through points, or near them; by default along their distances."""
     found = ignore_derivatives(
         partial(
-            _fitpack_impl.splprep, x, w, u, ub, ue, k, task, s, t, full_output, nest, per, quiet
+            routines.splprep, x, w, u, ub, ue, k, task, s, t, full_output, nest, per, quiet
         )
     )  # fmt: skip
     (knots, columns, _), along = found[0] if full_output else found
@@ -252,13 +277,13 @@ def splprep(
     ends = first_and_last(sites, ub, ue)
     answers = knots, np.concatenate(columns), fp
     if task == 1:
-        told = [refused(value, AGAIN, points, sites) for value in answers]
+        told = chosen_by((points, sites, w, *ends, s), answers, AGAIN)
     elif per:
         told = closed(answers, sites, points, w, k, s, None if t is None else t[k + 1 : -k - 1])
     else:
         given = task == -1
         chosen = between_ends(t, ends, k) if given else knots_of(knots, sites, ends, k, s)
-        told = in_columns(answers, sites, points, w, k, chosen)
+        told = in_columns(answers, sites, points, w, k, chosen, (*ends, s))
     n = len(told[1]) // len(columns)
     curve = [told[0], [told[1][i * n : (i + 1) * n] for i in range(len(columns))], k], sites
     return (curve, told[2], *found[2:]) if full_output else curve
@@ -270,17 +295,17 @@ def lengths(points: Any) -> Any:
     return np.concatenate((np.zeros(1), way / way[-1]))
 
 
-@instead_of(_fitpack_repro._make_splrep_impl)
+@instead_of(routines.make_splrep)
 def make_splrep_impl(
     x: Any, y: Any, w: Any, xb: Any, xe: Any, k: Any, s: Any, t: Any, nest: Any, periodic: Any,
     xp: Any = np,
 ) -> Any:  # fmt: skip
     """A smoothing curve as an object; a polynomial if it has no knots within."""
     found = ignore_derivatives(
-        partial(_fitpack_repro._make_splrep_impl, x, y, w, xb, xe, k, s, t, nest, periodic, xp)
+        partial(routines.make_splrep, x, y, w, xb, xe, k, s, t, nest, periodic, xp)
     )
     answers = found.t, np.ravel(found.c.T), 0.0
     chosen = None if periodic else few_knots(found.t, (xb, xe), k)
-    knots, c, _ = in_columns(answers, x, y, w, k, chosen)
+    knots, c, _ = in_columns(answers, x, y, w, k, chosen, (xb, xe, s))
     c = np.reshape(c, found.c.shape[::-1]).T
     return BSpline.construct_fast(knots, c, k, axis=found.axis, extrapolate=found.extrapolate)

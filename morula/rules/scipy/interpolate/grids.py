@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import _interpnd, _rgi_cython
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import derivative_of
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.kernels import writes
 
 
@@ -26,7 +26,7 @@ def cells(grid: Any, xi: Any) -> Any:
 non_differentiable(cells)
 
 
-@derivative_of(_interpnd._ndim_coords_from_arrays)
+@derivative_of(routines.coordinates)
 def coordinates(points: Any, ndim: Any = None) -> Any:
     """Points as rows, out of an array of them or a tuple of their coordinates."""
     if isinstance(points, tuple) and len(points) == 1:
@@ -39,7 +39,7 @@ def coordinates(points: Any, ndim: Any = None) -> Any:
     return points
 
 
-@derivative_of(_rgi_cython.find_indices)
+@derivative_of(routines.find_indices)
 def find_indices(grid: Any, xi: Any) -> Any:
     """The cells, and how far into them the points lie."""
     found = cells(grid, xi)
@@ -52,7 +52,7 @@ def find_indices(grid: Any, xi: Any) -> Any:
     return found, np.stack(shares)
 
 
-@writes(_rgi_cython.evaluate_linear_2d, 4)
+@writes(routines.evaluate_linear_2d, 4)
 def evaluate_linear_2d(values, indices, distances, grid, out):
     (i, j), (u, v) = indices, distances
     i1, j1 = np.minimum(i + 1, values.shape[0] - 1), np.minimum(j + 1, values.shape[1] - 1)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import _ppoly
 from scipy.special import binom
 
 from morula.core.extend import UnsupportedError, non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import told_as
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.interpolate.roots import refined
 from morula.rules.scipy.kernels import writes
 from morula.rules.steering import ignore_derivatives
@@ -50,7 +50,7 @@ def horner(c, s):
     return total
 
 
-@writes(_ppoly.evaluate, 5)
+@writes(routines.evaluate, 5)
 def _(c, x, xp, dx, extrapolate, out):
     k = c.shape[0]
     if dx >= k:
@@ -60,7 +60,7 @@ def _(c, x, xp, dx, extrapolate, out):
     return found if extrapolate else np.where(outside(x, xp)[:, None], np.nan, found)
 
 
-@writes(_ppoly.integrate, 5)
+@writes(routines.integrate, 5)
 def _(c, x, a, b, extrapolate, out):
     if not extrapolate and np.any(outside(x, np.array([a, b]))):
         return np.full(out.shape, np.nan)
@@ -77,7 +77,7 @@ def _(c, x, a, b, extrapolate, out):
     return np.sum(horner(antiderivative, end) - horner(antiderivative, begin), axis=0)
 
 
-@writes(_ppoly.fix_continuity, 0)
+@writes(routines.fix_continuity, 0)
 def _(c, x, order):
     """The lowest powers follow from the piece before, the highest of them first."""
     k, steps = len(c), np.diff(x)[:-1, None]
@@ -91,7 +91,7 @@ def _(c, x, order):
     return np.stack(rows)
 
 
-@writes(_ppoly.evaluate_bernstein, 5)
+@writes(routines.evaluate_bernstein, 5)
 def _(c, x, xp, nu, extrapolate, out):
     k = len(c)
     if nu >= k:
@@ -108,7 +108,7 @@ def _(c, x, xp, nu, extrapolate, out):
     return found if extrapolate else np.where(outside(x, xp)[:, None], np.nan, found)
 
 
-@writes(_ppoly.evaluate_nd, 6)
+@writes(routines.evaluate_nd, 6)
 def _(c, xs, ks, xp, dx, extrapolate, out):
     ks = [int(k) for k in ks]
     if any(order >= k for k, order in zip(ks, dx, strict=True)):
@@ -130,13 +130,13 @@ def _(c, xs, ks, xp, dx, extrapolate, out):
 
 def found_roots(*args: Any) -> Any:
     """What SciPy finds."""
-    return _ppoly.real_roots(*args)
+    return routines.real_roots(*args)
 
 
 non_differentiable(found_roots)
 
 
-@instead_of(_ppoly.real_roots)
+@instead_of(routines.real_roots)
 def real_roots(c: Any, x: Any, y: Any, report_discont: Any, extrapolate: Any) -> Any:
     """Where each column of polynomials is y: they move as their equations say, jumps as breakpoints."""
     found = found_roots(c, x, y, report_discont, extrapolate)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import _rbfinterp_pythran as compiled
 
 from morula.rules.arrays.bodies import derivative_of
+from morula.rules.scipy.answers import refused
+from morula.rules.scipy.interpolate import routines
+from morula.rules.scipy.linalg.routines import means, symmetric
 
 
 def squares(x: Any, y: Any) -> Any:
@@ -39,7 +41,7 @@ def kernel_of(name: str, q: Any) -> Any:
     return np.where(zero, 0.0, found)
 
 
-@derivative_of(compiled._polynomial_matrix)
+@derivative_of(routines.polynomial_matrix)
 def polynomials(x: Any, powers: Any) -> Any:
     """Monomials, a column for each row of powers."""
     columns = [np.ones((len(x), 0))]
@@ -52,7 +54,7 @@ def polynomials(x: Any, powers: Any) -> Any:
     return np.concatenate(columns, axis=1)
 
 
-@derivative_of(compiled._build_evaluation_coefficients)
+@derivative_of(routines.build_evaluation_coefficients)
 def evaluation(
     x: Any, y: Any, kernel: Any, epsilon: Any, powers: Any, shift: Any, scale: Any
 ) -> Any:  # fmt: skip
@@ -61,7 +63,7 @@ def evaluation(
     return np.concatenate((near, polynomials((x - shift) / scale, powers)), axis=1)
 
 
-@derivative_of(compiled._build_system)
+@derivative_of(routines.build_system)
 def system(y: Any, d: Any, smoothing: Any, kernel: Any, epsilon: Any, powers: Any) -> Any:
     """The matrix and the right sides, and how monomials are shifted and scaled."""
     low, high = np.min(y, axis=0), np.max(y, axis=0)
@@ -74,3 +76,15 @@ def system(y: Any, d: Any, smoothing: Any, kernel: Any, epsilon: Any, powers: An
     below = np.concatenate((columns.T, np.zeros((n, n))), axis=1)
     right = np.concatenate((d, np.zeros((n, d.shape[1]))))
     return np.concatenate((above, below)), right, shift, scale
+
+
+def sysv(
+    a: Any, b: Any, lwork: Any = None, lower: Any = 0, overwrite_a: Any = 0, overwrite_b: Any = 0
+) -> Any:
+    """The factors of a symmetric matrix, and the solution of a x = b."""
+    return refused(a, FACTORS, a), None, np.linalg.solve(symmetric(a, lower), b)
+
+
+FACTORS = "the factors of a symmetric matrix that is not definite have no derivative"
+# What may be overwritten stays as it is: SciPy does not read it again.
+means(routines.dsysv, "dsysv", sysv, np.dtype(float), (), False, True)

@@ -14,12 +14,8 @@ import numpy as np
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import told_as
+from morula.rules.scipy.interpolate import routines
 from morula.rules.scipy.interpolate.roots import refined
-
-try:
-    from scipy.interpolate._bary_rational import _BarycentricRational as Rational
-except ImportError:  # pragma: no cover - SciPy before 1.15
-    Rational = None
 
 
 def zeros_of(points: Any, weights: Any) -> Any:
@@ -37,27 +33,27 @@ def zeros_of(points: Any, weights: Any) -> Any:
 
 def found_zeros(points: Any, weights: Any) -> Any:
     """What SciPy finds."""
-    plain = object.__new__(Rational)
+    plain = object.__new__(routines.BarycentricRational)
     plain._support_points, plain.weights, plain._poles = points, weights, None
-    return Rational.poles(plain)
+    return routines.poles(plain)
 
 
 non_differentiable(found_zeros)
 
-if Rational is not None:
 
-    @instead_of(Rational.poles)
-    def poles(self: Any) -> Any:
-        """The poles, which are kept for the next time."""
-        if self._poles is None:
-            self._poles = zeros_of(self._support_points, self.weights)
-        return self._poles
+@instead_of(routines.poles)
+def poles(self: Any) -> Any:
+    """The poles, which are kept for the next time."""
+    if self._poles is None:
+        self._poles = zeros_of(self._support_points, self.weights)
+    return self._poles
 
-    @instead_of(Rational.roots)
-    def roots(self: Any) -> Any:
-        """The roots, which are kept for the next time."""
-        if self._support_values.ndim > 1:
-            raise NotImplementedError("Roots not implemented for multi-dimensional data.")
-        if self._roots is None:
-            self._roots = zeros_of(self._support_points, self.weights * self._support_values)
-        return self._roots
+
+@instead_of(routines.roots)
+def roots(self: Any) -> Any:
+    """The roots, which are kept for the next time."""
+    if self._support_values.ndim > 1:
+        raise NotImplementedError("Roots not implemented for multi-dimensional data.")
+    if self._roots is None:
+        self._roots = zeros_of(self._support_points, self.weights * self._support_values)
+    return self._roots

@@ -17,15 +17,19 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import NearestNDInterpolator, _interpnd
+from scipy.interpolate import (
+    CloughTocher2DInterpolator,
+    LinearNDInterpolator,
+    NearestNDInterpolator,
+)
 from scipy.spatial import Delaunay
 
 from morula.core.extend import non_differentiable
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.scipy.answers import told_as
+from morula.rules.scipy.interpolate import routines
 
-Base = _interpnd.NDInterpolatorBase
-Linear, CloughTocher = _interpnd.LinearNDInterpolator, _interpnd.CloughTocher2DInterpolator
+Linear, CloughTocher = LinearNDInterpolator, CloughTocher2DInterpolator
 
 
 def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -33,47 +37,47 @@ def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return cls(*args, **kwargs)
 
 
-def values_at(interpolator: Any, *args: Any) -> Any:
+def values_at(interpolator: Any, args: Any, options: dict[str, Any]) -> Any:
     """What SciPy's own code gives."""
-    return Base.__call__(interpolator, *args)
+    return routines.call(interpolator, *args, **options)
 
 
 def prepared(*args: Any, **kwargs: Any) -> dict[str, Any]:
     """What the initialisation of an interpolator leaves in it."""
-    empty = Base.__new__(Base)
-    Base.__init__(empty, *args, **kwargs)
+    empty = object.__new__(routines.NDInterpolatorBase)
+    routines.initialise(empty, *args, **kwargs)
     return dict(empty.__dict__)
 
 
-def simplices_of(tri: Any, x: Any) -> Any:
+def simplices_of(tri: Any, x: Any, simplex_tolerance: float = 1.0) -> Any:
     """In which simplices the points lie, and whether in any."""
-    found = tri.find_simplex(x)
+    found = tri.find_simplex(x, tol=100 * np.finfo(float).eps * simplex_tolerance)
     return np.maximum(found, 0), found >= 0
 
 
 def check_shape(interpolator: Any, x: Any) -> None:
     """Points of another dimension are an error."""
-    Base._check_call_shape(interpolator, x)
+    routines.check_call_shape(interpolator, x)
 
 
 non_differentiable(made, values_at, prepared, simplices_of, check_shape)
 
 
-@instead_of(Base.__init__)
+@instead_of(routines.initialise)
 def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
     """The data of nearest neighbours, whose points have no influence but by the choice."""
     for name, value in prepared(*args, **kwargs).items():
         setattr(self, name, value)
 
 
-@instead_of(Base._check_call_shape)
+@instead_of(routines.check_call_shape)
 def points_as_array(self: Any, xi: Any) -> Any:
     """The points, if they are of as many dimensions as the data."""
     check_shape(self, xi)
     return np.asanyarray(xi)
 
 
-@instead_of(Base._scale_x)
+@instead_of(routines.scale_x)
 def scaled(self: Any, xi: Any) -> Any:
     """The points as those of the data are scaled."""
     return xi if self.scale is None else (xi - self.offset) / self.scale
@@ -108,7 +112,7 @@ non_differentiable(numbers_of_nearest)
 def with_data(interpolator: Any, points: Any, values: Any, fill_value: Any) -> Any:
     """An interpolator whose attributes have the derivatives of its data."""
     if not isinstance(points, Delaunay):
-        given = _interpnd._ndim_coords_from_arrays(points)
+        given = routines.coordinates(points)
         if interpolator.scale is not None:
             offset, scale = np.mean(given, axis=0), np.ptp(given, axis=0)
             interpolator.offset = told_as(interpolator.offset, offset)
@@ -168,13 +172,13 @@ def slopes(tri: Any, points: Any, values: Any) -> Any:
 # -- values ----------------------------------------------------------------------------------------
 
 
-@instead_of(Base.__call__)
-def at_points(self: Any, *args: Any) -> Any:
+@instead_of(routines.call)
+def at_points(self: Any, *args: Any, **tolerance: Any) -> Any:
     """Values at points, which lie in simplices or get the fill value."""
-    found = values_at(self, *args)
-    x = _interpnd._ndim_coords_from_arrays(args, ndim=self.points.shape[1])
+    found = values_at(self, args, tolerance)
+    x = routines.coordinates(args, ndim=self.points.shape[1])
     x = scaled(self, np.reshape(x, (-1, x.shape[-1])))
-    simplices, inside = simplices_of(self.tri, x)
+    simplices, inside = simplices_of(self.tri, x, **tolerance)
     piece = cubic if isinstance(self, CloughTocher) else plane
     told = np.where(inside[:, None], piece(self, simplices, x), self.fill_value)
     return told_as(found, np.reshape(told, found.shape))
