@@ -1,6 +1,7 @@
 """Every callable of scipy.interpolate, by its data, its sites and the points asked for."""
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from scipy.sparse.linalg import spsolve
 
 from morula import UnsupportedError, gradient, jvp, value_and_grad
 from morula.core.extend import by_the_general_path
+from morula.rules.scipy.interpolate import routines
 
 RNG = np.random.default_rng(3)
 N = np.arange(10.0)
@@ -172,6 +174,9 @@ SURFACES = {
     "LSQBivariateSpline, bbox": lambda v, p: interpolate.LSQBivariateSpline(
         *S.T, v, [2.0], [2.5], bbox=[0, 4, 0, 5], kx=2, ky=1
     ).ev(p[:, 0], p[:, 1]),
+    "LSQBivariateSpline, negative sites": lambda s, v, p: interpolate.LSQBivariateSpline(
+        s[:, 0] - 0.1, s[:, 1] - 3, v, [2.0], [0.5], kx=1, ky=1
+    ).ev(p[:, 0], p[:, 1] - 3),
     "RectSphereBivariateSpline": lambda r, t: interpolate.RectSphereBivariateSpline(
         THETA, PHI, r
     ).ev(t / 2, t),
@@ -474,6 +479,38 @@ def test_smoothing_fits_have_a_derivative_by_points_only(name):
     np.testing.assert_allclose(np.sum(found), expected, rtol=1e-6)
 
 
+SMOOTHED = {
+    "UnivariateSpline": lambda s: US(X, NOISY, s=s)(1.3),
+    "set_smoothing_factor": lambda s: smoother(NOISY, s, 1.3),
+    "splrep": lambda s: splev(1.3, splrep(X, NOISY, s=s)),
+    "ends": lambda s: splev(1.3, splrep(X, NOISY, s=0.1, xb=s - 0.9)),
+    "splprep": lambda s: splev(0.3, interpolate.splprep([X, NOISY], s=s)[0])[0],
+    "make_splrep": lambda s: interpolate.make_splrep(X, NOISY, s=s)(1.3),
+    "RectBivariateSpline": lambda s: RBS(GX, GY, np.cos(9 * OPERANDS["z"]), s=s)(1.1, 2.2)[0, 0],
+    "SmoothBivariateSpline": lambda s: interpolate.SmoothBivariateSpline(
+        *S.T, V, kx=1, ky=1, s=10 * s
+    ).ev(1.1, 2.2),
+    "RectSphereBivariateSpline": lambda s: interpolate.RectSphereBivariateSpline(
+        THETA, PHI, OPERANDS["r"], s=s
+    ).ev(1.1, 2.2),
+    "SmoothSphereBivariateSpline": lambda s: interpolate.SmoothSphereBivariateSpline(
+        0.7 * S[:, 0] + 0.1, 1.2 * S[:, 1], V, s=90 * s
+    ).ev(1.1, 2.2),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+def test_how_smooth_a_fit_is_has_no_derivative(name):
+    def f(s):
+        return SMOOTHED[name](s) * 1.0
+
+    assert f(0.1) != f(0.12)
+    with pytest.raises(UnsupportedError, match="chooses its knots"):
+        gradient(f, 0.1)
+    with pytest.raises(UnsupportedError, match="chooses its knots"):
+        jvp(f, (0.1,), (1.0,))
+
+
 def test_smoothing_surfaces_have_a_derivative_by_points_only():
     z, p = np.cos(9 * OPERANDS["z"]), OPERANDS["p"]
     with pytest.raises(UnsupportedError, match="chooses its knots"):
@@ -561,3 +598,35 @@ def test_no_points_and_lists_and_single_precision():
     (single,) = gradient(lambda y: float(splev(1.3, splrep(X, y))), Y.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_routine_is_where_this_version_has_it():
+    assert (
+        routines.routine("no_module.f", "_fitpack.none", "_fitpack_impl.splrep") is routines.splrep
+    )
+    none = routines.routine("_fitpack.none", "_bsplines.BSpline.none")
+    with pytest.raises(UnsupportedError, match="lacks"):
+        none(1.0)
+
+
+MOVED = """
+from types import SimpleNamespace
+from scipy.interpolate import _fitpack_impl
+name = "dfitpack" if hasattr(_fitpack_impl, "dfitpack") else "_fitpack"
+module = getattr(_fitpack_impl, name)
+setattr(_fitpack_impl, name, SimpleNamespace(**vars(module)))
+del module.splev
+
+import numpy as np
+from morula import gradient
+from scipy.interpolate import splint, splrep, splev
+tck = splrep(np.arange(6.0), np.cos(np.arange(6.0)))
+t, c, k = tck
+assert np.any(gradient(lambda c: splint(0.5, 3.0, (t, c, k)), c)[0])
+gradient(lambda c: splev(2.5, (t, c, k)) + 0.0, c)
+"""
+
+
+def test_a_routine_that_has_moved_is_refused():
+    plain = subprocess.run([sys.executable, "-c", MOVED], capture_output=True, check=False)
+    assert re.search("NoRuleError: .*splev", plain.stderr.decode())

@@ -44,7 +44,7 @@ def values_at(interpolator: Any, args: Any, options: dict[str, Any]) -> Any:
 
 def prepared(*args: Any, **kwargs: Any) -> dict[str, Any]:
     """What the initialisation of an interpolator leaves in it."""
-    empty = object.__new__(routines.NDInterpolatorBase)
+    empty = object.__new__(NearestNDInterpolator)
     routines.initialise(empty, *args, **kwargs)
     return dict(empty.__dict__)
 
