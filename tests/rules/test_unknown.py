@@ -297,6 +297,31 @@ def test_what_nobody_knows_of_an_array_in_another_form(form, writes):
             differentiate(f, 1.7)
 
 
+PARTS = {
+    "unique": lambda v: np.unique(np.array([v, 2 * v]), return_index=True)[0],
+    "unique_all": lambda v: np.unique_all(np.array([v, 2 * v])).values,
+    "linspace": lambda v: np.linspace(1.0, v, 3, retstep=True)[0],
+    "its step": lambda v: np.linspace(1.0, v, 3, retstep=True)[1],
+    "split": lambda v: np.split(np.array([v, 2 * v]), 2)[0],
+    "overlapping parts": lambda v: np.split(np.array([v, 2 * v, v]), [2, 1])[0],
+    "hsplit": lambda v: np.hsplit(np.array([v, 2 * v]), 2)[0],
+    "meshgrid": lambda v: np.meshgrid(np.array([v, 1.0]), np.array([1.0, 2.0]))[0],
+    "gradient": lambda v: np.gradient(np.array([[v, 2 * v], [v * v, 1.0]]))[0],
+    "singular values": lambda v: np.linalg.svd(v * np.diag([1.0, 2.0]))[1],
+    "average": lambda v: np.average(np.array([v, 2 * v]), returned=True)[0],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_nobody_knows_of_one_of_several_results(name):
+    def f(v):
+        return np.sum(special.ive(PARTS[name](v), 1.3)) + v
+
+    for differentiate in (gradient, lambda f, v: jvp(f, (v,), (1.0,))):
+        with pytest.raises(NoRuleError, match="order"):
+            differentiate(f, 1.7)
+
+
 ORDERS = {
     "used": lambda a, v: special.ive(a, 1.3).sum(),
     "used later": lambda a, v: special.ive(np.sin(a) + 2.0, 1.3).sum(),

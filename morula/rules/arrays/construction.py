@@ -546,7 +546,7 @@ def _(start: Numeric, stop: Numeric, num=50, endpoint=True, retstep=False, dtype
         step_bar = 0.0
         if retstep:
             ȳ, step_bar = part(ȳ, 0), part(ȳ, 1) / max(parts, 1)
-            ȳ = ȳ if is_number(ȳ) else np.zeros(y[0].shape)
+            ȳ = np.zeros(y[0].shape) if isinstance(ȳ, AbstractZero) else ȳ
         ȳ = np.moveaxis(ȳ, axis, 0)
         t = np.arange(num) / max(parts, 1)
         stop_bar = np.tensordot(t, ȳ, ((0,), (0,)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
+from morula.core.extend import NoTangent, non_differentiable, rrule
 from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.construction import as_it_is, is_number, like_sequence
@@ -139,8 +139,8 @@ def _(
 
     def unique_pullback(ȳ):
         ȳ = part(ȳ, 0) if several else ȳ
-        if not is_number(ȳ):
-            return ZeroTangent(), *[NoTangent()] * 4
+        if not is_number(ȳ):  # a structural zero, or what nobody knows
+            return ȳ, *[NoTangent()] * 4
         values = y[0] if several else y
         first = first_places(ar, values) if axis is None else unique_places(ar, axis, equal_nan)
         return (moved_back(ȳ, first, ar.shape), *[NoTangent()] * 4)
@@ -167,7 +167,7 @@ def _of_values(primal, first):
         def unique_pullback(ȳ):
             ȳ = ȳ if values is y else part(ȳ, 0)
             if not is_number(ȳ):
-                return (ZeroTangent(),)
+                return (ȳ,)
             return (moved_back(ȳ, first_places(x, values), x.shape),)
 
         return y, unique_pullback

@@ -12,7 +12,9 @@ import numpy as np
 from morula.core.extend import (
     NONE,
     ZERO,
+    AbstractZero,
     NoTangent,
+    NotKnown,
     ZeroTangent,
     no_rule,
     non_differentiable,
@@ -507,7 +509,8 @@ def _splitting(primal):
 
         def split_pullback(ȳ):
             ā = joined(ȳ, shapes, axis)
-            if ā.shape[axis] != length:  # parts overlap, or leave entries out
+            known = type(ā) is not NotKnown
+            if known and ā.shape[axis] != length:  # parts overlap, or leave entries out
                 numbers = np.concatenate(primal(np.arange(length), indices_or_sections))
                 ā = summed_at(ā, numbers, length, axis)
             return ā, NoTangent(), NoTangent()
@@ -539,7 +542,7 @@ def joined(parts, shapes, axis):
     whole = []
     for i, shape in enumerate(shapes):
         one = part(parts, i)
-        whole.append(one if isinstance(one, np.ndarray) else zeros_without_cotangent(shape))
+        whole.append(zeros_without_cotangent(shape) if isinstance(one, AbstractZero) else one)
     return np.concatenate(whole, axis)
 
 
