@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 from scipy import interpolate
+from scipy.interpolate import _rbfinterp_np
+from scipy.linalg import lapack
 from scipy.sparse.linalg import spsolve
 
 from morula import UnsupportedError, gradient, jvp, value_and_grad
@@ -570,6 +572,24 @@ def test_points_that_are_data_leave_no_nan():
         return np.sum(interpolate.RBFInterpolator(s, v, kernel="linear")(q))
 
     assert all(np.all(np.isfinite(g)) for g in gradient(f, S, V, S[:3]))
+
+
+@pytest.mark.skipif(not hasattr(_rbfinterp_np, "dsysv"), reason="other equations are solved")
+@pytest.mark.parametrize("lower", [0, 1])
+def test_symmetric_equations_follow_one_triangle(lower):
+    a, b = np.array([[2.0, 1, 0], [5, -1, 0.5], [7, 8, 1]]), np.array([1.0, 2, 3])
+
+    def f(a, b):
+        return weigh(np.sin(lapack.dsysv(a, b, lower=lower)[2]))
+
+    directions = [np.cos(np.arange(9.0)).reshape(3, 3), np.sin(np.arange(3.0) + 1)]
+    found = gradient(f, a, b)
+    assert not np.any((np.triu if lower else np.tril)(found[0], 1 if lower else -1))
+    np.testing.assert_allclose(product(found, directions), difference(f, [a, b], directions))
+    with pytest.raises(UnsupportedError, match="factors"):
+        gradient(lambda a: np.sum(lapack.dsysv(a, b)[0]), a)
+    with pytest.raises(UnsupportedError, match="singular"):
+        gradient(lambda b: np.sum(lapack.dsysv(0 * a, b)[2]), b)
 
 
 def test_nearest_neighbours_take_the_gradient_of_their_values():

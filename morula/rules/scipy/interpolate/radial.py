@@ -5,14 +5,16 @@ Tests: tests/rules/scipy/test_interpolate.py
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from morula.rules.arrays.bodies import derivative_of
-from morula.rules.scipy.answers import refused
+from morula.rules.arrays.bodies import derivative_of, instead_of
+from morula.rules.scipy.answers import refused, told_as
 from morula.rules.scipy.interpolate import routines
-from morula.rules.scipy.linalg.routines import means, symmetric
+from morula.rules.scipy.linalg.routines import symmetric
+from morula.rules.steering import ignore_derivatives
 
 
 def squares(x: Any, y: Any) -> Any:
@@ -78,13 +80,22 @@ def system(y: Any, d: Any, smoothing: Any, kernel: Any, epsilon: Any, powers: An
     return np.concatenate((above, below)), right, shift, scale
 
 
-def sysv(
+@instead_of(routines.dsysv)
+def dsysv(
     a: Any, b: Any, lwork: Any = None, lower: Any = 0, overwrite_a: Any = 0, overwrite_b: Any = 0
-) -> Any:
-    """The factors of a symmetric matrix, and the solution of a x = b."""
-    return refused(a, FACTORS, a), None, np.linalg.solve(symmetric(a, lower), b)
+) -> Any:  # fmt: skip
+    """The factors of a symmetric matrix, and the solution of a x = b.
+
+    What may be overwritten stays as it is: SciPy does not read it again.
+    """
+    room = {} if lwork is None else {"lwork": lwork}
+    found = ignore_derivatives(partial(routines.dsysv, a, b, lower=lower, **room))
+    factors, pivots, x, info = found
+    if info:
+        return refused(factors, FACTORS, a), pivots, refused(x, FAILED, a, b), info
+    told = np.linalg.solve(symmetric(a, lower), np.reshape(b, np.shape(x)))
+    return refused(factors, FACTORS, a), pivots, told_as(x, told), info
 
 
+FAILED = "what dsysv gives for a singular matrix has no derivative"
 FACTORS = "the factors of a symmetric matrix that is not definite have no derivative"
-# What may be overwritten stays as it is: SciPy does not read it again.
-means(routines.dsysv, "dsysv", sysv, np.dtype(float), (), False, True)
