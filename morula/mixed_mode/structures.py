@@ -16,6 +16,7 @@ import numpy as np
 
 from morula.core import primitives
 from morula.core.cotangents import ZERO, Tangent, is_zero
+from morula.core.generators import same_code
 from morula.core.registry import find_rrule, non_differentiable
 from morula.mixed_mode.push import Both, opaque, push, pushes, split_call
 from morula.mixed_mode.tangents import (
@@ -33,7 +34,7 @@ from morula.mixed_mode.tangents import (
     together,
     value_of,
 )
-from morula.rules import boxes, containers, dicts
+from morula.rules import boxes, containers, dicts, objects
 from morula.rules.calls import MISSING, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key, call_keys, is_copied_plainly
@@ -321,7 +322,7 @@ def put_in_list(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 def put_in_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     """`d[key] = value`."""
     d, key, value = args
-    if key not in d:
+    if key not in d and not is_zero(tangents[1]):  # in a table `Key(key)` may be there itself
         set_value(run, d, Key(key), tangents[1])
     dicts.store_of(d)(d, key, value)
     set_value(run, d, key, tangents[2])
@@ -336,6 +337,19 @@ def take_from_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> An
     set_value(run, d, key, ZERO)
     set_value(run, d, Key(key), ZERO)
     return None, ZERO
+
+
+def _names_only(fn: Any) -> None:
+    """Keys of tables only name what they stand for: they have no tangents, as keys of dicts have."""
+    by_code = same_code(fn)
+
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return push(run, by_code, ZERO, args, (tangents[0], ZERO, tangents[2]))
+
+
+_names_only(objects.give)
+_names_only(objects.put)
 
 
 # -- lists -----------------------------------------------------------------------------------------
