@@ -289,10 +289,11 @@ def _(a: deque, b: deque):
 @rrule(deque.__add__, by_identity=True)
 def queue_add(a: deque, b: deque):
     y, n = deque.__add__(a, b), len(a)
-    pushed_out = n + len(b) - len(y)  # where a has a maximal length
+    size = len(y)
+    pushed_out = n + len(b) - size  # where a has a maximal length
 
     def add_pullback(ȳ):
-        bars = [ZERO] * pushed_out + drop_from(adjoint_of(y), 0, len(y))
+        bars = [ZERO] * pushed_out + drop_from(adjoint_of(y), 0, size)
         scatter(a, bars[:n])
         scatter(b, bars[n:])
         return NoTangent(), NoTangent()

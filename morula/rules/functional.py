@@ -179,7 +179,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     y = [items[i] for i in order]
 
     def sorted_pullback(ȳ: Any) -> tuple[Any, ...]:
-        parts = drop_from(adjoint_of(y), 0, len(y))
+        parts = drop_from(adjoint_of(y), 0, len(order))  # the list may be shorter now
         bars = asked()
         for j, i in enumerate(order):
             bars[i] = accumulate(parts[j], bars[i])
