@@ -194,11 +194,11 @@ def combination(method: Any) -> Any:
         pairs = [(x, None) if is_set(x) else call(frozenset, x) for x in others]
         sources = [s, *[source for source, _ in pairs]]
         y = method(*sources)
+        origins = [(x, next((s for s in sources if x in s), None)) for x in y]
 
         def combination_pullback(ȳ):
             bars = adjoint_of(y)
-            for element in y:
-                origin = next((source for source in sources if element in source), None)
+            for element, origin in origins:  # all of these sets may hold others now
                 c = take(bars, element)
                 if origin is not None:
                     give(adjoint_of(origin), element, c)

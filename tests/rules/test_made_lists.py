@@ -1,4 +1,4 @@
-"""Lists and deques that a call makes, and that are changed afterwards."""
+"""Lists, deques and sets that a call makes, and that are changed afterwards."""
 
 import copy
 import heapq
@@ -58,3 +58,27 @@ CHANGES = {
 @pytest.mark.parametrize("made", MADE)
 def test_what_is_changed_later_has_the_derivatives_of_before(made, change):
     check_modes(lambda v: CHANGES[change](MADE[made](v), v) * v, 1.7)
+
+
+SETS = {
+    "|": lambda a, v: a | {v * v},
+    "union": lambda a, v: a.union({v * v}),
+    "-": lambda a, v: (a | {v * v}) - {9.0},
+    "copy": lambda a, v: a.copy(),
+    "frozenset": lambda a, v: set(frozenset(a)),
+}
+
+
+@pytest.mark.parametrize("made", SETS)
+@pytest.mark.parametrize("change", ["the set", "its origin"])
+def test_sets_that_lose_what_was_taken_from_them(made, change):
+    """What an element brought was lost with it, silently."""
+
+    def f(v):
+        a = {v, v**3}
+        s = SETS[made](a, v)
+        y = max(s)
+        (s if change == "the set" else a).clear()
+        return y * v + sum(s)
+
+    check_modes(f, 1.7)
