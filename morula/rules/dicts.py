@@ -253,8 +253,8 @@ def _(d: dict, last: bool = True):
 
     def popitem_pullback(ȳ):
         bars = adjoint_of(d)
+        give(bars, Key(y[0]), entry(ȳ, 0))
         give(bars, y[0], entry(ȳ, 1))
-        give(bars, Key(y[0]), entry(ȳ, 0))  # last, as what is written in this table has an adjoint
         return NoTangent(), NoTangent()
 
     return y, popitem_pullback

@@ -1,5 +1,7 @@
 """mappingproxy: a dict that is only read by this name; that of a class shows the class's attributes.
 
+The keys, values and items of a dict show it, too: through them what it holds is reached.
+
 Tests: tests/rules/test_proxies.py
 """
 
@@ -16,6 +18,7 @@ from morula.rules.objects import behind
 parts_of.register(MappingProxyType, lambda p: {"mapping": behind(p)})
 for _view in ({}.keys(), {}.items(), {}.values()):
     parts_of.register(type(_view), lambda view: {"mapping": behind(view.mapping)})
+del _view
 non_differentiable(MappingProxyType)
 
 

@@ -320,4 +320,4 @@ def smooth_on_sphere(teta: Any, phi: Any, r: Any, w: Any, s: Any, eps: Any) -> A
     return routines.spherfit_smth(teta, phi, r, w=w, s=s, eps=eps)
 
 
-non_differentiable(fit_by_knots, smooth_on_sphere)
+non_differentiable(smooth_on_sphere)
