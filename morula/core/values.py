@@ -137,7 +137,8 @@ def types_inside(value: Value) -> list[Any]:
     inside = k.detail if k.type is tuple else (contents[k.type].item(k.detail),)
     found: list[Any] = []
     for v in inside:
-        found += [None] if v is None else [of.type for of in possibilities(v)] + types_inside(v)
+        if v is not NEVER:
+            found += [None] if v is None else [of.type for of in possibilities(v)] + types_inside(v)
     return found
 
 

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from threading import local
 from types import (
     BuiltinFunctionType,
+    CellType,
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core import errors, general, protected
+from morula.core import errors, general, primitives, protected
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import find_rrule, non_differentiable
 from morula.mixed_mode.calls import Args, Names
@@ -32,6 +33,7 @@ from morula.mixed_mode.push import Both, Unknown, opaque, push, pushes, rules_of
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
+    box_of,
     set_tangents,
     set_value,
     tangents_if_any,
@@ -108,6 +110,8 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
         return getattr(x, name), ẋ  # the tangent of x.flat is that of x
     if name in of_builtins.PARTS.get(cls, ()):
         return getattr(x, name), part(ẋ, name)
+    if cls is CellType:
+        return getattr(x, name), box_of(run, x)
     rule = objects.attribute_rule(cls, name)
     if rule is not None:
         if run.attribute is not None:
@@ -329,6 +333,8 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
     x, name, value = args
     if is_field(x, name):
         return push(run, operator.setitem, ZERO, args, tangents)
+    if type(x) is CellType and name == "cell_contents":
+        return push(run, primitives.set_cell, ZERO, (x, value), (ZERO, tangents[2]))
     found = lookup(type(x), name)
     kind = type(found)
     if kind is property and found.fset is not None:

@@ -93,7 +93,7 @@ for _fn in (
     set, frozenset, set.update, primitives.set_update, set.union, set.intersection, set.difference,
     set.intersection_update, set.difference_update, set.symmetric_difference,
     set.symmetric_difference_update, frozenset.union, frozenset.intersection, frozenset.difference,
-    frozenset.symmetric_difference, deque, deque.extend, deque.extendleft,
+    frozenset.symmetric_difference,
 ):  # fmt: skip
     _reading_whole(_fn)
 
@@ -210,6 +210,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return of_tuple(xs, tangents[0], i)
     if kind is dict:
         return xs[i], value_of(run, xs, i)
+    if kind is deque:
+        return of_deque(run, xs, i)
     if goes_by_value(args):
         return NotImplemented
     if isinstance(xs, (list, tuple, dict)):
@@ -251,6 +253,11 @@ def of_list(run: Pass, xs: Any, i: Any) -> Both:
     return y, ZERO
 
 
+def of_deque(run: Pass, q: Any, i: Any) -> Both:
+    """`q[i]` of a deque."""
+    return deque.__getitem__(q, i), item_of(tangents_if_any(run, q), range(len(q))[i])
+
+
 def of_dict(run: Pass, d: Any, key: Any, of_key: Any = ZERO) -> Both:
     """`d[key]` of a dict of any kind."""
     if key in d:
@@ -271,6 +278,11 @@ def of_dict(run: Pass, d: Any, key: Any, of_key: Any = ZERO) -> Both:
 @pushes(list.__getitem__)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return of_list(run, *args)
+
+
+@pushes(deque.__getitem__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    return of_deque(run, *args)
 
 
 @pushes(dict.__getitem__)
@@ -318,7 +330,7 @@ def put_in_list(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return None, ZERO
 
 
-@pushes(dict.__setitem__, primitives.map_add)
+@pushes(dict.__setitem__, OrderedDict.__setitem__, primitives.map_add)
 def put_in_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     """`d[key] = value`."""
     d, key, value = args
@@ -329,14 +341,20 @@ def put_in_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return None, ZERO
 
 
-@pushes(dict.__delitem__)
+@pushes(dict.__delitem__, OrderedDict.__delitem__)
 def take_from_dict(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     """`del d[key]`."""
     d, key = args
     dicts.delete_of(d)(d, key)
-    set_value(run, d, key, ZERO)
-    set_value(run, d, Key(key), ZERO)
+    forget(run, d, key)
     return None, ZERO
+
+
+def forget(run: Pass, d: Any, key: Any) -> None:
+    """The tangents of a key and its value, which were taken from a dict."""
+    set_value(run, d, key, ZERO)
+    if Key(key) not in d:  # a table may have it beside the key
+        set_value(run, d, Key(key), ZERO)
 
 
 def _names_only(fn: Any) -> None:
@@ -412,6 +430,101 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if held is None or k >= len(held):
         return y, ZERO
     return y, held.pop(k)
+
+
+@pushes(deque)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if len(args) == len(keywords):
+        return NotImplemented  # the items are given by name, or there are none
+    items, dots = drain(run, args[0], tangents[0])
+    y = split_call(deque, (items, *args[1:]), keywords)
+    set_all(run, y, dots[len(dots) - len(y) :])
+    return y, ZERO
+
+
+def _one_by_one(many: Any, one: Any) -> None:
+    @pushes(many)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        q, more = args
+        for pair in zip(*drain(run, more, tangents[1]), strict=True):
+            push(run, one, ZERO, (q, pair[0]), (ZERO, pair[1]))
+        return None, ZERO
+
+
+_one_by_one(deque.extend, deque.append)
+_one_by_one(deque.extendleft, deque.appendleft)
+
+
+@pushes(deque.append)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    q, value = args
+    held = tangents_if_any(run, q)
+    if held and len(q) == q.maxlen:
+        held.pop(0)
+    deque.append(q, value)
+    if q:
+        set_item(run, q, len(q) - 1, tangents[1])
+    return None, ZERO
+
+
+@pushes(deque.appendleft)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    q, value = args
+    deque.appendleft(q, value)
+    if not is_zero(tangents[1]) or tangents_if_any(run, q) is not None:
+        held = tangents_of(run, q)
+        held.insert(0, tangents[1])
+        del held[len(q) :]
+    return None, ZERO
+
+
+@pushes(deque.pop)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    (q,) = args
+    y = deque.pop(q)
+    held = tangents_if_any(run, q)
+    return y, held.pop() if held is not None and len(held) > len(q) else ZERO
+
+
+@pushes(deque.popleft)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    (q,) = args
+    y = deque.popleft(q)
+    held = tangents_if_any(run, q)
+    return y, held.pop(0) if held else ZERO
+
+
+@pushes(dict.pop, OrderedDict.pop)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if keywords:
+        return NotImplemented
+    d, key, *default = args
+    if key not in d:
+        return dict.pop(d, key, *default), tangents[2] if default else ZERO
+    y, ẏ = dict.__getitem__(d, key), value_of(run, d, key)
+    take_from_dict(run, (d, key), (), ())
+    return y, ẏ
+
+
+@pushes(dict.popitem, OrderedDict.popitem)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    d, *last = args
+    ordered = isinstance(d, OrderedDict)
+    key, value = OrderedDict.popitem(d, *last) if ordered else dict.popitem(d)
+    dots = [value_of(run, d, Key(key)), value_of(run, d, key)]
+    forget(run, d, key)
+    return (key, value), together(dots)
+
+
+def _copies(fn: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        (d,) = args
+        return joined(run, fn(d), d, {}) if type(d) in PLAIN_DICTS else NotImplemented
+
+
+for _fn in (dict.copy, OrderedDict.copy, defaultdict.copy):
+    _copies(_fn)
 
 
 @pushes(dict.clear)
@@ -537,6 +650,8 @@ def combination(fn: Any) -> Any:
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         if any(isinstance(x, type) for x in args):  # a union of types
             return fn(*args), ZERO
+        if fn is operator.or_ and all(type(x) in PLAIN_DICTS for x in args):
+            return joined(run, fn(*args), *args)
         if not all(isinstance(x, (set, frozenset)) and type(x) in (set, frozenset) for x in args):
             return NotImplemented
         y = fn(*args)
@@ -546,6 +661,25 @@ def combination(fn: Any) -> Any:
         return y, ZERO
 
     return meaning
+
+
+PLAIN_DICTS = (dict, OrderedDict, defaultdict)
+
+
+def joined(run: Pass, y: Any, a: Any, b: Any) -> Both:
+    """`y = a | b` of dicts: the values are those of b, where it has them, and the keys those of a."""
+    for key in y:
+        set_value(run, y, key, value_of(run, b if key in b else a, key))
+        if Key(key) not in y:
+            set_value(run, y, Key(key), value_of(run, a if key in a else b, Key(key)))
+    return y, ZERO
+
+
+@pushes(dict.__or__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if not all(type(x) in PLAIN_DICTS for x in args):
+        return NotImplemented
+    return joined(run, dict.__or__(*args), *args)
 
 
 for _fn in (operator.or_, operator.and_, operator.sub, operator.xor):

@@ -33,6 +33,7 @@ from morula.mixed_mode.tangents import (
     holder_of,
     holds_mutable,
     in_space_of,
+    item_of,
     placed,
     reached,
     refresh_held,
@@ -277,6 +278,9 @@ def transpose_call(
     if written:
         raise errors.written_in_transpose(fn)
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
+    given = {id(x) for x, ẋ in zip(args, tangents, strict=True) if not is_zero(ẋ)}
+    for x, x̄ in pairs:
+        refuse_loss(run, x, x̄, given)
     outer = install(pairs)
     log = memory.begin_log()
     seed = seed_for(y, {id(x) for x, _ in pairs})
@@ -358,6 +362,30 @@ def filled(x: Any) -> Any:
     elif isinstance(bars, Box) and "value" in parts:
         bars.cotangent = zeros_like(parts["value"])
     return bars
+
+
+def refuse_loss(run: Pass, x: Any, x̄: Any, given: set[int]) -> None:
+    """Refuse tangents that have no place in the adjoint object of a mutable value.
+
+    That are those which it holds, and those of what was given to the call, if it holds that now.
+    """
+    held = tangents_if_any(run, x)
+    for i, (key, value) in enumerate(parts_of(x).items()):
+        if held is None:
+            ẋ = ZERO
+        elif isinstance(held, Box):
+            ẋ = held.cotangent
+        else:
+            ẋ = item_of(held, i) if isinstance(held, list) else held.get(key, ZERO)
+        if not is_zero(ẋ) or id(value) in given:
+            refuse_unknown_space(value, part_of(x̄, i, key))
+
+
+def part_of(x̄: Any, i: int, key: Any) -> Any:
+    """What the adjoint object of a mutable value has for its part i, which has this key."""
+    if isinstance(x̄, Box):
+        return x̄.cotangent
+    return x̄[i] if isinstance(x̄, list) else x̄[key]
 
 
 def as_adjoint(x̄: Any, tangents: Any) -> Any:

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from morula.core.extend import (
     ZERO,
     NoTangent,
+    NotSpecialised,
     Tangent,
     accumulate,
     adjoint_object,
@@ -28,9 +29,11 @@ from morula.core.extend import (
     primitives,
     reaching,
     results_of,
+    rewrites,
     rrule,
 )
 from morula.rules.arrays.memory import is_followed
+from morula.rules.builtins import ATTRIBUTES
 from morula.rules.numbers import Anything
 
 make_cell, get_cell = primitives.make_cell, primitives.get_cell
@@ -79,6 +82,31 @@ def _(cell: CellType, name: str, own: bool = False):
 
 
 hands_over(get_cell)
+
+
+def _contents(cell: CellType) -> Any:
+    """The rule of reading `cell.cell_contents`."""
+
+    def contents_pullback(ȳ: Any) -> Any:
+        box = adjoint_of(cell)
+        box.cotangent = accumulate(box.cotangent, ȳ)
+        return (ZERO,)
+
+    return cell.cell_contents, contents_pullback
+
+
+ATTRIBUTES[CellType, "cell_contents"] = _contents
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """The cells of a function that are asked for may be rebound behind its back."""
+    if any(
+        c.primitive is getattr and getattr(c.args[1], "value", None) == "__closure__"
+        for c in s.ir.calls()
+    ):
+        raise NotSpecialised("the cells of a function are read")
+    return False
 
 
 @rrule(set_cell, by_identity=True)

@@ -454,7 +454,7 @@ def _(fn: Anything, args: tuple, kwargs: Anything):
 
 def mutable_parts(items: Any) -> dict[int, Any]:
     """The projections of those items of a tuple that may change before they are needed."""
-    return {i: projection_inside(v) for i, v in enumerate(items) if type(v) in (list, dict, tuple)}
+    return {i: projection_inside(v) for i, v in enumerate(items) if isinstance(v, CHANGING)}
 
 
 @projector.register(tuple)

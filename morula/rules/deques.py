@@ -61,8 +61,8 @@ non_differentiable(is_full, deque.count, deque.index)
 
 
 @rrule(deque, by_identity=True)
-def _(items: Anything = (), maxlen: Anything = None):
-    values, back = drain(items)
+def _(iterable: Anything = (), maxlen: Anything = None):
+    values, back = drain(iterable)
     q = deque(values, maxlen)
     n, dropped = len(q), len(values) - len(q)
 

@@ -754,6 +754,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     """`x.name = value`, and the cotangents of (setattr, x, name, value)."""
     cls = type(x)
+    if cls is CellType and name == "cell_contents":
+        _, back = call(primitives.set_cell, x, value)
+        return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO)[2])
     found = lookup(cls, name)
     kind = type(found)
     if kind is property and found.fset is not None:

@@ -18,6 +18,7 @@ import re
 import sys
 import time
 import warnings
+from collections import deque
 
 import numpy as np
 
@@ -441,6 +442,97 @@ def check_keywords(call, seed):
             case.first(compiled=True)
 
 
+class Box:
+    """What NumPy takes for an array: it gives one when asked."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x if dtype is None else self.x.astype(dtype)
+
+
+FORMS = {
+    "a tuple": tuple,
+    "a list": list,
+    "numbers": lambda x: x.tolist(),
+    "tuples": lambda x: tuple(map(tuple, x.tolist())) if x.ndim == 2 else tuple(x.tolist()),
+    "a deque": deque,
+    "an object": Box,
+}
+
+
+def check_sequences(call, seed):
+    """The numbers of an array in what NumPy makes an array of."""
+    f, args = coverage.function(call)
+    for i, x in enumerate(args):
+        if not (isinstance(x, np.ndarray) and x.ndim and x.dtype.kind in "fc"):
+            continue
+        for form, make in FORMS.items():
+
+            def program(*xs, i=i, make=make):
+                return f(*xs[:i], make(xs[i]), *xs[i + 1 :])
+
+            with said(f"{form} as argument {i}"):
+                Case(program, args, seed).first(compiled=True)
+
+
+def overwritten(value):
+    """Changes in place whatever of a value can be changed: arrays, lists and what they hold."""
+    if isinstance(value, np.ndarray):
+        if value.flags.writeable and value.dtype.kind in "fc":
+            value *= 0.5
+            value[...] = value * value + 0.25
+    elif isinstance(value, tuple | list):
+        for part in value:
+            overwritten(part)
+        if isinstance(value, list) and len(value) > 1:
+            value.reverse()
+            value[0] = value[0] * 2.0
+            value.pop()
+
+
+def check_written(call, seed):
+    """What a call gave, or what it was given, is written to later, and both are read again."""
+    f, args = coverage.function(call)
+    weigh = product(coverage.seed(f(*map(_copied, args))))
+    weighs = [product(coverage.seed(x)) for x in args]
+
+    def result(*xs):
+        y = f(*xs)
+        total = weigh(y)
+        kept = y
+        overwritten(y)
+        return total + sum_of(kept)
+
+    def arguments(*xs):
+        y = f(*xs)
+        overwritten(xs)
+        total = weigh(y)
+        for x, weigh_one in zip(xs, weighs, strict=True):
+            total = total + weigh_one(x)
+        return total
+
+    def copies(*xs):
+        return arguments(*[x * 1.0 if isinstance(x, np.ndarray) else x for x in xs])
+
+    for how, program in (("result", result), ("arguments", arguments), ("copies", copies)):
+        with said(how):
+            Case(program, args, seed).first(compiled=True)
+
+
+def sum_of(value):
+    """All the numbers of a value that have derivatives, added up."""
+    if isinstance(value, tuple | list):
+        total = 0.0
+        for part in value:
+            total = total + sum_of(part)
+        return total
+    if _kind(value) == "c":
+        return np.sum(np.real(value) - 0.5 * np.imag(value))
+    return np.sum(value) if _kind(value) == "f" else 0.0
+
+
 def respelt(call):
     """The call with every argument by name, and by position, as far as signatures tell."""
     for how, change in (("by name", named), ("by position", positional)):
@@ -506,6 +598,8 @@ CHECKS = {
     "single": check_single,
     "whole": check_whole,
     "keywords": check_keywords,
+    "written": check_written,
+    "sequences": check_sequences,
     "second": check_second,
     "mixed": check_mixed,
 }

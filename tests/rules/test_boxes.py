@@ -7,6 +7,7 @@ import pytest
 
 from morula import J, NoTangent, Tangent, grad, gradient, hvp, jvp, pullback
 from morula.testing import check_gradient
+from tests.modes import check_modes
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -441,3 +442,24 @@ def test_what_a_function_has_captured_is_rebound_by_one_that_is_found_by_name(f,
     for derivative in (grad(f), grad(f), lambda x: jvp(f, (x,), (1.0,))[1]):
         put_number(2.0)
         assert derivative(3.0) == expected
+
+
+def read_by_introspection(x):
+    v = x * x
+    g = lambda: v * 2.0
+    return g.__closure__[0].cell_contents * g()
+
+
+def written_by_introspection(x):
+    v = x * x
+
+    def g():
+        return v * 2.0
+
+    g.__closure__[0].cell_contents = x**3
+    return v * g()
+
+
+@pytest.mark.parametrize("f", [read_by_introspection, written_by_introspection])
+def test_the_contents_of_a_cell_are_an_attribute_of_it(f):
+    check_modes(f, 0.7)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+from collections import deque
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from morula.rules.arrays.constants import decided_by_types
 from morula.rules.arrays.indexing import entry
 from morula.rules.arrays.structural import Selected, mark
 from morula.rules.arrays.traits import COMPLEX, FLOATING
-from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.arrays.types import Anything, Numeric, Scalar, Sequence
 from morula.rules.list_types import array_of_rows
 from morula.rules.numbers import is_inexact
 
@@ -70,7 +71,7 @@ non_differentiable(np.empty, np.empty_like, uninitialised)
 
 def like_sequence(ȳ, items):
     """The cotangents of nested lists and tuples that made an array, in their structure."""
-    if isinstance(items, list):
+    if isinstance(items, list | deque):
         return list(parts_like(ȳ, items))
     if isinstance(items, tuple):
         return parts_like(ȳ, items)
@@ -86,7 +87,7 @@ def like_one(ȳ, x):
 
 def as_it_is(x):
     """The same number, array, or sequence, whose lists keep the items that they have now."""
-    if isinstance(x, list):
+    if isinstance(x, list | deque):
         return [as_it_is(item) for item in x] if has_sequences(x) else list(x)
     if type(x) is tuple and has_sequences(x):
         return tuple([as_it_is(item) for item in x])
@@ -94,8 +95,8 @@ def as_it_is(x):
 
 
 def has_sequences(items):
-    """Is one of these a list or a tuple?"""
-    return any([issubclass(t, (list, tuple)) for t in set(map(type, items))])
+    """Is one of these a list, a tuple or a deque?"""
+    return any([issubclass(t, Sequence) for t in set(map(type, items))])
 
 
 non_differentiable(has_sequences)
@@ -117,11 +118,11 @@ def _(f, call):
 def keeps_items(k):
     """Is it known for no list, nor something that holds one?"""
     if type(k) is Const:
-        return not isinstance(k.value, (list, tuple))
+        return not isinstance(k.value, Sequence)
     kind = getattr(k, "type", None)
     if kind is tuple and k.detail is not None:
         return all(map(keeps_items, k.detail))
-    return kind is not None and not issubclass(kind, (list, tuple))
+    return kind is not None and not issubclass(kind, Sequence)
 
 
 def parts_like(ȳ, items):
@@ -144,7 +145,7 @@ non_differentiable(are_numbers)
 
 def back_to_argument(ȳ, a):
     """The cotangent of an array made of `a`, in the form of `a`."""
-    if isinstance(a, list | tuple):
+    if isinstance(a, Sequence):
         return like_sequence(ȳ, a)
     return np.reshape(ȳ, np.shape(a))
 
@@ -158,7 +159,7 @@ decided_by_types(rounds)
 
 
 @rrule(np.array)
-def _(a: Numeric | list | tuple, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
+def _(a: Numeric | Sequence, dtype=None, *, copy=True, order="K", subok=False, ndmin=0):
     y = np.array(a, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
     rounded = dtype is not None and rounds(y.dtype, a)
     given = as_it_is(a)
@@ -182,7 +183,7 @@ def _(rows: list):
 
 def _as_array(primal):
     @rrule(primal)
-    def _(a: Numeric | list | tuple, dtype=None, order=None, *, copy=None, device=None):
+    def _(a: Numeric | Sequence, dtype=None, order=None, *, copy=None, device=None):
         if copy is None and device is None:
             y = primal(a, dtype, order)
         else:  # of np.asanyarray since NumPy 2.1
@@ -214,7 +215,7 @@ def _contiguous(primal):
         return y, contiguous_pullback
 
     @rrule(primal)
-    def _(a: list | tuple, dtype=None):
+    def _(a: Sequence, dtype=None):
         y = primal(a, dtype)
         rounded = dtype is not None and rounds(y.dtype, a)
         given = as_it_is(a)
@@ -329,7 +330,7 @@ def _scalar_type(t):
         return t(x), conversion_pullback
 
     @rrule(t)
-    def _(x: list | tuple):
+    def _(x: Sequence):
         given = as_it_is(x)
 
         def conversion_pullback(ȳ):
@@ -465,7 +466,7 @@ def _(shape: Anything, fill_value: Numeric, dtype=None, order="C"):
 
 
 @rrule(np.full)
-def _(shape: Anything, fill_value: list | tuple, dtype=None, order="C"):
+def _(shape: Anything, fill_value: Sequence, dtype=None, order="C"):
     y = np.full(shape, fill_value, dtype, order)
     rounded = rounds(y.dtype, fill_value)
     given = as_it_is(fill_value)

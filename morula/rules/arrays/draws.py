@@ -9,7 +9,6 @@ Tests: tests/rules/arrays/test_draws.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,12 @@ from morula.core.extend import (
     NotKnown,
     UnsupportedError,
     ZeroTangent,
+    call,
     coarsened,
     is_zero,
     known_value,
     non_differentiable,
+    opaque,
     rrule,
     sample_value,
     transfers,
@@ -38,6 +39,7 @@ from morula.rules.arrays.inplace import overwrite, refuse, seed
 from morula.rules.arrays.moving import moved_back, numbered
 from morula.rules.arrays.outs import constant_but_for_out, outs_of, parted
 from morula.rules.arrays.structural import masked
+from morula.rules.arrays.types import Sequence
 from morula.rules.calls import serves
 from morula.rules.numbers import Anything
 
@@ -53,6 +55,11 @@ for _source in (*SOURCES, np.random):
 non_differentiable(np.random.ranf, np.random.sample)
 
 
+def parameters(*given: Any) -> tuple[Any, ...]:
+    """Those of a draw as they are now: arrays, where they are sequences."""
+    return tuple([np.array(p) if isinstance(p, Sequence) else p for p in given])
+
+
 def standard(difference, scale):
     """The draw behind a draw."""
     return difference / np.where(np.equal(scale, 0), 1.0, scale)
@@ -62,6 +69,7 @@ def _uniform(primal):
     @rrule(primal)
     def _(source: Anything, low: Anything = 0.0, high: Anything = 1.0, size: Anything = None):
         y = primal(source, low, high, size)
+        low, high = parameters(low, high)
 
         def draw_pullback(ȳ):
             z = standard(y - low, high - low)
@@ -79,6 +87,7 @@ def _location_scale(primal):
     @rrule(primal)
     def _(source: Anything, loc: Anything = 0.0, scale: Anything = 1.0, size: Anything = None):
         y = primal(source, loc, scale, size)
+        loc, scale = parameters(loc, scale)
 
         def draw_pullback(ȳ):
             z = standard(y - loc, scale)
@@ -96,6 +105,7 @@ def _scale(primal):
     @rrule(primal)
     def _(source: Anything, scale: Anything = 1.0, size: Anything = None):
         y = primal(source, scale, size)
+        (scale,) = parameters(scale)
 
         def draw_pullback(ȳ):
             z = standard(y, scale)
@@ -108,6 +118,7 @@ def _lognormal(primal):
     @rrule(primal)
     def _(source: Anything, mean: Anything = 0.0, sigma: Anything = 1.0, size: Anything = None):
         y = primal(source, mean, sigma, size)
+        mean, sigma = parameters(mean, sigma)
 
         def draw_pullback(ȳ):
             z = standard(np.log(y) - mean, sigma)
@@ -125,6 +136,7 @@ def _of_shape(primal, slope):
     @rrule(primal)
     def _(source: Anything, a: Anything, size: Anything = None):
         y = primal(source, a, size)
+        (a,) = parameters(a)
 
         def draw_pullback(ȳ):
             return NoTangent(), unbroadcast(ȳ * slope(y, a), np.shape(a)), NoTangent()
@@ -147,6 +159,7 @@ def _triangular(primal):
     def _(source: Anything, left: Anything, mode: Anything, right: Anything, size: Anything = None):
         """The inverse of the distribution: a part U of the area is to the left of y."""
         y = primal(source, left, mode, right, size)
+        left, mode, right = parameters(left, mode, right)
 
         def draw_pullback(ȳ):
             ȳ = np.asarray(ȳ)
@@ -189,8 +202,10 @@ def by_no_parameter(method: Any, n: int) -> None:
 def _vonmises(primal):
     @rrule(primal)
     def _(source: Anything, mu: Anything, kappa: Anything, size: Anything = None):
+        shape = np.shape(mu)
+
         def draw_pullback(ȳ):
-            return NoTangent(), unbroadcast(ȳ, np.shape(mu)), NO_PARAMETER, NoTangent()
+            return NoTangent(), unbroadcast(ȳ, shape), NO_PARAMETER, NoTangent()
 
         return primal(source, mu, kappa, size), draw_pullback
 
@@ -221,6 +236,7 @@ def _gamma(primal):
     @rrule(primal)
     def _(source: Anything, shape: Anything, scale: Anything = 1.0, size: Anything = None):
         y = primal(source, shape, scale, size)
+        shape, scale = parameters(shape, scale)
 
         def draw_pullback(ȳ):
             scale_bar = unbroadcast(ȳ * standard(y, scale), np.shape(scale))
@@ -259,7 +275,7 @@ FILLING = [
 ]
 
 
-def place_of_shape(fn: Any, n: int, keywords: Sequence[str]) -> int | None:
+def place_of_shape(fn: Any, n: int, keywords: list[str]) -> int | None:
     """Which argument of a draw is the shape of its distribution; n are given by position."""
     if fn is not np.random.Generator.standard_gamma or n + len(keywords) < 2:
         return None
@@ -309,6 +325,20 @@ def _taking(primal):
             return NoTangent(), moved_back(np.asarray(ȳ), places, shape), *rest
 
         return np.reshape(x, -1)[places], taking_pullback
+
+    @rrule(primal)
+    def _(source: Anything, x: Sequence, *args: Anything, **kwargs):
+        numbers = np.asarray(x)
+        if numbers.dtype.kind not in "fc":
+            return opaque(primal, (source, x, *args), kwargs)
+        given = as_it_is(x)
+        y, back = call(primal, source, numbers, *args, **kwargs)
+
+        def of_sequence_pullback(ȳ):
+            _, _, x̄, *rest = back(ȳ)
+            return NoTangent(), like_sequence(x̄, given), *rest[: len(args)]
+
+        return y, of_sequence_pullback
 
     @rrule(primal)
     def _(source: Anything, x: int, *args: Anything, **kwargs):

@@ -18,7 +18,7 @@ from morula.rules.arrays.broadcasting import part
 from morula.rules.arrays.construction import as_it_is, is_number, like_sequence
 from morula.rules.arrays.indexing import entry, scatter
 from morula.rules.arrays.structural import Selected, selected
-from morula.rules.arrays.types import Anything, Numeric
+from morula.rules.arrays.types import Anything, Numeric, Sequence
 
 
 def numbered(a: Any) -> np.ndarray:
@@ -47,7 +47,7 @@ def _(arr: np.ndarray, obj: Anything, axis=None):
 
 
 @rrule(np.insert)
-def _(arr: np.ndarray, obj: Anything, values: Numeric | list | tuple, axis=None):
+def _(arr: np.ndarray, obj: Anything, values: Numeric | Sequence, axis=None):
     places = np.insert(numbered(arr), obj, np.full(np.shape(values), -1), axis)
     given = as_it_is(values)
 
@@ -55,7 +55,7 @@ def _(arr: np.ndarray, obj: Anything, values: Numeric | list | tuple, axis=None)
         arr_bar = moved_back(ȳ, places, arr.shape)
         sources = np.insert(np.full(arr.shape, -1), obj, numbered(given), axis)
         v̄ = moved_back(ȳ, sources, np.shape(given))
-        v̄ = like_sequence(v̄, given) if isinstance(given, list | tuple) else v̄
+        v̄ = like_sequence(v̄, given) if isinstance(given, Sequence) else v̄
         return arr_bar, NoTangent(), v̄, NoTangent()
 
     return np.insert(arr, obj, values, axis), insert_pullback
@@ -95,13 +95,13 @@ def trimmed(filt: Any, trim: str, axis: Any) -> np.ndarray:
 
 
 @rrule(np.diagflat)
-def _(v: Numeric | list | tuple, k=0):
+def _(v: Numeric | Sequence, k=0):
     n = np.size(v)
     given = as_it_is(v)
 
     def diagflat_pullback(ȳ):
         v̄ = np.reshape(np.diagonal(ȳ, k)[:n], np.shape(given))
-        return like_sequence(v̄, given) if isinstance(given, list | tuple) else v̄, NoTangent()
+        return like_sequence(v̄, given) if isinstance(given, Sequence) else v̄, NoTangent()
 
     return np.diagflat(v, k), diagflat_pullback
 

@@ -152,11 +152,25 @@ def call_with_out(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], plain:
     outs = outs_of(parts, given)
     y, back = (plain or partial(call, fn))(*rest, **named)
     if len(outs) == 1 and outs[0] is Ellipsis:  # the result as an array, also where it has no axes
-        y = fn(*args, **kwargs)
+        y, back = as_arrays(y, back)
     elif any([x is not None for x in outs]):
         where = where_of(fn, named)
         y, back = written_out(y, back, outs, partial(fn, *args, **kwargs), where, rest)
     return y, partial(with_out, parts, len(given), back)
+
+
+def as_arrays(y: Any, back: Any) -> Any:
+    """The value and the pullback of a call whose results without axes become arrays."""
+    several = isinstance(y, tuple)
+    made = [call(np.asarray, v) for v in (y if several else (y,))]
+
+    def arrays_pullback(ȳ: Any) -> Any:
+        bars = list(ȳ) if several and not is_zero(ȳ) else [ȳ] * len(made)
+        bars = [of_array(v̄)[1] for (_, of_array), v̄ in zip(made, bars, strict=True)]
+        return back(tuple(bars) if several else bars[0])
+
+    arrays = tuple([v for v, _ in made])
+    return arrays if several else arrays[0], arrays_pullback
 
 
 def outs_of(parts: Parted, given: Sequence[Any]) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule
 from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import masked
-from morula.rules.arrays.types import Anything
+from morula.rules.arrays.types import Anything, Sequence
 
 # ∂p/∂q - n of the methods that interpolate, for n entries; all others are steps.
 _RATES = {
@@ -75,7 +75,7 @@ def position_to_quantile(p̄, primal, q, p, counts, method):
     rates = rates_of(primal, p, counts, method)
     by_row = p̄ * rates
     q̄ = np.sum(by_row, axis=tuple(range(np.ndim(q), np.ndim(by_row))))
-    return like_sequence(q̄, q) if isinstance(q, list | tuple) else q̄
+    return like_sequence(q̄, q) if isinstance(q, Sequence) else q̄
 
 
 def rates_of(primal: Any, p: Any, counts: Any, method: str) -> Any:

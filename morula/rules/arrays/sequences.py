@@ -21,16 +21,15 @@ from morula.core.extend import (
     call,
     is_zero,
     primitives,
+    project_to,
     python_function,
     rrule,
     unthunk,
 )
 from morula.rules.arrays.construction import as_it_is, like_sequence
-from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.arrays.types import Anything, Numeric, Scalar, Sequence
 from morula.rules.calls import without_callee
 from morula.rules.containers import argument_tuple, made_tuple, unpacked
-
-Sequence = list | tuple
 
 UNARY: tuple[Any, ...] = (
     np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.square,
@@ -57,7 +56,8 @@ FIRST: tuple[Any, ...] = (
     np.trace, np.diagonal, np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims,
     np.repeat, np.tile, np.roll, np.flip, np.diff, np.take, np.diag, np.tril, np.triu, np.sort,
     np.clip, np.nansum, np.nanmean, np.pad, np.median, np.quantile, np.percentile, np.nanmedian,
-    np.nanquantile, np.nanpercentile, np.broadcast_to, np.insert, np.delete, np.array_split,
+    np.nanquantile, np.nanpercentile, np.broadcast_to, np.insert, np.delete, np.swapaxes,
+    np.partition, np.unique,
 )  # fmt: skip
 OF_A_MATRIX: tuple[Any, ...] = (
     np.linalg.inv, np.linalg.det, np.linalg.slogdet, np.linalg.matrix_power, np.linalg.norm,
@@ -137,7 +137,8 @@ def _array_like(primal, places):
             y, back = _by_arrays(primal, primal, args, kwargs)
         else:
             y, own = python_function(primal, args, kwargs)
-            back = partial(without_callee, own)
+            project = project_to(y)  # to its memory, where the code has written to it
+            back = partial(without_callee, lambda ȳ: own(project(ȳ)))
 
         def array_likes_pullback(ȳ):
             found = dict(zip([*names[: len(args)], *kwargs], back(ȳ), strict=True))

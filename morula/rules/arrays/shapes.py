@@ -16,17 +16,19 @@ from morula.core.extend import (
     NoTangent,
     NotKnown,
     ZeroTangent,
+    is_zero,
     no_rule,
     non_differentiable,
     rrule,
     type_stable,
+    unthunk,
 )
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
 from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import entry, scatter
 from morula.rules.arrays.structural import zeros_without_cotangent
-from morula.rules.arrays.types import Anything, Numeric, Scalar
+from morula.rules.arrays.types import Anything, Numeric, Scalar, Sequence
 from morula.rules.numbers import is_inexact
 
 # -- one array in another shape --------------------------------------------------------------------
@@ -239,11 +241,17 @@ def _(array: Numeric, shape: Anything, subok=False):
 
 
 @rrule(np.broadcast_arrays)
-def _(*args: np.ndarray | Scalar):
-    shapes = [np.shape(a) for a in args]
+def _(*args: np.ndarray | Scalar | Sequence):
+    given = [as_it_is(a) for a in args]
 
     def broadcast_arrays_pullback(ȳ):
-        return tuple([match_part(part(ȳ, i), shapes[i]) for i in range(len(shapes))])
+        bars = [match_part(part(ȳ, i), np.shape(a)) for i, a in enumerate(given)]
+        return tuple(
+            [
+                like_sequence(unthunk(ā), a) if isinstance(a, Sequence) and not is_zero(ā) else ā
+                for a, ā in zip(given, bars, strict=True)
+            ]
+        )
 
     return np.broadcast_arrays(*args), broadcast_arrays_pullback
 
@@ -402,7 +410,7 @@ def _joining(primal, axis_of, prepare):
     """Rules of what joins a sequence of arrays along the axis that each of `prepare` has."""
 
     @rrule(primal)
-    def _(tup: list | tuple):
+    def _(tup: Sequence):
         given = as_it_is(tup)
 
         def joining_pullback(ȳ):
@@ -414,7 +422,7 @@ def _joining(primal, axis_of, prepare):
 
 
 @rrule(np.concatenate)
-def _(arrays: list | tuple, axis=0, *, dtype=None, casting="same_kind"):
+def _(arrays: Sequence, axis=0, *, dtype=None, casting="same_kind"):
     given = as_it_is(arrays)
 
     def concatenate_pullback(ȳ):
@@ -445,7 +453,7 @@ def to_whole_numbers(ȳ):
 
 
 @rrule(np.stack)
-def _(arrays: list | tuple, axis=0):
+def _(arrays: Sequence, axis=0):
     given = as_it_is(arrays)
 
     def stack_pullback(ȳ):

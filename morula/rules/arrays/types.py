@@ -6,6 +6,7 @@ The operators on two numbers have their rules in rules/operators.py.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,8 @@ else:
     Numeric = np.ndarray | Scalar
     Array = np.ndarray
 
+Sequence = list | tuple | deque  # what NumPy makes an array of
+
 NO_VALUE: Any = np._NoValue  # the default of NumPy's own keywords
 
-__all__ = ["NO_VALUE", "Anything", "Array", "Numeric", "Real", "Scalar"]
+__all__ = ["NO_VALUE", "Anything", "Array", "Numeric", "Real", "Scalar", "Sequence"]

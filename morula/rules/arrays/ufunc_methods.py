@@ -45,7 +45,7 @@ from morula.rules.arrays.reductions import (
     running_back,
 )
 from morula.rules.arrays.structural import selected
-from morula.rules.arrays.types import NO_VALUE, Anything
+from morula.rules.arrays.types import NO_VALUE, Anything, Sequence
 
 _REDUCTIONS = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
@@ -144,7 +144,7 @@ def _rule_of(fn: Any, *args: Any) -> Any:
 @rrule(np.ufunc.__call__)
 def _(
     ufunc: np.ufunc, *args: Anything, where=True, dtype=None, casting="same_kind", order="K",
-    elsewhere=None,
+    subok=True, elsewhere=None,
 ):  # fmt: skip
     """A call with keywords: the rule of the bare call, and zeros where it was not computed.
 
@@ -161,7 +161,7 @@ def _(
 
         return y, each_entry_pullback
     given, args = tuple([as_it_is(x) for x in args]), operands(args)
-    keywords: dict[str, Any] = {"casting": casting, "order": order}
+    keywords: dict[str, Any] = {"casting": casting, "order": order, "subok": subok}
     if dtype is not None:
         keywords["dtype"] = dtype
     if where is not True:
@@ -216,13 +216,13 @@ non_differentiable(loses_fraction)
 
 def operands(args):
     """The operands, with arrays in the place of sequences."""
-    return tuple([np.asarray(x) if isinstance(x, list | tuple) else x for x in args])
+    return tuple([np.asarray(x) if isinstance(x, Sequence) else x for x in args])
 
 
 def of_operand(x̄, x):
     """A wide cotangent in the shape of its operand, in whose structure it is."""
     narrow = x̄ if type(x̄) is NotKnown or is_zero(x̄) else unbroadcast(x̄, np.shape(x))
-    if isinstance(x, list | tuple) and not is_zero(x̄):
+    if isinstance(x, Sequence) and not is_zero(x̄):
         return like_sequence(narrow, x)
     return project_to(x)(narrow)
 

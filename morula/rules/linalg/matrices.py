@@ -28,6 +28,7 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import match
 from morula.rules.arrays.construction import as_it_is
 from morula.rules.arrays.shapes import members
+from morula.rules.arrays.types import Sequence
 from morula.rules.linalg.parts import ctranspose, diagonal, field, on_diagonal, precision
 
 
@@ -153,7 +154,7 @@ def _(a: np.ndarray, n: int):
 
 
 @rrule(np.linalg.multi_dot)
-def _(arrays: list | tuple):
+def _(arrays: Sequence):
     """A B C …: that of one factor is (left)ᴴ Ȳ (right)ᴴ; the first and the last may be vectors."""
 
     given = as_it_is(arrays)

@@ -176,3 +176,24 @@ def test_why_says_where_the_dependence_ends():
 
     assert gradient(f, X)[0].tolist() == [0.0, 0.0, 0.0]
     assert "numpy.floor ends it: it has no derivative" in str(why(f, X))
+
+
+AS_ARRAYS = {
+    "subtract": lambda x: np.subtract(x, 1.0, out=...),
+    "of numbers": lambda x: np.multiply(x[0], x[1], out=...),
+    "reduce": lambda x: np.add.reduce(x * x, out=...),
+    "modf": lambda x: np.modf(x * x, out=...)[0],
+    "modf of a number": lambda x: np.modf(x[0] * x[1], out=...)[0],
+}
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.3.0", reason="NumPy 2.3 has out=...")
+@pytest.mark.parametrize("name", AS_ARRAYS)
+def test_the_result_as_an_array_can_be_written_to(name, path):
+    def f(x):
+        y = AS_ARRAYS[name](x)
+        y *= y
+        y[..., None] += x[0]
+        return np.sum(y)
+
+    check_mutation(f, X)

@@ -1,13 +1,15 @@
 """Lists, tuples and single numbers where NumPy takes arrays."""
 
 import operator
+from collections import deque
 
 import numpy as np
 import pytest
+from scipy import special
 
 from morula import grad, gradient, jvp, pullback
 from morula.core.extend import by_the_general_path
-from morula.rules.arrays.sequences import BINARY, FIRST, OF_TWO, UNARY
+from morula.rules.arrays.sequences import BINARY, FIRST, OF_TWO, UNARY, takes_array_likes
 from morula.testing import check_gradient, check_rrule
 
 PAIR = [0.3, 0.7]
@@ -53,7 +55,7 @@ ARGUMENTS = {
     np.reshape: ((4,),), np.expand_dims: (0,), np.repeat: (2,), np.tile: (2,), np.roll: (1,),
     np.take: (1,), np.clip: (0.1, 0.5), np.pad: (1,), np.quantile: (0.3,), np.percentile: (30.0,),
     np.nanquantile: (0.3,), np.nanpercentile: (30.0,), np.broadcast_to: ((2, 2, 2),),
-    np.insert: (1, 0.5), np.delete: (1,), np.array_split: (2,),
+    np.insert: (1, 0.5), np.delete: (1,), np.swapaxes: (0, 1), np.partition: (1,),
 }  # fmt: skip
 
 
@@ -183,11 +185,12 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize("make", [list, deque])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("read", READS)
-def test_lists_that_change_after_the_call(read, change):
+def test_lists_that_change_after_the_call(read, change, make):
     def f(x):
-        xs = [x, 3.0 * x]
+        xs = make([x, 3.0 * x])
         y = READS[read](xs)
         CHANGES[change](xs)
         return y * 1.0
@@ -202,9 +205,10 @@ def test_lists_that_change_after_the_call(read, change):
         assert grad(f)(0.7) == expected
 
 
+@pytest.mark.parametrize("make", [list, deque])
 @pytest.mark.parametrize("read", READS)
-def test_lists_that_the_caller_changes_before_the_pullback(read):
-    xs = [0.7, 2.1]
+def test_lists_that_the_caller_changes_before_the_pullback(read, make):
+    xs = make([0.7, 2.1])
     _, back = pullback(lambda xs: READS[read](xs) * 1.0, xs)
     (expected,) = back(1.0)
     for change in ("written to", "reversed", "appended to", "cleared"):
@@ -231,3 +235,106 @@ def test_containers_in_a_list_that_change_before_the_pullback():
     y[1].clear()
     y[2].append(1.0)
     assert back([1.0, {"a": 1.0}, [1.0]]) == (6.0,)
+
+
+OF_A_DEQUE = {
+    "array": lambda q: np.sum(np.array(q) ** 2),
+    "asanyarray": lambda q: np.sum(np.asanyarray(q) ** 2),
+    "mean": np.mean,
+    "std": np.std,
+    "var": lambda q: np.var(q, ddof=1),
+    "median": np.median,
+    "quantile": lambda q: np.quantile(q, 0.3),
+    "sum": np.sum,
+    "nansum": np.nansum,
+    "max": np.max,
+    "cumsum": lambda q: np.cumsum(q)[1] ** 2,
+    "exp": lambda q: np.sum(np.exp(q)),
+    "dot": lambda q: np.dot(q, q),
+    "operator": lambda q: np.sum(np.arange(3.0) * q),
+    "reduce": lambda q: np.multiply.reduce(q),
+    "concatenate": lambda q: np.prod(np.concatenate([q, [2.0]])),
+    "a rule": lambda q: np.sum(special.diric(q, 3)),
+    "factorial": lambda q: np.sum(special.factorial(q)),
+}
+
+
+@pytest.mark.parametrize("name", OF_A_DEQUE)
+def test_a_deque_is_a_sequence_like_others(name):
+    def f(x):
+        q = deque(maxlen=3)
+        for i in range(5):
+            q.append(x[i % 3] * (i + 1.0))
+        return OF_A_DEQUE[name](q)
+
+    check_gradient(f, np.array([0.3, 0.7, 0.2]))
+
+
+class Holder:
+    """What NumPy takes for an array, and nothing is known of."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x
+
+
+def filled(x):
+    y = np.zeros(3)
+    y[:] = x
+    return y
+
+
+takes_array_likes((0,), filled)
+
+
+@pytest.mark.parametrize("make", [tuple, deque, Holder])
+def test_what_the_code_behind_a_rule_writes_to_is_its_value(make):
+    check_gradient(lambda x: np.sum(filled(make(x)) ** 2), np.array([0.3, 0.7, 0.2]))
+    with by_the_general_path():
+        check_gradient(lambda x: np.sum(filled(make(x)) ** 2), np.array([0.3, 0.7, 0.2]))
+
+
+OF_LISTS = {
+    "swapaxes": lambda x: np.swapaxes([*x], 0, 1)[0],
+    "partition": lambda x: np.partition([*x[0]], 1),
+    "unique": lambda x: np.unique([*x[0]]),
+    "array_split counts what len counts": lambda x: np.array_split([*x], 2, axis=1)[0],
+    "split": lambda x: np.split([*x], [1], axis=1)[0],
+    "choose": lambda x: np.array([0, 1, 0]).choose([deque(x[0]), x[1]]),
+    "broadcast_arrays": lambda x: np.broadcast_arrays([*x[0]], 2.0, tuple(x))[0],
+    "matrix": lambda x: np.asarray(np.matrix([[*x[0]], x[1].tolist()]).T * np.asmatrix(x)),
+    "choice": lambda x: draws().choice([*x[0]], 4, p=[0.2, 0.3, 0.5]),
+    "one choice": lambda x: draws().choice((x[0, 0], x[1, 0])),
+    "permutation": lambda x: draws().permutation([*x])[0],
+    "uniform": lambda x: draws().uniform([*x[0]], [*(5 * x[1])]),
+    "normal": lambda x: draws().normal([*x[0]], tuple(x[1])),
+    "exponential": lambda x: draws().exponential([*x[0]]),
+    "lognormal": lambda x: draws().lognormal(tuple(x[0]), [*x[1]]),
+    "weibull": lambda x: draws().weibull([*x[0]]),
+    "pareto": lambda x: draws().pareto([*(x[0] + 1)]),
+    "vonmises": lambda x: draws().vonmises([*x[0]], 2.0),
+    "triangular": lambda x: draws().triangular([*x[0]], [*(x[0] + x[1])], [*(x[0] + 3 * x[1])]),
+}
+
+
+def draws():
+    return np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_lists_are_what_their_arrays_are(name):
+    check_gradient(
+        lambda x: np.sum(OF_LISTS[name](x) ** 2), np.array([[0.3, 0.7, 0.2], [0.4, 0.9, 1.1]])
+    )
+
+
+def test_parameters_of_draws_are_those_at_the_draw():
+    def f(x):
+        scales = [x[0], x[1]]
+        y = draws().normal(0.0, scales) ** 2 + draws().choice(scales)
+        scales.clear()
+        return np.sum(y)
+
+    check_gradient(f, np.array([0.3, 0.7]))

@@ -28,7 +28,7 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import match
 from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.types import Anything, Scalar
+from morula.rules.arrays.types import Anything, Scalar, Sequence
 from morula.rules.scipy.sparse.spaces import (
     ORDERED,
     Sparse,
@@ -151,7 +151,7 @@ def _(x: np.ndarray, A: Sparse):
 
 def _by_sequence(primal):
     @rrule(primal)
-    def _(A: Sparse, x: list | tuple):
+    def _(A: Sparse, x: Sequence):
         y, back = call(primal, A, np.asarray(x))
         given = as_it_is(x)
 
@@ -167,7 +167,7 @@ each_method("dot", "__matmul__", "multiply")(_by_sequence)
 
 
 @rrule(operator.matmul)
-def _(x: list | tuple, A: Sparse):
+def _(x: Sequence, A: Sparse):
     y, back = call(operator.matmul, np.asarray(x), A)
     given = as_it_is(x)
 
@@ -594,7 +594,7 @@ def leaves_of(blocks: Any) -> list[Any]:
     """The arrays in nested lists."""
     if sparse.issparse(blocks) or isinstance(blocks, np.ndarray):
         return [blocks]
-    if isinstance(blocks, list | tuple):
+    if isinstance(blocks, Sequence):
         return [leaf for block in blocks for leaf in leaves_of(block)]
     return []
 
@@ -618,7 +618,7 @@ def numbered(blocks: Any, start: list[int], merged: bool) -> Any:
         if merged:
             numbers[first_of(blocks) != np.arange(len(numbers))] = 0.0
         return like(blocks, numbers)
-    if isinstance(blocks, list | tuple):
+    if isinstance(blocks, Sequence):
         return type(blocks)([numbered(block, start, merged) for block in blocks])
     return blocks
 
@@ -648,7 +648,7 @@ def sorted_into(blocks, bars, start, merged):
         if isinstance(blocks, np.ndarray):
             return np.reshape(own, blocks.shape)
         return like(blocks, own[first_of(blocks)] if merged else own)
-    if isinstance(blocks, list | tuple):
+    if isinstance(blocks, Sequence):
         return type(blocks)([sorted_into(block, bars, start, merged) for block in blocks])
     return NoTangent()
 
@@ -753,8 +753,13 @@ def of_argument(S̄, A, arg1):
         return np.reshape(dense, arg1.shape)
     if isinstance(arg1, list):
         return like_sequence(S̄.toarray() if sparse.issparse(S̄) else S̄, arg1)
-    if not isinstance(arg1, tuple) or not isinstance(arg1[0], np.ndarray | list):
-        return NoTangent()
+    if not isinstance(arg1, tuple):
+        raise UnsupportedError(
+            f"a {A.format} array made of a {type(arg1).__name__} has no derivative: "
+            "make it of a NumPy array"
+        )
+    if all(np.ndim(n) == 0 for n in arg1):
+        return NoTangent()  # a shape
     data = np.asarray(arg1[0])
     if A.format in ("dia", "bsr"):
         numbers = np.arange(1.0, data.size + 1).reshape(data.shape)
