@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from morula.core import errors, general, memory
+from morula.core import errors, general, memory, primitives
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.ir import count_of_parameters
 from morula.core.places import Place, place_of, show
@@ -70,18 +70,22 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _meanings: dict[int, tuple[Any, list[Meaning]]] = {}
 _types: dict[type, TypeMeaning] = {}
+_moves: dict[int, Meaning] = {}
 
 
-def pushes(*callables: Any) -> Callable[[_F], _F]:
+def pushes(*callables: Any, moves: bool = False) -> Callable[[_F], _F]:
     """Register what calling these means: meaning(run, args, tangents, keywords) -> (y, ẏ).
 
     The last arguments are passed by the keywords. NotImplemented: these arguments are not its own,
-    and what was registered before is asked.
+    and what was registered before is asked. What `moves` values about does nothing else with any
+    of them, so that no rule, no library and no text is asked for.
     """
 
     def register(meaning: _F) -> _F:
         for fn in callables:
             _meanings.setdefault(id(fn), (fn, []))[1].insert(0, meaning)
+            if moves:
+                _moves[id(fn)] = meaning
         return meaning
 
     return register
@@ -150,6 +154,9 @@ def push(
         if fn is operator.getitem and is_followed(run, args[0]):
             return operator.getitem(*args), item_of(run, args[0], tangents[0], args[1])
         tangents = refreshed(run, args, tangents)
+    move = _moves.get(id(fn))
+    if move is not None and not run.encodings and (fn not in READS or is_plain(args[0])):
+        return move(run, args, tangents, keywords)
     rule, is_forward = rules_of(fn, args, keywords)
     claim = general.claim_of(None if type(rule) is Entry else rule, fn, args)
     if claim is not None:
@@ -178,6 +185,17 @@ def push(
         memory.follow(outer)
         return found
     return by_rule(run, rule, is_forward, fn, ḟ, args, tangents, keywords)
+
+
+READS = (operator.getitem, primitives.unpack, primitives.unpack_rest)
+
+
+def is_plain(xs: Any) -> bool:
+    """Is it a list, a tuple or a dict of Python's own?"""
+    return type(xs) in (tuple, list, dict)
+
+
+non_differentiable(is_plain)
 
 
 def by_rule(

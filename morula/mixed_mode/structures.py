@@ -101,7 +101,7 @@ for _fn in (
 # -- tuples ----------------------------------------------------------------------------------------
 
 
-@pushes(primitives.build_tuple)
+@pushes(primitives.build_tuple, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return args, together(tangents)
 
@@ -134,7 +134,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return push(run, tuple, ZERO, args[:1], tangents[:1])
 
 
-@pushes(primitives.unpack)
+@pushes(primitives.unpack, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     xs, n = args
     if type(xs) in (tuple, list) or (type(xs) is np.flatiter and len(xs) == n):
@@ -157,7 +157,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return tuple(items), together(dots)
 
 
-@pushes(primitives.unpack_rest)
+@pushes(primitives.unpack_rest, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     xs, before, after = args
     if not hasattr(type(xs), "__iter__") and not hasattr(type(xs), "__getitem__"):
@@ -200,7 +200,7 @@ def goes_by_value(args: Args) -> bool:
 non_differentiable(goes_by_value)
 
 
-@pushes(operator.getitem)
+@pushes(operator.getitem, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     xs, i = args
     kind = type(xs)
@@ -373,7 +373,7 @@ _names_only(objects.put)
 # -- lists -----------------------------------------------------------------------------------------
 
 
-@pushes(primitives.build_list)
+@pushes(primitives.build_list, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     y = [*args]
     set_all(run, y, tangents)
@@ -389,7 +389,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return y, ZERO
 
 
-@pushes(primitives.list_append, list.append)
+@pushes(primitives.list_append, list.append, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     xs, value = args
     list.append(xs, value)
@@ -553,7 +553,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return y, ẏ
 
 
-@pushes(primitives.build_map)
+@pushes(primitives.build_map, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     y: dict[Any, Any] = {}
     for i in range(0, len(args), 2):
@@ -700,7 +700,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return push(run, fn, tangents[0], (*given, *named.values()), tuple(dots), tuple(named))
 
 
-@pushes(primitives.own_keywords, primitives.check_bound)
+@pushes(primitives.own_keywords, primitives.check_bound, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     if len(args) > 1:
         primitives.check_bound(*args)
@@ -710,19 +710,19 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 # -- cells, functions, global variables ------------------------------------------------------------
 
 
-@pushes(primitives.make_cell)
+@pushes(primitives.make_cell, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     cell = primitives.make_cell(*args)
     set_box(run, cell, tangents[0])
     return cell, ZERO
 
 
-@pushes(primitives.get_cell)
+@pushes(primitives.get_cell, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return primitives.get_cell(*args), box_of(run, args[0])
 
 
-@pushes(primitives.set_cell)
+@pushes(primitives.set_cell, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     primitives.set_cell(*args)
     set_box(run, args[0], tangents[1])
@@ -747,7 +747,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     return fn, ZERO
 
 
-@pushes(primitives.load_global)
+@pushes(primitives.load_global, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     namespace, name = args
     y = primitives.load_global(namespace, name)
