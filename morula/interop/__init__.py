@@ -23,6 +23,7 @@ waits("numba", "morula.interop.numba.rules")
 waits("numpy.ma", "morula.interop.masked")
 waits("pandas", "morula.interop.pandas")
 waits("pint", "morula.interop.pint")
+waits("sympy", "morula.interop.sympy")
 waits("xarray", "morula.interop.xarray")
 del _package
 

@@ -74,7 +74,9 @@ def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
     return items, dots
 
 
-def _reading_whole(fn: Any) -> None:
+def reads_whole(fn: Any) -> None:
+    """Declare a callable that goes through the iterators that it is given at once."""
+
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         """Its rule is transposed, which finds tangents in lists."""
@@ -95,7 +97,7 @@ for _fn in (
     set.symmetric_difference_update, frozenset.union, frozenset.intersection, frozenset.difference,
     frozenset.symmetric_difference,
 ):  # fmt: skip
-    _reading_whole(_fn)
+    reads_whole(_fn)
 
 
 # -- tuples ----------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def to_float(x̄: Any) -> Any:
         if not isinstance(x̄, np.ndarray):
             return no_container(x̄)
         x̄ = _only_entry(x̄)
-    return float(x̄) if isinstance(x̄, (float, int, Decimal)) else float(x̄.real)
+    return float(x̄ if isinstance(x̄, (float, int, Decimal, numbers.Real)) else x̄.real)
 
 
 def to_complex(x̄: Any) -> Any:

@@ -9,6 +9,7 @@ Tests: tests/rules/arrays/test_traits.py
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -223,6 +224,11 @@ def _scalar_of(x̄: Any) -> Any:
     return x̄.reshape(())[()] if isinstance(x̄, np.ndarray) else x̄
 
 
+def real_of(x̄: Any) -> Any:
+    """The real part of a number; some that are real have none."""
+    return x̄ if isinstance(x̄, numbers.Real) else x̄.real
+
+
 @projector.register(np.floating)
 def _(x):
     t = type(x)
@@ -231,7 +237,7 @@ def _(x):
         x̄ = _scalar_of(x̄)
         if type(x̄) is t:
             return x̄
-        return x̄.real if is_abstract(x̄) else t(x̄.real)
+        return x̄.real if is_abstract(x̄) else t(real_of(x̄))
 
     return project_floating
 
@@ -250,7 +256,7 @@ def _(x):
 @projector.register(np.integer)
 def _(x):
     def project_integer(x̄):
-        x̄ = _scalar_of(x̄).real
+        x̄ = real_of(_scalar_of(x̄))
         return x̄ if is_abstract(x̄) else float(x̄)
 
     return project_integer
