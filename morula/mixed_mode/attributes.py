@@ -40,7 +40,7 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.mixed_mode.transposition import transposed_attribute
-from morula.rules import boxes, objects, operators
+from morula.rules import boxes, dicts, objects, operators
 from morula.rules import builtins as of_builtins
 from morula.rules.calls import (
     CONTAINERS,
@@ -350,6 +350,8 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
         return store(x, name, value), ZERO
     if isinstance(x, CData) and found is not MISSING:
         return opaque(run, store, ZERO, args, tangents, ())
+    if isinstance(x, FunctionType) and name == "__code__":
+        raise errors.UnsupportedError(objects.OTHER_CODE)
     if isinstance(x, FunctionType) and name in objects.DEFAULTS:
         set_defaults(run, x, name, value, tangents[2])
         return None, ZERO
@@ -359,6 +361,10 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
     if isinstance(x, (type, ModuleType)):
         objects.assign(x, name)
     store(x, name, value)
+    if objects.has_no_table(x):
+        if not is_zero(tangents[2]):
+            raise dicts.factory_by_value(value)
+        return None, ZERO
     if is_by_identity(x):
         set_value(run, table_owner(x), name, tangents[2])
     elif not is_zero(tangents[2]):

@@ -617,6 +617,8 @@ def _makes(cls: Any) -> None:
     @pushes(cls)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         skip = 1 if cls is defaultdict and len(args) > len(keywords) else 0
+        if not all_zero(tangents[:skip]):
+            raise dicts.factory_by_value(args[0])
         d = cls(*args[:skip])
         update(run, d, args[skip:], tangents[skip:], keywords)
         return d, ZERO

@@ -100,12 +100,12 @@ ATTRIBUTES[CellType, "cell_contents"] = _contents
 
 @rewrites
 def _(s: Any) -> bool:
-    """The cells of a function that are asked for may be rebound behind its back."""
-    if any(
-        c.primitive is getattr and getattr(c.args[1], "value", None) == "__closure__"
-        for c in s.ir.calls()
-    ):
-        raise NotSpecialised("the cells of a function are read")
+    """The cells of a function that are asked for may be rebound behind its back, its code likewise."""
+    used = {
+        getattr(c.args[1], "value", None) for c in s.ir.calls() if c.primitive in (getattr, setattr)
+    }
+    if not used.isdisjoint(("__closure__", "__code__")):
+        raise NotSpecialised("the cells or the code of a function are read or written")
     return False
 
 

@@ -23,6 +23,7 @@ from morula.core.extend import (
     Const,
     Contents,
     Known,
+    NotSpecialised,
     adjoint_of,
     coarsened,
     contents,
@@ -37,6 +38,7 @@ from morula.core.extend import (
     lose,
     only_reads,
     primitives,
+    rewrites,
     transfers,
 )
 from morula.rules.dicts import Key
@@ -224,6 +226,16 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
     made: Entries = s.memory.setdefault(call.out, Entries(s))
     made.make = args[0].value
     return Known(defaultdict, made.root())
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """Who assigns `d.default_factory` changes what is known of d."""
+    for c in s.ir.calls():
+        k = known(s.value(c.args[0])) if c.primitive is setattr else None
+        if k is not None and k.type in DICTS:
+            raise NotSpecialised("the factory of a dict is assigned")
+    return False
 
 
 @transfers(dict.__getitem__)

@@ -17,6 +17,7 @@ from morula.core.extend import (
     CotangentError,
     NoTangent,
     Tangent,
+    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -139,15 +140,25 @@ def dict_getitem(d: dict, key: Anything):
 
 def default_item(d: Any, key: Any) -> Any:
     """`d[key]` of a defaultdict that has no such key."""
-    y, back = call(d.default_factory)
+    factory = d.default_factory
+    y, back = call(factory)
     dict.__setitem__(d, key, y)
 
     def default_item_pullback(ȳ):
         bars = adjoint_of(d)
-        back(accumulate(take(bars, key), ȳ))
+        if not is_zero(back(accumulate(take(bars, key), ȳ))[0]):
+            raise factory_by_value(factory)
         return NoTangent(), take(bars, Key(key))
 
     return y, default_item_pullback
+
+
+def factory_by_value(factory: Any) -> Exception:
+    """The factory of a defaultdict has a derivative, and no place for it."""
+    return UnsupportedError(
+        f"the factory of a defaultdict, a {type(factory).__name__}, holds numbers that the gradient "
+        "depends on: let it be a function (lambda: …)"
+    )
 
 
 def dict_setitem(d: dict, key: Anything, value: Anything):

@@ -46,6 +46,7 @@ from morula.core.extend import (
     AbstractZero,
     CotangentError,
     Tangent,
+    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -751,6 +752,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return set_attribute(*args, fn)  # type: ignore[call-arg]
 
 
+OTHER_CODE = "a function that is given other code cannot be followed: let it call another function"
+
+
 def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     """`x.name = value`, and the cotangents of (setattr, x, name, value)."""
     cls = type(x)
@@ -770,6 +774,8 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
         return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO))
     if isinstance(x, CData) and found is not MISSING:
         return general.opaque(store, (x, name, value), {})
+    if isinstance(x, FunctionType) and name == "__code__":
+        raise UnsupportedError(OTHER_CODE)
     if isinstance(x, FunctionType) and name in DEFAULTS:
         defaults_back = set_defaults(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, defaults_back())
@@ -779,11 +785,21 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     if isinstance(x, (type, ModuleType)):
         assign(x, name)
     store(x, name, value)
+    if has_no_table(x):
+        return None, lambda ȳ: (NONE, ZERO, NONE, ZERO)
 
     def setattr_pullback(ȳ: Any) -> tuple[Any, ...]:
         return NONE, ZERO, NONE, take(table_of(x), name) if is_by_identity(x) else ZERO
 
     return None, setattr_pullback
+
+
+def has_no_table(x: Any) -> bool:
+    """Is it a container with nothing but its own attributes, as the factory of a `defaultdict`?"""
+    return isinstance(x, CONTAINERS) and not hasattr(x, "__dict__")
+
+
+non_differentiable(has_no_table)
 
 
 def can_be_rebound(x: Any) -> bool:

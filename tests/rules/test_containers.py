@@ -3,14 +3,17 @@
 # ruff: noqa: B905
 
 import collections
+import functools
 import operator
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from morula import Tangent, Thunk, gradient, hvp, jvp, pullback, rrule
+import morula
+from morula import Tangent, Thunk, UnsupportedError, gradient, hvp, jvp, pullback, rrule
 from morula.testing import check_gradient
+from tests.modes import check_modes
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -484,3 +487,38 @@ def test_counts_and_places_in_named_tuples_are_constant():
 
     assert gradient(f, 0.5) == (2.0,)
     assert jvp(f, (0.5,), (1.0,)) == (0.75, 2.0)
+
+
+def rebound_factory(x):
+    d = collections.defaultdict(float)
+    d["a"] += x * x
+    d.default_factory = None
+    try:
+        return d["b"]
+    except KeyError:
+        return d["a"] * x
+
+
+def other_factory(x):
+    d = collections.defaultdict(float)
+    d.default_factory = lambda: x * x
+    return d["a"] * x
+
+
+@pytest.mark.parametrize("f", [rebound_factory, other_factory])
+def test_the_factory_of_a_dict_is_an_attribute(f):
+    check_modes(f, 0.7)
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+def test_a_factory_that_holds_numbers_is_refused(assigned):
+    def f(x):
+        factory = functools.partial(operator.mul, x, x)
+        d = collections.defaultdict(None if assigned else factory)
+        if assigned:
+            d.default_factory = factory
+        return d["a"]
+
+    for derivative in (lambda: morula.grad(f)(0.7), lambda: morula.jvp(f, (0.7,), (1.0,))):
+        with pytest.raises(UnsupportedError, match="factory"):
+            derivative()
