@@ -168,6 +168,8 @@ def to_fraction(x̄: Any) -> Any:
 def _converter(x: Any) -> Callable[[Any], Any]:
     """What brings a cotangent to the type of a number of another package."""
     kind, real = type(x), isinstance(x, numbers.Real)
+    if isinstance(x, numbers.Integral):
+        return to_float
 
     def converted(x̄: Any) -> Any:
         if real and not isinstance(x̄, (numbers.Real, Decimal)):

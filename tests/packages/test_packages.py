@@ -165,6 +165,18 @@ def test_light_of_the_sun():
     )
 
 
+def test_propagation_of_errors():
+    uncertainties = pytest.importorskip("uncertainties", reason=WHY)
+    umath = pytest.importorskip("uncertainties.umath", reason=WHY)
+
+    def spread(x):
+        a, b = uncertainties.ufloat(x[0], 0.1), uncertainties.ufloat(x[1], x[0] * 0.2)
+        y = umath.sin(a) * b + a**2
+        return y.std_dev * y.nominal_value
+
+    check(spread, np.array([0.7, 1.3]))
+
+
 def test_shapes_of_lines():
     lineshapes = pytest.importorskip("lmfit.lineshapes", reason=WHY)
     x = np.linspace(-1.0, 1.0, 9)
