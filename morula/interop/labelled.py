@@ -70,6 +70,7 @@ class Library(NamedTuple):
 
 
 libraries: list[Library] = []
+labelled_types: list[type] = []  # of all of them
 
 
 def library_of(x: Any) -> Library | None:
@@ -79,7 +80,7 @@ def library_of(x: Any) -> Library | None:
 
 def is_labelled(x: Any) -> bool:
     """Is it an array with labels?"""
-    return library_of(x) is not None
+    return isinstance(x, tuple(labelled_types))
 
 
 # -- to arrays and back ----------------------------------------------------------------------------
@@ -494,6 +495,7 @@ def follow(
         general.CLAIMS.append(claims)
         stays_general.append(belongs)
     libraries.append(Library(name, types, like, same_labels))
+    labelled_types.extend(types)
     for t in types:
         projector.register(t, project)
         unit.register(t, lambda y: None)
