@@ -184,11 +184,11 @@ def _operator(primal):
     CONVERTED[primal] = (0, 1)
 
     @rrule(primal)
-    def _(a: Sequence, b: np.ndarray):
+    def _(a: Sequence, b: np.ndarray | np.inexact):
         return _by_arrays(primal, primal, (a, b), {})
 
     @rrule(primal)
-    def _(a: np.ndarray, b: Sequence):
+    def _(a: np.ndarray | np.inexact, b: Sequence):
         return _by_arrays(primal, primal, (a, b), {})
 
 

@@ -42,6 +42,12 @@ def test_operators_with_an_array(fn):
     check_rrule(fn, np.array([0.45, 0.2]), (0.3, 0.7))
 
 
+@pytest.mark.parametrize("fn", [operator.add, operator.sub, operator.truediv, operator.pow])
+def test_operators_with_a_number_of_numpys(fn):
+    check_gradient(lambda x: np.sum(fn([x[0], 2.0], x[1]) * x), np.array([0.45, 0.2]))
+    check_gradient(lambda x: np.sum(fn(x[1], (x[0], 2.0)) * x), np.array([0.45, 0.2]))
+
+
 @pytest.mark.parametrize(
     "name", ["dot", "__add__", "__rsub__", "__mul__", "__rtruediv__", "__pow__", "__matmul__"]
 )
