@@ -29,9 +29,9 @@ class Frozen(pydantic.BaseModel):
 
 class Nested(pydantic.BaseModel):
     m: Model
-    w: list[float] = []
+    w: list[float] = []  # noqa: RUF012
     t: tuple[float, float] = (1.0, 1.0)
-    d: dict[str, float] = {}
+    d: dict[str, float] = {}  # noqa: RUF012
     o: Optional[Model] = None
 
 
