@@ -79,6 +79,12 @@ del _name
 # -- Decimal ---------------------------------------------------------------------------------------
 
 
+@rrule(Decimal.__dict__["from_float"])
+def _(cls: type, f: Scalar):
+    project = project_to(f)
+    return cls.from_float(f), lambda ȳ: (NoTangent(), project(ȳ))
+
+
 @rrule(Decimal)
 def _():
     def decimal_pullback(ȳ):

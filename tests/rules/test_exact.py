@@ -9,6 +9,7 @@ import pytest
 from morula.core.cotangents import NoTangent
 from morula.core.registry import apply_rule, find_rrule
 from morula.testing import check_rrule
+from tests.modes import check_modes
 
 
 def gradient_of(fn, *args, seed=1.0, **kwargs):
@@ -93,3 +94,7 @@ def test_the_root_of_zero_has_an_infinite_slope():
 @pytest.mark.parametrize("name", ["sqrt", "exp", "ln", "log10"])
 def test_second_derivatives(name):
     check_rrule(getattr(Decimal, name), Decimal("1.7"), order=2)
+
+
+def test_decimals_from_floats():
+    check_modes(lambda x: float(Decimal.from_float(x) ** 2 * Decimal(2).sqrt()) * x, 0.7)
