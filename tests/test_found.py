@@ -488,3 +488,17 @@ def test_arithmetic_that_nobody_reads_is_counted_as_such():
         return cube * 2 + in_order() + held.a + sum(pair) + sum(held.xs) + b
 
     check_gradient(lambda x: f(x, 2), 2.1)
+
+
+def test_an_iterator_over_entries_in_a_list():
+    """np.ndenumerate holds an `x.flat` that compiled programs did not see: zero, silently."""
+    check_gradient(lambda x: next([np.ndenumerate(np.array([x * x, x]))][0])[1] * x, 0.7)
+
+
+def test_what_is_called_is_known_without_being_written_there():
+    """Second derivatives of an `enumerate` in a list: its type was taken for None."""
+
+    def f(x):
+        return next([enumerate([x * x])][:][0])[1] * x
+
+    assert grad(grad(f))(0.7) == pytest.approx(6 * 0.7)

@@ -349,6 +349,8 @@ class Inference:
         """What is known of the result of a call of `fn` with these arguments."""
         if type(fn) is not Const:
             return None
+        if type(call.fn) is Var:  # what is called is known all the same
+            call = Call(call.out, fn, call.args, call.keywords, call.position)
         transfer = TRANSFERS.get(id(fn.value))
         if transfer is not None:
             return transfer(self, call, args)

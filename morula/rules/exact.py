@@ -80,7 +80,7 @@ del _name
 
 
 @rrule(Decimal.__dict__["from_float"])
-def _(cls: type, f: Scalar):
+def _(cls: type[Decimal], f: Scalar):
     project = project_to(f)
     return cls.from_float(f), lambda ȳ: (NoTangent(), project(ȳ))
 

@@ -264,9 +264,11 @@ non_differentiable(check_size)
 
 @rewrites
 def _(s: Any) -> bool:
-    """What goes by `x.flat` is followed on the general path."""
+    """What goes by `x.flat`, also inside of an `np.ndenumerate`, is followed on the general path."""
     if any(
-        c.primitive is getattr and getattr(c.args[1], "value", None) == "flat" for c in s.ir.calls()
+        c.primitive is np.ndenumerate
+        or (c.primitive is getattr and getattr(c.args[1], "value", None) == "flat")
+        for c in s.ir.calls()
     ):
         raise NotSpecialised("x.flat")
     return False
