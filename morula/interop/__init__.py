@@ -19,6 +19,8 @@ for _package in ("torch", "torchvision"):
 waits("array_api_strict", "morula.interop.array_api.strict")
 waits("autograd", "morula.interop.autograd")
 waits("dask", "morula.interop.dask")
+waits("gmpy2", "morula.interop.gmpy2")
+waits("mpmath", "morula.interop.mpmath")
 waits("numba", "morula.interop.numba.rules")
 waits("numpy.ma", "morula.interop.masked")
 waits("pandas", "morula.interop.pandas")

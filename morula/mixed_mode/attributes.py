@@ -350,8 +350,6 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
         return store(x, name, value), ZERO
     if isinstance(x, CData) and found is not MISSING:
         return opaque(run, store, ZERO, args, tangents, ())
-    if isinstance(x, FunctionType) and name == "__code__":
-        raise errors.UnsupportedError(objects.OTHER_CODE)
     if isinstance(x, FunctionType) and name in objects.DEFAULTS:
         set_defaults(run, x, name, value, tangents[2])
         return None, ZERO

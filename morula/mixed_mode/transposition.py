@@ -37,8 +37,10 @@ from morula.mixed_mode.tangents import (
     placed,
     reached,
     refresh_held,
+    set_item,
     set_tangents,
     tangents_if_any,
+    tangents_of,
     together,
     zeros_like,
 )
@@ -76,15 +78,18 @@ def refuse_unknown_space(y: Any, seed: Any) -> None:
     if type(seed) is tuple:
         for part, of_part in zip(y, seed, strict=True):
             refuse_unknown_space(part, of_part)
-    if seed is not ZERO:
-        return
-    materialise = traits.materialise.dispatch
-    unknown = materialise(type(y)) is materialise(object) and not is_by_identity(y)
-    if unknown and has_tangent(type(y)):
+    if seed is ZERO and is_of_unknown_space(y):
         raise errors.UnsupportedError(
             f"values of {type(y).__qualname__} have no derivative in forward mode: no frule gives "
             "their tangents, and nothing is known of their space from which a reverse rule could"
         )
+
+
+def is_of_unknown_space(y: Any) -> bool:
+    """Does a value have tangents, and says nobody in which space they lie?"""
+    materialise = traits.materialise.dispatch
+    unknown = materialise(type(y)) is materialise(object) and not is_by_identity(y)
+    return unknown and has_tangent(type(y))
 
 
 def seed_for(y: Any, met: set[int]) -> Any:
@@ -269,6 +274,11 @@ def transpose_call(
     n = len(args) - len(keywords)
     named = by_name(args, keywords)
     known = mutable((fn, *args))
+    before = {id(x): parts_of(x) for x in known}
+    carriers = {id(x) for x, ẋ in zip(args, tangents, strict=True) if not is_zero(ẋ)}
+    carriers |= {
+        id(value) for x in known for _, value, ẋ in tangents_inside(run, x) if not is_zero(ẋ)
+    }
     # By J of J, for the pullback is to be differentiated in its turn.
     log = memory.begin_log()
     try:
@@ -278,9 +288,7 @@ def transpose_call(
     if written:
         raise errors.written_in_transpose(fn)
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
-    given = {id(x) for x, ẋ in zip(args, tangents, strict=True) if not is_zero(ẋ)}
-    for x, x̄ in pairs:
-        refuse_loss(run, x, x̄, given)
+    unmoved = [part for x, _ in pairs for part in unmoved_parts(run, x, before, carriers)]
     outer = install(pairs)
     log = memory.begin_log()
     seed = seed_for(y, {id(x) for x, _ in pairs})
@@ -305,6 +313,8 @@ def transpose_call(
     put_back(outer)
     for (x, x̄), found in zip(pairs, run.gathered(of_held), strict=True):
         give_back(run, x, x̄, found)
+    for x, key, ẋ in unmoved:
+        put_beside(run, x, key, ẋ)
     if holds_mutable(y) and not isinstance(y, tuple):
         return y, ZERO
     return y, run.gathered([in_space_of(y, ẏ) for ẏ in of_value])
@@ -364,28 +374,46 @@ def filled(x: Any) -> Any:
     return bars
 
 
-def refuse_loss(run: Pass, x: Any, x̄: Any, given: set[int]) -> None:
-    """Refuse tangents that have no place in the adjoint object of a mutable value.
-
-    That are those which it holds, and those of what was given to the call, if it holds that now.
-    """
+def tangents_inside(run: Pass, x: Any) -> list[tuple[Any, Any, Any]]:
+    """The parts of a mutable value: by what their tangents are found there, they, and these."""
     held = tangents_if_any(run, x)
-    for i, (key, value) in enumerate(parts_of(x).items()):
-        if held is None:
-            ẋ = ZERO
-        elif isinstance(held, Box):
-            ẋ = held.cotangent
-        else:
-            ẋ = item_of(held, i) if isinstance(held, list) else held.get(key, ZERO)
-        if not is_zero(ẋ) or id(value) in given:
-            refuse_unknown_space(value, part_of(x̄, i, key))
+    parts = parts_of(x)
+    if held is None:
+        return [(key, value, ZERO) for key, value in parts.items()]
+    if isinstance(held, Box):
+        return [(key, value, held.cotangent) for key, value in parts.items()]
+    if isinstance(held, list):
+        return [(i, value, item_of(held, i)) for i, value in enumerate(parts.values())]
+    return [(key, value, held.get(key, ZERO)) for key, value in parts.items()]
 
 
-def part_of(x̄: Any, i: int, key: Any) -> Any:
-    """What the adjoint object of a mutable value has for its part i, which has this key."""
-    if isinstance(x̄, Box):
-        return x̄.cotangent
-    return x̄[i] if isinstance(x̄, list) else x̄[key]
+def unmoved_parts(run: Pass, x: Any, before: dict[int, Any], carriers: set[int]) -> list[Any]:
+    """The tangents of parts of a mutable value in spaces that are not known, by their keys.
+
+    They are those of parts that are where they were before the call. One that is elsewhere now has
+    lost its tangent: it is refused.
+    """
+    old = before.get(id(x), {})
+    found = []
+    for key, value, ẋ in tangents_inside(run, x):
+        if (is_zero(ẋ) and id(value) not in carriers) or not is_of_unknown_space(value):
+            continue
+        if old.get(key) is not value:
+            refuse_unknown_space(value, ZERO)
+        if not is_zero(ẋ):
+            found.append((x, key, ẋ))
+    return found
+
+
+def put_beside(run: Pass, x: Any, key: Any, ẋ: Any) -> None:
+    """The tangent of a part of a mutable value."""
+    tangents = tangents_of(run, x)
+    if isinstance(tangents, Box):
+        tangents.cotangent = ẋ
+    elif isinstance(tangents, list):
+        set_item(run, x, key, ẋ)
+    else:
+        tangents[key] = ẋ
 
 
 def as_adjoint(x̄: Any, tangents: Any) -> Any:

@@ -46,7 +46,6 @@ from morula.core.extend import (
     AbstractZero,
     CotangentError,
     Tangent,
-    UnsupportedError,
     accumulate,
     adjoint_object,
     adjoint_of,
@@ -752,9 +751,6 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return set_attribute(*args, fn)  # type: ignore[call-arg]
 
 
-OTHER_CODE = "a function that is given other code cannot be followed: let it call another function"
-
-
 def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     """`x.name = value`, and the cotangents of (setattr, x, name, value)."""
     cls = type(x)
@@ -774,8 +770,6 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
         return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO))
     if isinstance(x, CData) and found is not MISSING:
         return general.opaque(store, (x, name, value), {})
-    if isinstance(x, FunctionType) and name == "__code__":
-        raise UnsupportedError(OTHER_CODE)
     if isinstance(x, FunctionType) and name in DEFAULTS:
         defaults_back = set_defaults(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, defaults_back())

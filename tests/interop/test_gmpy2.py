@@ -9,7 +9,7 @@ gmpy2 = pytest.importorskip("gmpy2")
 
 from gmpy2 import mpfr, mpq, mpz  # noqa: E402
 
-from morula.rules.gmp import SLOPES  # noqa: E402
+from morula.interop.gmpy2 import SLOPES  # noqa: E402
 
 WITHIN = {"acosh": 1.7}
 

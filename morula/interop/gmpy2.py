@@ -1,6 +1,6 @@
 """Numbers of gmpy2: conversions and functions of one number; their operators are those of numbers.
 
-Tests: tests/rules/test_gmp.py
+Tests: tests/interop/test_gmpy2.py
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from mpmath import mpc, mpf
 import morula
 from morula import NoRuleError
 from morula.core.errors import DifferentiationError
-from morula.rules.multiprecision import SLOPES
+from morula.interop.mpmath import SLOPES
 from tests.modes import check_modes
 
 WITHIN = {"acosh": 1.7, "loggamma": 1.7, "ei": 1.7}

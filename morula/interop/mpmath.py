@@ -3,7 +3,7 @@
 mpmath computes with whole numbers, through which no derivative can be followed. So what reads the
 digits of a number has a rule; where there is no formula here, it refuses a cotangent that arrives.
 All else in mpmath is ordinary Python over its operators.
-Tests: tests/rules/test_multiprecision.py
+Tests: tests/interop/test_mpmath.py
 """
 
 from __future__ import annotations
