@@ -20,8 +20,6 @@ MODULES = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_can_be_imported(name):
-    if name == "morula.rules.multiprecision":
-        pytest.importorskip("mpmath")
     if name == "morula.rules.templates" and sys.version_info < (3, 14):
         pytest.skip("of CPython 3.14")
     importlib.import_module(name)
