@@ -3,7 +3,6 @@
 import builtins
 import itertools
 import math
-import numbers
 from decimal import Decimal
 from fractions import Fraction
 
@@ -198,7 +197,7 @@ def test_conjugate(x):
     check_rrule(type(x).conjugate, x)
 
 
-OF_NUMBERS = [key for key in ATTRIBUTES if issubclass(key[0], numbers.Number)]
+OF_NUMBERS = [key for key in ATTRIBUTES if key[0] in (int, float, complex, Fraction, Decimal)]
 
 
 @pytest.mark.parametrize("name", ["start", "stop", "step"])
