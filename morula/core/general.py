@@ -537,9 +537,8 @@ def opaque_with_changes(
     expect_nothing()
     before = held_by((fn, *args, *kwargs.values()))
     try:
-        y = (
-            fn(*args, **kwargs) if kwargs else fn(*args)
-        )  # some compiled callables tell {} from none
+        # Some compiled callables tell no keywords from none.
+        y = fn(*args, **kwargs) if kwargs else fn(*args)
     except BaseException:
         if is_protected():
             strays_here().append((fn, partial(refuse_changes, fn, args, changes(before))))

@@ -1,4 +1,6 @@
-"""Numbers of gmpy2: conversions and functions of one number; their operators are those of numbers.
+"""Numbers of gmpy2: conversions and holomorphic functions of one number.
+
+Their operators are those of numbers.
 
 Tests: tests/interop/test_gmpy2.py
 """
@@ -11,6 +13,7 @@ import gmpy2
 
 from morula.core.extend import NONE, project_to, rrule
 from morula.rules.numbers import Anything, Scalar
+from morula.rules.operators import conjugate
 
 SLOPES: dict[str, Any] = {
     "exp": lambda y, x: y,
@@ -54,13 +57,23 @@ def _(n: Scalar):
     return gmpy2.mpq(n), lambda ȳ: (project(ȳ),)
 
 
+def _conjugates(kind: type) -> None:
+    @rrule(kind.conjugate)  # type: ignore[attr-defined]
+    def _(z: Scalar):
+        return z.conjugate(), lambda ȳ: (conjugate(ȳ),)
+
+
+for _kind in (gmpy2.mpz, gmpy2.mpq, gmpy2.mpfr, gmpy2.mpc):
+    _conjugates(_kind)
+
+
 def _has_slope(f: Any, slope: Any) -> None:
     @rrule(f)
     def _(x: Scalar):
         y, project = f(x), project_to(x)
 
         def slope_pullback(ȳ):
-            return (project(ȳ * slope(y, x)),)
+            return (project(ȳ * conjugate(slope(y, x))),)
 
         return y, slope_pullback
 

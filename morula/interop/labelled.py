@@ -70,7 +70,7 @@ class Library(NamedTuple):
 
 
 libraries: list[Library] = []
-labelled_types: list[type] = []  # of all of them
+labelled_types: tuple[type, ...] = ()  # of all of them
 
 
 def library_of(x: Any) -> Library | None:
@@ -80,7 +80,7 @@ def library_of(x: Any) -> Library | None:
 
 def is_labelled(x: Any) -> bool:
     """Is it an array with labels?"""
-    return isinstance(x, tuple(labelled_types))
+    return isinstance(x, labelled_types)
 
 
 # -- to arrays and back ----------------------------------------------------------------------------
@@ -491,11 +491,12 @@ def follow(
     same_labels: Callable[[Any, Any], bool],
 ) -> None:
     """Differentiate programs with the arrays of a library; `like(values, x)` puts labels on."""
+    global labelled_types
     if not libraries:
         general.CLAIMS.append(claims)
         stays_general.append(belongs)
     libraries.append(Library(name, types, like, same_labels))
-    labelled_types.extend(types)
+    labelled_types += types
     for t in types:
         projector.register(t, project)
         unit.register(t, lambda y: None)

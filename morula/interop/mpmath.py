@@ -58,7 +58,7 @@ SLOPES: dict[str, Any] = {
     "erf": lambda y, x: 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-(x**2)),
     "erfc": lambda y, x: -2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-(x**2)),
     "ei": lambda y, x: mpmath.exp(x) / x,
-    **dict.fromkeys(("floor", "ceil", "nint", "sign"), lambda y, x: 0),
+    **dict.fromkeys(("floor", "ceil", "nint"), lambda y, x: 0),
     "frac": lambda y, x: 1,
 }
 DIGITS = {"_mpf_", "_mpc_", "man_exp"}  # attributes that read the digits of a number
@@ -165,9 +165,9 @@ def _(context: Anything, A: Anything, B: Anything = None, conjugate: Anything = 
     y = context.fdot(pairs, None, conjugate)
 
     def fdot_pullback(ȳ):
-        if B is None:
-            return ZERO, back([parts_of_product(ȳ, a, b, conjugate) for a, b in pairs]), ZERO, ZERO
         bars = [parts_of_product(ȳ, a, b, conjugate) for a, b in pairs]
+        if B is None:
+            return ZERO, back(bars), ZERO, ZERO
         rest = [ZERO] * (len(first) - len(pairs)), [ZERO] * (len(second) - len(pairs))
         ā = back([ā for ā, _ in bars] + rest[0])
         return ZERO, ā, back_of_second([b̄ for _, b̄ in bars] + rest[1]), ZERO
@@ -184,6 +184,20 @@ def parts_of_product(ȳ: Any, a: Any, b: Any, conjugate: bool) -> tuple[Any, Any
 
 reads_whole(type(mpmath.mp).fsum)
 reads_whole(type(mpmath.mp).fdot)
+
+
+@rrule(type(mpmath.mp).sign)
+def _(context: Anything, x: Anything):
+    """z / |z|; of a real number it is constant."""
+    y = context.sign(x)
+
+    def sign_pullback(ȳ):
+        if not isinstance(y, mpmath.mpc) or y == 0:
+            return ZERO, ZERO
+        along = mpmath.re(ȳ * mpmath.conj(y))
+        return ZERO, project_to(x)((ȳ - along * y) / abs(x))
+
+    return y, sign_pullback
 
 
 @rrule(type(mpmath.mp).atan2)

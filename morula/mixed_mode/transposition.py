@@ -274,11 +274,8 @@ def transpose_call(
     n = len(args) - len(keywords)
     named = by_name(args, keywords)
     known = mutable((fn, *args))
-    before = {id(x): parts_of(x) for x in known}
-    carriers = {id(x) for x, ẋ in zip(args, tangents, strict=True) if not is_zero(ẋ)}
-    carriers |= {
-        id(value) for x in known for _, value, ẋ in tangents_inside(run, x) if not is_zero(ẋ)
-    }
+    carriers = carriers_among(run, args, tangents, known)
+    before = {id(x): parts_of(x) for x in known} if carriers else {}
     # By J of J, for the pullback is to be differentiated in its turn.
     log = memory.begin_log()
     try:
@@ -288,7 +285,9 @@ def transpose_call(
     if written:
         raise errors.written_in_transpose(fn)
     pairs = [(x, filled(x)) for x in mutable((fn, *args, y), known)]
-    unmoved = [part for x, _ in pairs for part in unmoved_parts(run, x, before, carriers)]
+    unmoved = []
+    if carriers:
+        unmoved = [part for x, _ in pairs for part in unmoved_parts(run, x, before, carriers)]
     outer = install(pairs)
     log = memory.begin_log()
     seed = seed_for(y, {id(x) for x, _ in pairs})
@@ -387,16 +386,25 @@ def tangents_inside(run: Pass, x: Any) -> list[tuple[Any, Any, Any]]:
     return [(key, value, held.get(key, ZERO)) for key, value in parts.items()]
 
 
-def unmoved_parts(run: Pass, x: Any, before: dict[int, Any], carriers: set[int]) -> list[Any]:
-    """The tangents of parts of a mutable value in spaces that are not known, by their keys.
+def carriers_among(
+    run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], known: list[Any]
+) -> set[int]:
+    """The identities of values with tangents in spaces that are not known: given, or held by some."""
+    pairs = list(zip(args, tangents, strict=True))
+    pairs += [(value, ẋ) for x in known for _, value, ẋ in tangents_inside(run, x)]
+    return {id(x) for x, ẋ in pairs if not is_zero(ẋ) and is_of_unknown_space(x)}
 
-    They are those of parts that are where they were before the call. One that is elsewhere now has
-    lost its tangent: it is refused.
+
+def unmoved_parts(run: Pass, x: Any, before: dict[int, Any], carriers: set[int]) -> list[Any]:
+    """The tangents of those parts of a mutable value that are carriers, by their keys.
+
+    They are where they were before the call. One that is elsewhere now has lost its tangent: it is
+    refused.
     """
     old = before.get(id(x), {})
     found = []
     for key, value, ẋ in tangents_inside(run, x):
-        if (is_zero(ẋ) and id(value) not in carriers) or not is_of_unknown_space(value):
+        if id(value) not in carriers:
             continue
         if old.get(key) is not value:
             refuse_unknown_space(value, ZERO)

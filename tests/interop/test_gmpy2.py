@@ -43,3 +43,10 @@ def test_the_cotangent_is_of_the_same_kind():
         found = morula.grad(gmpy2.exp)(mpfr(1))
         assert type(found) is mpfr
         assert abs(found - gmpy2.exp(mpfr(1))) < mpfr("1e-55")
+
+
+def test_cotangents_of_complex_numbers_follow_the_convention():
+    z = gmpy2.mpc(0.3, 0.4)
+    found = morula.grad(lambda z: abs(gmpy2.exp(z) * z) ** 2)(z)
+    e, d = gmpy2.exp(z) * z, gmpy2.exp(z) * (z + 1)
+    assert complex(found) == pytest.approx(complex(2 * e * d.conjugate()))

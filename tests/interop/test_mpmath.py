@@ -99,3 +99,18 @@ def test_digits_are_refused_in_every_mode(f):
     for derivative in (lambda: morula.grad(g)(1.7), lambda: morula.jvp(g, (1.7,), (1.0,))):
         with pytest.raises(DifferentiationError):
             derivative()
+
+
+COMPLEX = {
+    "sign": lambda x: mpmath.re(mpmath.sign(mpc(x, 2 * x * x)) * mpc(1, 3)),
+    "sign of a real number": lambda x: mpmath.sign(mpf(x)) * x * x,
+    "absolute values": lambda x: mpmath.fsum([mpc(x, 1), mpc(2, x * x)], absolute=True),
+    "squares": lambda x: mpmath.fsum([mpc(x, 1), mpc(2, x)], squared=True).imag,
+    "absolute squares": lambda x: mpmath.fsum([mpc(x, 1), mpc(2, x * x)], True, True),
+    "frac": lambda x: (mpmath.frac(mpc(3 * x, x)) ** 2).imag,
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers_out_of_floats(name):
+    check_modes(lambda x: float(COMPLEX[name](x)), 0.7)

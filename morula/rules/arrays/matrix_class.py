@@ -14,21 +14,19 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
-    NoTangent,
     UnsupportedError,
     call,
     is_zero,
     keep_apart,
     non_differentiable,
     rrule,
-    unthunk,
 )
 from morula.rules.arrays import sequences
 from morula.rules.arrays.broadcasting import part
-from morula.rules.arrays.construction import as_it_is, like_sequence
-from morula.rules.arrays.types import Anything, Real, Scalar, Sequence
+from morula.rules.arrays.types import Anything, Real, Scalar
 
 keep_apart(np.matrix, np.ma.MaskedArray)
+sequences.takes_sequences(np.matrix)
 
 
 def _plain(x: Any) -> Any:
@@ -61,18 +59,6 @@ def _by_arrays(primal: Any, args: Any, kwargs: Any) -> Any:
 
     def matrix_pullback(ȳ):
         return tuple(back(_of_arrays(ȳ, z))[1:])
-
-    return y, matrix_pullback
-
-
-@rrule(np.matrix)
-def _(data: Sequence, dtype=None, copy=True):
-    """That of the array of the same numbers."""
-    given = as_it_is(data)
-    y, back = call(np.matrix, np.array(data), dtype, copy)
-
-    def matrix_pullback(ȳ):
-        return like_sequence(unthunk(back(ȳ)[1]), given), NoTangent(), NoTangent()
 
     return y, matrix_pullback
 

@@ -344,3 +344,14 @@ def test_parameters_of_draws_are_those_at_the_draw():
         return np.sum(y)
 
     check_gradient(f, np.array([0.3, 0.7]))
+
+
+@pytest.mark.parametrize("items", [[], [np.float32(0.3), np.float32(0.7)], [0.3 + 0.4j, 0.7]])
+def test_deques_of_every_kind(items):
+    expected = gradient(lambda xs: np.sum(np.abs(np.exp(xs)) ** 2), items)[0]
+    q = deque(items)
+    value, back = pullback(lambda xs: np.sum(np.abs(np.exp(xs)) ** 2), q)
+    for _ in range(2):  # a pullback may be called again
+        (found,) = back(type(value)(1))
+        assert [*found] == [*expected]
+        assert [*map(type, found)] == [*map(type, expected)]
