@@ -738,65 +738,6 @@ def item(x̄: Any, i: int) -> Any:
     return ZERO if is_zero(x̄) else x̄[i]
 
 
-@serves(partial)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    y = partial(*args, **kwargs)  # type: ignore[operator]
-    inner = args[0]
-    nested = y.func is not inner  # a partial without attributes is flattened by CPython
-    m = len(inner.args) if nested else 0
-
-    def partial_pullback(ȳ: Any) -> tuple[Any, ...]:
-        f̄, args_bar, keywords_bar = part(ȳ, "func"), part(ȳ, "args"), part(ȳ, "keywords")
-        read = adjoint_of(y.keywords)  # what came back by way of the dict itself
-        named = {k: accumulate(part(keywords_bar, k), read.pop(k, ZERO)) for k in y.keywords}
-        if nested:
-            f̄ = partial_tangent(
-                f̄,
-                [item(args_bar, i) for i in range(m)],
-                {k: named[k] for k in inner.keywords if k not in kwargs},
-            )
-        return (
-            NONE,
-            f̄,
-            *[item(args_bar, m + i) for i in range(len(args) - 1)],
-            *[named[k] for k in kwargs],
-        )
-
-    return y, partial_pullback
-
-
-def partial_tangent(f̄: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-    """The cotangent of a partial."""
-    fields = {}
-    if not is_zero(f̄):
-        fields["func"] = f̄
-    if not all(map(is_zero, args)):
-        fields["args"] = tuple(args)
-    if not all(map(is_zero, keywords.values())):
-        fields["keywords"] = Tangent[dict](keywords)
-    return Tangent[partial](fields) if fields else ZERO
-
-
-@resolves(partial, passing=True)
-def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The function, with the arguments of the partial before those of the call."""
-    keywords = {**p.keywords, **kwargs}
-    y, back = call(p.func, *p.args, *args, **keywords)
-    n, m = len(p.args), len(p.args) + len(args)
-
-    def call_partial_pullback(ȳ: Any) -> tuple[Any, ...]:
-        f̄, *cotangents = back(ȳ)
-        named = dict(zip(keywords, cotangents[m:], strict=True))
-        kept = {k: named[k] for k in p.keywords if k not in kwargs}
-        return (
-            partial_tangent(f̄, cotangents[:n], kept),
-            *cotangents[n:m],
-            *[named[k] for k in kwargs],
-        )
-
-    return y, call_partial_pullback
-
-
 # -- objects that operator makes -------------------------------------------------------------------
 
 
@@ -961,7 +902,6 @@ def like_tuple(x̄: tuple[Any, ...], items: list[Any]) -> Any:
 
 # Callables whose cotangents go by value, or that have none: nothing is projected, no field table.
 for _type in (
-    partial,
     MethodType,
     BuiltinFunctionType,
     MethodWrapperType,

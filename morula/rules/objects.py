@@ -482,7 +482,7 @@ def through(custom: Any, x: Any, name: str) -> Attribute:
         return y, lambda ȳ: back(ȳ)[1]
     if type(x) in (MethodType, BuiltinFunctionType, BuiltinMethodType, MethodWrapperType):
         return getattr(x, name), to_object if name == "__self__" else to_nobody
-    if type(x) is partial and name in ("func", "args", "keywords"):
+    if type(x) is partial and name in ("func", "args"):
         return getattr(x, name), lambda ȳ: Tangent[partial]({name: ȳ})
     if isinstance(x, local):
         return getattr(x, name), unknown(x, name)

@@ -222,7 +222,7 @@ def spell_out(s: Any) -> bool:
             elif call.primitive is functools.update_wrapper:
                 changed |= leave_unwrapped(s, block, call, made, uses)
             elif type(call.fn) is not Const:
-                changed |= call_through(call, made.get(call.fn), uses)
+                changed |= call_through(s, call, made.get(call.fn), uses)
     return changed
 
 
@@ -408,18 +408,26 @@ def leave_unwrapped(s: Any, block: Any, call: Call, made: dict[Any, Any], uses: 
         return False
     if not all(is_function(x, made) or type(x) is Const for x in call.args[1:]):
         return False
-    if uses[call.out] != sum(other.fn is call.out for other in s.ir.calls()):
+    if not is_only_called(s, call.out, uses):
         return False
     block.calls.remove(call)
     substitute(s.ir, {call.out: wrapper})
     return True
 
 
-def call_through(call: Call, partial: Any, uses: Any) -> bool:
-    """A call of what functools.partial gives is one of the function, with more arguments."""
-    if partial is None or partial.primitive is not functools.partial or not partial.args:
+def is_only_called(s: Any, fn: Any, uses: Any) -> bool:
+    """Does nobody read, keep or change this function?"""
+    return uses[fn] == sum(call.fn is fn for call in s.ir.calls())
+
+
+def call_through(s: Any, call: Call, partial: Any, uses: Any) -> bool:
+    """A call of what functools.partial gives is one of the function, with more arguments.
+
+    Unless somebody may write to its keywords, which are a dict.
+    """
+    if partial is None or partial.primitive is not functools.partial:
         return False
-    if len(partial.args) == len(partial.keywords):
+    if len(partial.args) == len(partial.keywords) or not is_only_called(s, partial.out, uses):
         return False
     n, m = len(partial.args) - len(partial.keywords), len(call.args) - len(call.keywords)
     named = dict(zip(partial.keywords, partial.args[n:], strict=True))

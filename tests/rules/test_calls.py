@@ -21,7 +21,6 @@ from morula import (
     RuleError,
     Tangent,
     frule,
-    grad,
     gradient,
     hvp,
     jvp,
@@ -403,17 +402,6 @@ def test_the_cotangent_of_a_callable_is_that_of_what_it_holds():
     _, back = J(functools.partial(powers, 3.0, scale=2.0), 5.0)
     f̄, x̄ = back(1.0)
     assert (f̄.args, f̄.keywords["scale"], x̄) == ((50.0,), 75.0, 60.0)
-
-
-def test_keywords_of_a_partial_that_are_read_from_it(path):
-    def f(x, y):
-        return x * x * y
-
-    assert grad(lambda k: functools.partial(f, y=k).keywords["y"] ** 2)(3.0) == 6.0
-    inner = functools.partial(f, y=5.0)
-    both = grad(lambda k: (p := functools.partial(inner, x=k))() * p.keywords["x"])
-    assert both(3.0) == 5.0 * 3 * 9.0
-    assert grad(lambda k: gradient(functools.partial(f, y=k), 3.0)[0])(1.0) == 6.0
 
 
 def test_what_a_cached_function_changes():

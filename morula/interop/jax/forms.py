@@ -36,13 +36,14 @@ from morula.interop.jax.kinds import (
 )
 from morula.interop.meanings import raw
 from morula.rules import boxes
-from morula.rules.calls import MISSING, entry, part, partial_tangent
+from morula.rules.calls import MISSING, entry, part
 from morula.rules.objects import (
     has_fields,
     is_by_identity,
     is_part_of_python,
     own_fields,
 )
+from morula.rules.partials import partial_tangent
 
 ATOMS = (type, ModuleType, str, bytes, int, type(None), range, slice, np.generic, np.dtype)
 # Objects of these hold arrays that they must go on to hold.
@@ -317,7 +318,7 @@ class Method(Node):
 
 
 class Partial(Node):
-    """A partial: its cotangent is a structure of its parts, by value."""
+    """A partial: its cotangent is a structure of function and arguments; its keywords are a dict."""
 
     def make(self, values: Any, built: dict[int, Any]) -> None:
         """A partial of the same type."""
@@ -328,18 +329,16 @@ class Partial(Node):
         """A structure of cotangents."""
         (_, function), (_, args), (_, keywords) = self.parts
         of_args = args.scatter(bars, store)
-        named = {key: form.scatter(bars, store) for key, form in getattr(keywords, "parts", ())}
+        keywords.scatter(bars, store)
         listed = [raw(of_args, i) for i in range(len(self.x.args))]
-        return partial_tangent(function.scatter(bars, store), listed, named)
+        return partial_tangent(function.scatter(bars, store), listed)
 
     def gather(self, c: Any, store: Any, found: list[Any]) -> None:
         """From a structure of cotangents."""
         (_, function), (_, args), (_, keywords) = self.parts
         function.gather(part(c, "func"), store, found)
         args.gather(part(c, "args"), store, found)
-        of_keywords = part(c, "keywords")
-        for key, form in getattr(keywords, "parts", ()):
-            form.gather(part(of_keywords, key), store, found)
+        keywords.gather(ZERO, store, found)
 
 
 class Place(Node):

@@ -1,0 +1,123 @@
+"""functools.partial: its arguments, and its keywords, which are a dict."""
+
+import copy
+import functools
+
+import numpy as np
+import pytest
+
+from morula import J, Tangent, grad, gradient, hvp, jvp, rrule, value_and_grad
+
+
+def scaled(a, b=1.0, *, factor=1.0):
+    return a * b * factor
+
+
+def test_keywords_of_a_partial_that_are_read_from_it(path):
+    def f(x, y):
+        return x * x * y
+
+    assert grad(lambda k: functools.partial(f, y=k).keywords["y"] ** 2)(3.0) == 6.0
+    inner = functools.partial(f, y=5.0)
+    both = grad(lambda k: (p := functools.partial(inner, x=k))() * p.keywords["x"])
+    assert both(3.0) == 5.0 * 3 * 9.0
+    assert grad(lambda k: gradient(functools.partial(f, y=k), 3.0)[0])(1.0) == 6.0
+
+
+def written(x):
+    p = functools.partial(scaled, 2.0, factor=3.0)
+    p.keywords["factor"] = x
+    return p() * x
+
+
+def written_by_another_name(x):
+    p = functools.partial(scaled, 2.0)
+    before = p(b=x)
+    named = p.keywords
+    named.update(factor=x * x)
+    return before + p(5.0)
+
+
+def overwritten(x):
+    p = functools.partial(scaled, 2.0, factor=x)
+    q = functools.partial(p, factor=x * x)
+    p.keywords.clear()
+    return p() + q()
+
+
+def taken_out(x):
+    p = functools.partial(scaled, x, factor=x)
+    return p.keywords.pop("factor") * p(4.0)
+
+
+def shared_by_a_copy(x):
+    p = functools.partial(scaled, 2.0, factor=x)
+    q = copy.copy(p)
+    q.keywords["factor"] = x**3
+    return p() + q()
+
+
+def apart_in_a_deep_copy(x):
+    p = functools.partial(scaled, 2.0, factor=x)
+    q = copy.deepcopy(p)
+    q.keywords["factor"] = x**3
+    return p() + 3.0 * q()
+
+
+PROGRAMS = [
+    written, written_by_another_name, overwritten, taken_out, shared_by_a_copy, apart_in_a_deep_copy
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_keywords_that_are_written_to(f, path):
+    h = 1e-5
+    slope = (f(1.5 + h) - f(1.5 - h)) / (2 * h)
+    curvature = (f(1.5 + h) - 2 * f(1.5) + f(1.5 - h)) / h**2
+    assert value_and_grad(f)(1.5) == (f(1.5), pytest.approx(slope))
+    assert jvp(f, (1.5,), (1.0,)) == (f(1.5), pytest.approx(slope))
+    assert hvp(f, 1.5, 1.0) == pytest.approx(curvature, rel=1e-3, abs=1e-3)
+
+
+def test_the_gradient_of_a_partial_mirrors_it(path):
+    p = functools.partial(scaled, [2.0, 5.0], factor=np.array([3.0, 4.0]))
+
+    def f(p):
+        first, second = p.args[0]
+        return np.sum(p.keywords["factor"] * first) + np.sum(p.keywords["factor"] ** 2) * second
+
+    (p̄,) = gradient(f, p)
+    assert isinstance(p̄, Tangent)
+    assert p̄.args == ([7.0, 25.0],)
+    assert p̄.keywords["factor"].tolist() == [32.0, 42.0]
+
+
+def test_the_gradient_is_that_of_what_the_partial_held_on_entry(path):
+    p = functools.partial(scaled, 2.0, factor=3.0)
+
+    def f(p):
+        p.keywords["factor"] = p.keywords["factor"] ** 2
+        return p()
+
+    assert gradient(f, p)[0].keywords == {"factor": 12.0}
+    assert p.keywords == {"factor": 9.0}
+
+
+def test_a_partial_that_is_differentiated():
+    _, back = J(functools.partial(scaled, 2.0, factor=3.0), 5.0)
+    p̄, b̄ = back(1.0)
+    assert (p̄.args, p̄.keywords, b̄) == ((15.0,), {"factor": 10.0}, 6.0)
+
+
+def test_a_rule_whose_result_is_a_partial(path):
+    def bound(x):
+        return functools.partial(scaled, x, factor=x)
+
+    @rrule(bound)
+    def _(x: float):
+        def bound_pullback(ȳ):
+            return (ȳ.args[0] + ȳ.keywords["factor"],)
+
+        return bound(x), bound_pullback
+
+    assert grad(lambda x: bound(x)(5.0))(3.0) == 30.0
