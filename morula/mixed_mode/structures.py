@@ -9,7 +9,7 @@ Tests: tests/mixed_mode/test_language.py
 import ctypes
 import operator
 from collections import OrderedDict, defaultdict, deque
-from types import FunctionType, MappingProxyType
+from types import CellType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -718,6 +718,14 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     cell = primitives.make_cell(*args)
     set_box(run, cell, tangents[0])
+    return cell, ZERO
+
+
+@pushes(CellType, moves=True)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    cell = CellType(*args)
+    for ẋ in tangents:  # one, or none: an empty cell
+        set_box(run, cell, ẋ)
     return cell, ZERO
 
 

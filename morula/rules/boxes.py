@@ -61,6 +61,7 @@ def take(box: Box) -> Any:
     return cotangent
 
 
+@rrule(CellType, by_identity=True)
 @rrule(make_cell, by_identity=True)
 def _(value: Anything):
     cell = make_cell(value)

@@ -1,6 +1,7 @@
 """Closure variables: captured, rebound, shared; default values; the cotangent of a function."""
 
 import math
+import types
 
 import numpy as np
 import pytest
@@ -475,3 +476,28 @@ def test_a_function_that_is_given_other_code():
         return y * g(x)
 
     check_modes(f, 0.7)
+
+
+def scale_by(a):
+    def scaled(y):
+        return a * y
+
+    return scaled
+
+
+def cell_made_by_hand(x):
+    cell = types.CellType(x * x)
+    return cell.cell_contents * x
+
+
+def function_of_a_cell_made_by_hand(x):
+    cell = types.CellType()
+    cell.cell_contents = x * x
+    return types.FunctionType(scale_by(1.0).__code__, globals(), "f", None, (cell,))(x)
+
+
+@pytest.mark.parametrize("f", [cell_made_by_hand, function_of_a_cell_made_by_hand])
+def test_cells_that_are_made_by_hand(f):
+    assert gradient(f, 1.5) == (6.75,)
+    assert jvp(f, (1.5,), (1.0,)) == (3.375, 6.75)
+    assert hvp(f, 1.5, 1.0) == grad(grad(f))(1.5) == 9.0
