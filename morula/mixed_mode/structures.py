@@ -35,7 +35,7 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.rules import boxes, containers, dicts, objects
-from morula.rules.calls import MISSING, entry, lookup, own_method
+from morula.rules.calls import MISSING, PARTS_OF_A_FUNCTION, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import Key, call_keys, is_copied_plainly
 from morula.rules.foreign import CData, address_of
@@ -751,12 +751,26 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 @pushes(primitives.make_function)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
     fn = primitives.make_function(*args)
-    boxes.remember(fn)
-    for i in range(len(args[2] or ())):
-        set_value(run, fn, ("default", i), entry(tangents[2], i))
-    for name in args[3] or ():
-        set_value(run, fn, ("default", name), value_of(run, args[3], name))
+    put_defaults(run, fn, tangents[2])
     return fn, ZERO
+
+
+@pushes(FunctionType)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    fn = split_call(FunctionType, args, keywords)
+    n = len(args) - len(keywords)
+    names = (*PARTS_OF_A_FUNCTION[:n], *keywords)
+    put_defaults(run, fn, dict(zip(names, tangents, strict=True)).get("argdefs", ZERO))
+    return fn, ZERO
+
+
+def put_defaults(run: Pass, fn: FunctionType, ḋ: Any) -> None:
+    """The tangents of the default values of a function that was just made."""
+    boxes.remember(fn)
+    for i in range(len(fn.__defaults__ or ())):
+        set_value(run, fn, ("default", i), entry(ḋ, i))
+    for name in fn.__kwdefaults__ or ():
+        set_value(run, fn, ("default", name), value_of(run, fn.__kwdefaults__, name))
 
 
 @pushes(primitives.load_global, moves=True)

@@ -209,19 +209,23 @@ def _(
 ):
     fn = primitives.make_function(namespace, code, defaults, kwdefaults, annotations, *cells)
     remember(fn)
-    n = len(defaults) if defaults else 0
 
     def make_function_pullback(ȳ):
-        bars = adjoint_of(fn)
-        found = tuple([bars.pop(("default", i), ZERO) for i in range(n)])
-        if kwdefaults:
-            named = adjoint_of(kwdefaults)
-            for name in kwdefaults:
-                c = bars.pop(("default", name), ZERO)
-                named[name] = accumulate(named.get(name, ZERO), c)
+        found = take_defaults(fn, defaults, kwdefaults)
         return (NoTangent(), NoTangent(), found, *[NoTangent()] * (2 + len(cells)))
 
     return fn, make_function_pullback
+
+
+def take_defaults(fn: FunctionType, defaults: Any, kwdefaults: Any) -> tuple[Any, ...]:
+    """The cotangents of default values by position; those by name go to the dict that holds them."""
+    bars = adjoint_of(fn)
+    if kwdefaults:
+        named = adjoint_of(kwdefaults)
+        for name in kwdefaults:
+            c = bars.pop(("default", name), ZERO)
+            named[name] = accumulate(named.get(name, ZERO), c)
+    return tuple([bars.pop(("default", i), ZERO) for i in range(len(defaults or ()))])
 
 
 def set_defaults(fn: FunctionType, name: str, values: Any) -> Callable[[], Any]:
@@ -230,13 +234,9 @@ def set_defaults(fn: FunctionType, name: str, values: Any) -> Callable[[], Any]:
     remember(fn)
 
     def set_defaults_pullback() -> Any:
-        bars = adjoint_of(fn)
         if name == "__defaults__":
-            return tuple([bars.pop(("default", i), ZERO) for i in range(len(values or ()))])
-        named = adjoint_of(values) if values else {}
-        for key in values or ():
-            c = bars.pop(("default", key), ZERO)
-            named[key] = accumulate(named.get(key, ZERO), c)
+            return take_defaults(fn, values, None)
+        take_defaults(fn, None, values)
         return ZERO
 
     return set_defaults_pullback

@@ -71,7 +71,13 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.outs import call_with_out, signature_of
 from morula.rules.arrays.types import Anything
-from morula.rules.boxes import default_value, is_positional_only, missing_arguments
+from morula.rules.boxes import (
+    default_value,
+    is_positional_only,
+    missing_arguments,
+    remember,
+    take_defaults,
+)
 
 _T = TypeVar("_T")
 Back = Callable[[Any], tuple[Any, ...]]
@@ -723,6 +729,22 @@ def new_number(kind: Any) -> Any:
 for _kind in (float, complex):
     serves(_kind.__new__)(new_number(_kind))
 non_differentiable(int.__new__, str.__new__, bytes.__new__)
+
+PARTS_OF_A_FUNCTION = ("code", "globals", "name", "argdefs", "closure", "kwdefaults")
+
+
+@serves(FunctionType)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y = FunctionType(*args, **kwargs)
+    remember(y)
+    given = dict(zip(PARTS_OF_A_FUNCTION, args, strict=False)) | kwargs
+
+    def new_function_pullback(ȳ: Any) -> tuple[Any, ...]:
+        found = take_defaults(y, given.get("argdefs"), given.get("kwdefaults"))
+        return (NONE, *[found if name == "argdefs" else NONE for name in given])
+
+    return y, new_function_pullback
+
 
 # -- functools -------------------------------------------------------------------------------------
 

@@ -76,6 +76,7 @@ non_differentiable(
     traits.gives_old,
     general.try_forward_of,
     general.forward_of,
+    general.made_inside,
     general._binding,
     registry.find_rrule,
     registry.is_constant,

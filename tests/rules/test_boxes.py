@@ -496,8 +496,34 @@ def function_of_a_cell_made_by_hand(x):
     return types.FunctionType(scale_by(1.0).__code__, globals(), "f", None, (cell,))(x)
 
 
-@pytest.mark.parametrize("f", [cell_made_by_hand, function_of_a_cell_made_by_hand])
-def test_cells_that_are_made_by_hand(f):
+def power_of(x, n=1.0, *, factor=1.0):
+    return x * n * factor
+
+
+def function_of_default_values(x):
+    return types.FunctionType(power_of.__code__, {}, "f", (x * x,))(x)
+
+
+def function_of_default_values_by_name(x):
+    f = types.FunctionType(power_of.__code__, {}, argdefs=(x * x,))
+    return f(x)
+
+
+def copy_of_a_function(x):
+    def f(y, n=x):
+        return y * n * x
+
+    return types.FunctionType(f.__code__, {}, f.__name__, f.__defaults__, f.__closure__)(x)
+
+
+BY_HAND = [
+    cell_made_by_hand, function_of_a_cell_made_by_hand, function_of_default_values,
+    function_of_default_values_by_name, copy_of_a_function
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", BY_HAND)
+def test_cells_and_functions_that_are_made_by_hand(f):
     assert gradient(f, 1.5) == (6.75,)
     assert jvp(f, (1.5,), (1.0,)) == (3.375, 6.75)
     assert hvp(f, 1.5, 1.0) == grad(grad(f))(1.5) == 9.0
