@@ -112,6 +112,9 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
         return getattr(x, name), part(ẋ, name)
     if cls is CellType:
         return getattr(x, name), box_of(run, x)
+    if cls is FunctionType and name == "__defaults__":
+        dots = [value_of(run, x, ("default", i)) for i in range(len(x.__defaults__ or ()))]
+        return x.__defaults__, ZERO if all_zero(dots) else tuple(dots)
     rule = objects.attribute_rule(cls, name)
     if rule is not None:
         if run.attribute is not None:
@@ -386,10 +389,9 @@ def set_defaults(run: Pass, fn: FunctionType, name: str, values: Any, ẋ: Any) 
     """`fn.__defaults__ = values` or `fn.__kwdefaults__ = values`."""
     setattr(fn, name, values)
     boxes.remember(fn)
-    keys = values if name == "__kwdefaults__" else range(len(values or ()))
-    for key in keys or ():
-        dot = value_of(run, values, key) if name == "__kwdefaults__" else entry(ẋ, key)
-        set_value(run, fn, ("default", key), dot)
+    if name == "__defaults__":
+        for i in range(len(values or ())):
+            set_value(run, fn, ("default", i), entry(ẋ, i))
 
 
 @pushes(delattr)

@@ -576,8 +576,8 @@ def with_defaults(
 ) -> tuple[Any, ...]:
     """The values of the parameters; default values are read from the function that has them."""
     names = fn.__code__.co_varnames
-    keys = {names.index(name): key for name, key in missing.items()}
-    return tuple([default_value(fn, keys[i]) if i in keys else x for i, x in enumerate(values)])
+    places = {names.index(name): place for name, place in missing.items()}
+    return tuple([default_value(*places[i]) if i in places else x for i, x in enumerate(values)])
 
 
 def is_simple(code: CodeType) -> bool:
@@ -608,8 +608,8 @@ def bound(
     if not all_zero(rest):
         found[star] = tuple(rest)
     names = code.co_varnames
-    for name, key in missing_arguments(fn, n, keywords).items():
-        found[names.index(name)] = value_of(run, fn, ("default", key))
+    for name, place in missing_arguments(fn, n, keywords).items():
+        found[names.index(name)] = value_of(run, *place)
     return found
 
 

@@ -94,8 +94,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
             set_value(run, field, "default", value_of(run, holder, name))
     if y is not cls:
         set_tangents(run, y, (tangents_if_any(run, cls) or {}).copy())
-    for key, field in classes.default_values(y).items():
-        set_value(run, y.__init__, ("default", key), value_of(run, field, "default"))
+    for field, (holder, key) in classes.default_values(y):
+        set_value(run, holder, key, value_of(run, field, "default"))
     return y, ZERO
 
 

@@ -769,8 +769,6 @@ def put_defaults(run: Pass, fn: FunctionType, ḋ: Any) -> None:
     boxes.remember(fn)
     for i in range(len(fn.__defaults__ or ())):
         set_value(run, fn, ("default", i), entry(ḋ, i))
-    for name in fn.__kwdefaults__ or ():
-        set_value(run, fn, ("default", name), value_of(run, fn.__kwdefaults__, name))
 
 
 @pushes(primitives.load_global, moves=True)

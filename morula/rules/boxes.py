@@ -22,6 +22,7 @@ from morula.core.extend import (
     general,
     gradient_for,
     hands_over,
+    is_zero,
     materialise,
     memory,
     non_differentiable,
@@ -31,6 +32,7 @@ from morula.core.extend import (
     results_of,
     rewrites,
     rrule,
+    unthunk,
 )
 from morula.rules.arrays.memory import is_followed
 from morula.rules.builtins import ATTRIBUTES
@@ -101,12 +103,12 @@ ATTRIBUTES[CellType, "cell_contents"] = _contents
 
 @rewrites
 def _(s: Any) -> bool:
-    """The cells of a function that are asked for may be rebound behind its back, its code likewise."""
+    """The parts of a function that are asked for may be rebound behind its back."""
     used = {
         getattr(c.args[1], "value", None) for c in s.ir.calls() if c.primitive in (getattr, setattr)
     }
-    if not used.isdisjoint(("__closure__", "__code__")):
-        raise NotSpecialised("the cells or the code of a function are read or written")
+    if not used.isdisjoint(("__closure__", "__code__", "__defaults__", "__kwdefaults__")):
+        raise NotSpecialised("cells, code or default values of a function are read or written")
     return False
 
 
@@ -193,7 +195,9 @@ def _(namespace: dict, name: str, value: Anything):
     return None, store_global_pullback
 
 
-# -- default values: the adjoint object of a function has them, by position or by name -------------
+# -- default values: a function's adjoint object has those by position, a dict those by name -------
+
+Place = tuple[Any, Any]  # what has an adjoint object, and the key in it
 
 _with_defaults: WeakSet[FunctionType] = WeakSet()
 
@@ -211,20 +215,15 @@ def _(
     remember(fn)
 
     def make_function_pullback(ȳ):
-        found = take_defaults(fn, defaults, kwdefaults)
+        found = take_defaults(fn, defaults)
         return (NoTangent(), NoTangent(), found, *[NoTangent()] * (2 + len(cells)))
 
     return fn, make_function_pullback
 
 
-def take_defaults(fn: FunctionType, defaults: Any, kwdefaults: Any) -> tuple[Any, ...]:
-    """The cotangents of default values by position; those by name go to the dict that holds them."""
+def take_defaults(fn: FunctionType, defaults: Any) -> tuple[Any, ...]:
+    """The cotangents of the default values by position, which are zero afterwards."""
     bars = adjoint_of(fn)
-    if kwdefaults:
-        named = adjoint_of(kwdefaults)
-        for name in kwdefaults:
-            c = bars.pop(("default", name), ZERO)
-            named[name] = accumulate(named.get(name, ZERO), c)
     return tuple([bars.pop(("default", i), ZERO) for i in range(len(defaults or ()))])
 
 
@@ -234,10 +233,7 @@ def set_defaults(fn: FunctionType, name: str, values: Any) -> Callable[[], Any]:
     remember(fn)
 
     def set_defaults_pullback() -> Any:
-        if name == "__defaults__":
-            return take_defaults(fn, values, None)
-        take_defaults(fn, None, values)
-        return ZERO
+        return take_defaults(fn, values) if name == "__defaults__" else ZERO
 
     return set_defaults_pullback
 
@@ -251,29 +247,30 @@ def followed_defaults(fn: FunctionType) -> dict[Any, Any]:
     """The default values that carry cotangents, by their keys in the adjoint object of a function."""
     if fn not in _with_defaults:
         return {}
-    found = [*enumerate(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).items()]
-    return {("default", key): value for key, value in found}
+    found: dict[Any, Any] = {("default", i): v for i, v in enumerate(fn.__defaults__ or ())}
+    return found if fn.__kwdefaults__ is None else {**found, "__kwdefaults__": fn.__kwdefaults__}
 
 
-def missing_arguments(fn: FunctionType, n: int, keywords: Iterable[str]) -> dict[str, Any]:
+def missing_arguments(fn: FunctionType, n: int, keywords: Iterable[str]) -> dict[str, Place]:
     """The parameters that a call with n arguments and these keywords leaves to default values.
 
-    Gives their keys in the adjoint object of the function; empty if nothing depends on them.
+    Gives where the default values are; empty if nothing depends on them.
     """
     if fn not in _with_defaults:
         return {}
     code, defaults = fn.__code__, fn.__defaults__ or ()
     first = code.co_argcount - len(defaults)
-    missing: dict[str, Any] = {}
+    missing: dict[str, Place] = {}
     if n < min(first, code.co_posonlyargcount):
         return {}  # the call is an error
     for i in range(max(n, first), code.co_argcount):
-        missing[code.co_varnames[i]] = i - first
-    for name in fn.__kwdefaults__ or ():
-        missing[name] = name
+        missing[code.co_varnames[i]] = fn, ("default", i - first)
+    named = fn.__kwdefaults__ or {}
+    for name in named:
+        missing[name] = named, name
     return {
-        name: key
-        for name, key in missing.items()
+        name: place
+        for name, place in missing.items()
         if name not in keywords or is_positional_only(fn, name)
     }
 
@@ -284,24 +281,44 @@ def is_positional_only(fn: FunctionType, name: str) -> bool:
     return name in code.co_varnames[: code.co_posonlyargcount]
 
 
-def default_value(fn: FunctionType, key: Any) -> Any:
-    """The default value that a key of the adjoint object stands for."""
-    if isinstance(key, str):
-        return (fn.__kwdefaults__ or {})[key]
-    return (fn.__defaults__ or ())[key]
+def default_value(holder: Any, key: Any) -> Any:
+    """A default value: of a function by position, or in the dict of those by name."""
+    return holder[key] if isinstance(holder, dict) else holder.__defaults__[key[1]]
 
 
 non_differentiable(remember, followed_defaults, missing_arguments, is_positional_only)
 
 
 @rrule(default_value)
-def _(fn: FunctionType, key: Anything):
+def _(holder: Anything, key: Anything):
     def default_value_pullback(ȳ):
-        bars = adjoint_of(fn)
-        bars["default", key] = accumulate(bars.get(("default", key), ZERO), ȳ)
+        bars = adjoint_of(holder)
+        bars[key] = accumulate(bars.get(key, ZERO), ȳ)
         return NoTangent(), NoTangent()
 
-    return default_value(fn, key), default_value_pullback
+    return default_value(holder, key), default_value_pullback
+
+
+def _defaults(fn: FunctionType) -> Any:
+    """The rule of reading `fn.__defaults__`."""
+    defaults = fn.__defaults__
+
+    def defaults_pullback(ȳ: Any) -> Any:
+        bars, c = adjoint_of(fn), unthunk(ȳ)
+        for i in range(0 if is_zero(c) else len(defaults)):
+            bars["default", i] = accumulate(bars.get(("default", i), ZERO), c[i])
+        return (ZERO,)
+
+    return defaults, defaults_pullback
+
+
+def _kwdefaults(fn: FunctionType) -> Any:
+    """The rule of reading `fn.__kwdefaults__`, a dict that has an adjoint of its own."""
+    return fn.__kwdefaults__, lambda ȳ: (ZERO,)
+
+
+ATTRIBUTES[FunctionType, "__defaults__"] = _defaults
+ATTRIBUTES[FunctionType, "__kwdefaults__"] = _kwdefaults
 
 
 # -- what the user gets for a function -------------------------------------------------------------

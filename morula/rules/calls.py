@@ -534,7 +534,7 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     missing = missing_arguments(fn, len(args), kwargs)
     if not missing:
         return python_function(fn, args, kwargs)
-    defaults = {name: default_value(fn, key) for name, key in missing.items()}
+    defaults = {name: default_value(*place) for name, place in missing.items()}
     by_position = [name for name in defaults if is_positional_only(fn, name)]
     given = (*args, *[defaults.pop(name) for name in by_position])
     y, back = python_function(fn, given, {**kwargs, **defaults})
@@ -543,10 +543,10 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
     def function_pullback(ȳ: Any) -> tuple[Any, ...]:
         cotangents = back(ȳ)
-        bars = adjoint_of(fn)
         of_defaults = (*cotangents[first:last], *cotangents[named:])
-        for key, c in zip(missing.values(), of_defaults, strict=True):
-            bars["default", key] = accumulate(bars.get(("default", key), ZERO), c)
+        for (holder, key), c in zip(missing.values(), of_defaults, strict=True):
+            bars = adjoint_of(holder)
+            bars[key] = accumulate(bars.get(key, ZERO), c)
         return (*cotangents[:first], *cotangents[last:named])
 
     return y, function_pullback
@@ -740,7 +740,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(PARTS_OF_A_FUNCTION, args, strict=False)) | kwargs
 
     def new_function_pullback(ȳ: Any) -> tuple[Any, ...]:
-        found = take_defaults(y, given.get("argdefs"), given.get("kwdefaults"))
+        found = take_defaults(y, given.get("argdefs"))
         return (NONE, *[found if name == "argdefs" else NONE for name in given])
 
     return y, new_function_pullback

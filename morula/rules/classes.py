@@ -393,9 +393,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     copy_assigned(cls, y)
 
     def dataclass_pullback(ȳ: Any) -> tuple[Any, ...]:
-        bars = adjoint_of(y.__init__)
-        for key, field in defaults.items():
-            give(adjoint_of(field), "default", take(bars, ("default", key)))
+        for field, (holder, key) in defaults:
+            give(adjoint_of(field), "default", take(adjoint_of(holder), key))
         if y is not cls:
             move(table_of(y), table_of(cls))
         for field in new:
@@ -424,14 +423,14 @@ def new_fields(cls: Any) -> list[Any]:
 FIELDS = "__dataclass_fields__"
 
 
-def default_values(cls: Any) -> dict[Any, Any]:
-    """The fields that `__init__` has default values for, by the keys of those."""
+def default_values(cls: Any) -> list[tuple[Any, Any]]:
+    """The fields that `__init__` has default values for, and where those are."""
     if type(cls.__init__) is not FunctionType:
-        return {}
+        return []
     remember(cls.__init__)
     fields = getattr(cls, FIELDS)
     missing = missing_arguments(cls.__init__, 1, {})
-    return {key: fields[name] for name, key in missing.items() if name in fields}
+    return [(fields[name], place) for name, place in missing.items() if name in fields]
 
 
 def copy_assigned(cls: type, new: type) -> None:

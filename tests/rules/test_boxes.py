@@ -496,8 +496,8 @@ def function_of_a_cell_made_by_hand(x):
     return types.FunctionType(scale_by(1.0).__code__, globals(), "f", None, (cell,))(x)
 
 
-def power_of(x, n=1.0, *, factor=1.0):
-    return x * n * factor
+def power_of(x, n=1.0):
+    return x * n
 
 
 def function_of_default_values(x):
@@ -516,9 +516,25 @@ def copy_of_a_function(x):
     return types.FunctionType(f.__code__, {}, f.__name__, f.__defaults__, f.__closure__)(x)
 
 
+def default_values_that_are_read(x):
+    def f(y=x, *, n=x):
+        return y * n
+
+    return f.__defaults__[0] * f.__kwdefaults__["n"] * f(1.0)
+
+
+def a_default_value_that_is_written_to(x):
+    def f(y, *, n=1.0):
+        return y * n
+
+    f.__kwdefaults__["n"] = x * x
+    return f(x)
+
+
 BY_HAND = [
     cell_made_by_hand, function_of_a_cell_made_by_hand, function_of_default_values,
-    function_of_default_values_by_name, copy_of_a_function
+    function_of_default_values_by_name, copy_of_a_function, default_values_that_are_read,
+    a_default_value_that_is_written_to
 ]  # fmt: skip
 
 

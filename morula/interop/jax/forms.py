@@ -272,7 +272,8 @@ class Function(Node):
         defaults, named = list(fn.__defaults__ or ()), dict(fn.__kwdefaults__ or {})
         for key, form in self.parts:
             if key != "cell":
-                (named if isinstance(key[1], str) else defaults)[key[1]] = form.build(values, built)
+                kind, place = key
+                (named if kind == "named" else defaults)[place] = form.build(values, built)
         new.__defaults__, new.__kwdefaults__ = tuple(defaults) or None, named or None
 
     def scatter(self, bars: Any, store: Any) -> Any:
@@ -280,13 +281,19 @@ class Function(Node):
         for key, form in self.parts:
             c = form.scatter(bars, store)
             if key != "cell":
-                store.put_value(self.x, key, c)
+                store.put_value(*self.place(key), c)
         return ZERO
 
     def gather(self, c: Any, store: Any, found: list[Any]) -> None:
         """By identity."""
         for key, form in self.parts:
-            form.gather(ZERO if key == "cell" else store.get_value(self.x, key), store, found)
+            c = ZERO if key == "cell" else store.get_value(*self.place(key))
+            form.gather(c, store, found)
+
+    def place(self, key: Any) -> tuple[Any, Any]:
+        """Where the cotangent of a default value is."""
+        kind, name = key
+        return (self.x.__kwdefaults__, name) if kind == "named" else (self.x, key)
 
 
 class Jitted(Keyed):
@@ -502,7 +509,7 @@ def parts_of(node: Any) -> list[tuple[Any, Any]]:
         found: list[Any] = [("cell", cell) for cell in x.__closure__ or ()]
         if x in boxes._with_defaults:
             found += [(("default", i), v) for i, v in enumerate(x.__defaults__ or ())]
-            found += [(("default", k), v) for k, v in (x.__kwdefaults__ or {}).items()]
+            found += [(("named", k), v) for k, v in (x.__kwdefaults__ or {}).items()]
         return found
     if isinstance(node, Method):
         return [("function", x.__func__), ("object", x.__self__)]
