@@ -3,17 +3,18 @@
 The words are ChainRules'. A cotangent of a number or an array is a number or an array; that of a
 structured primal is a `Tangent` (a plain tuple, list or dict of cotangents is taken as well, for
 primals of that type). What adds or projects a given type is said by the rules, through the two
-`singledispatch` functions at the end.
+functions by type at the end.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial, singledispatch
+from functools import partial
 from reprlib import recursive_repr
 from typing import Any, ClassVar, final
 
+from morula.core.dispatch import by_type
 from morula.core.memory import in_memory
 
 
@@ -373,25 +374,25 @@ def scale(x̄: Any, factor: Any) -> Any:
     return multiply(x̄, factor)
 
 
-@singledispatch
+@by_type
 def add(a: Any, b: Any) -> Any:
     """The sum of two cotangents that are neither zero nor thunks; rules register structures."""
     return a + b
 
 
-@singledispatch
+@by_type
 def multiply(x̄: Any, factor: Any) -> Any:
     """`factor * x̄`; rules register structures."""
     return x̄ * factor
 
 
-@singledispatch
+@by_type
 def moved(x: Any, ẋ: Tangent) -> Any:
     """A new primal `x + ẋ`; rules register structures."""
     return NotImplemented
 
 
-@singledispatch
+@by_type
 def projector(x: Any) -> Callable[[Any], Any] | None:
     """What brings a cotangent back to the space of `x`; None: nothing has to be done.
 

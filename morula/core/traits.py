@@ -21,11 +21,11 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import singledispatch
 from types import FunctionType, ModuleType
 from typing import Any
 
 from morula.core.cotangents import NONE, ZERO, NotKnown, unthunk
+from morula.core.dispatch import by_type
 from morula.core.shipped import meet
 
 
@@ -52,7 +52,7 @@ def has_tangent(t: type) -> bool:
     return t not in _no_tangent
 
 
-@singledispatch
+@by_type
 def shows_all(x: Any) -> bool:
     """Does what may depend on the arguments of a program reach others by the cotangent of `x` alone?
 
@@ -61,7 +61,7 @@ def shows_all(x: Any) -> bool:
     return False
 
 
-@singledispatch
+@by_type
 def detail_of(x: Any) -> Any:
     """What matters of `x` besides its type: for an array its dtype and number of dimensions."""
     return None
@@ -196,31 +196,31 @@ def cotangent_type(t: type) -> type | None:
     return _scalars.get(t)
 
 
-@singledispatch
+@by_type
 def unit(y: Any) -> Any:
     """The cotangent "one" of a scalar output `y`; None: `y` is not one real number."""
     return None
 
 
-@singledispatch
+@by_type
 def some_cotangent(y: Any) -> Any:
     """A cotangent of `y` to transpose a pullback at, where zeros would lose its form; else None."""
     return None
 
 
-@singledispatch
+@by_type
 def space_problem(x: Any, x̄: Any) -> tuple[str, str] | None:
     """What the cotangent of `x` should be and what `x̄` is; None: it is in the space of `x`."""
     return None
 
 
-@singledispatch
+@by_type
 def adjoint_object(x: Any) -> Any:
     """A fresh adjoint object for a mutable value; None: cotangents of `x` go by value."""
     return None
 
 
-@singledispatch
+@by_type
 def collector(y: Any, part: Callable[[Any], Any]) -> Callable[[], Any] | None:
     """What gives, in the reverse pass, all that reached a mutable result `y`, by value.
 
@@ -229,13 +229,13 @@ def collector(y: Any, part: Callable[[Any], Any]) -> Callable[[], Any] | None:
     return None
 
 
-@singledispatch
+@by_type
 def memory_of(x: Any) -> Any:
     """What stands for the memory of a value that goes by value and may be written to; or None."""
     return None
 
 
-@singledispatch
+@by_type
 def from_memory(y: Any, args: tuple[Any, ...]) -> Any:
     """The cotangents kept beside the memory of a new value, which are zero afterwards.
 
@@ -244,7 +244,7 @@ def from_memory(y: Any, args: tuple[Any, ...]) -> Any:
     return ZERO
 
 
-@singledispatch
+@by_type
 def shows_memory(x: Any) -> bool:
     """Is this a way to the memory of values whose tangents go by value, other than those values?"""
     return False
@@ -323,7 +323,7 @@ def makes_container(fn: Any) -> bool:
     return id(fn) in _new_containers
 
 
-@singledispatch
+@by_type
 def on_entry(x: Any, known: dict[int, Any]) -> Any:
     """What `materialise` gets for an argument: itself, or a picture of what is mutable in it.
 
@@ -332,7 +332,7 @@ def on_entry(x: Any, known: dict[int, Any]) -> Any:
     return x
 
 
-@singledispatch
+@by_type
 def remembered(x: Any, known: dict[int, Any]) -> list[Callable[[], Callable[[], None]]]:
     """What can bring the memory that a value holds back to its present state, and forth again.
 
@@ -341,7 +341,7 @@ def remembered(x: Any, known: dict[int, Any]) -> list[Callable[[], Callable[[], 
     return []
 
 
-@singledispatch
+@by_type
 def parts_of(x: Any) -> dict[Any, Any] | None:
     """What a value holds that a function may change, by the keys of its adjoint object.
 
@@ -387,7 +387,7 @@ def gradient_for(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     return None if gradient is NONE else gradient
 
 
-@singledispatch
+@by_type
 def materialise(x: Any, x̄: Any, of: Callable[[Any], Any]) -> Any:
     """The gradient that a user gets for the argument `x` with the cotangent `x̄`.
 
@@ -453,7 +453,7 @@ def vanishes(fn: Any) -> bool:
     return id(fn) in _vanishing
 
 
-@singledispatch
+@by_type
 def without_marks(x: Any) -> Any:
     """The same value, knowing no more than its type says."""
     return x

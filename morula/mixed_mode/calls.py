@@ -204,7 +204,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     found = respelled(run, fn, args, tangents, keywords) if keywords else None
     if found is not None:
         return cast(Both, found)
-    if fn.__code__ is reverse._SINGLE_DISPATCH and args:
+    if args and reverse.is_dispatcher(fn):
         chosen = reverse.implementation(fn, type(args[0]))
         return push(run, chosen, ZERO, args, tangents, keywords)
     return python_function(run, fn, ḟ, args, tangents, keywords)
@@ -223,6 +223,12 @@ def gradient_function(
 @pushes_type(Transformed)
 def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) -> Both:
     return push(run, fn.run, ZERO, args, tangents, keywords)
+
+
+@pushes(MethodType)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    known = type(args[0]) is FunctionType
+    return (MethodType(*args), tangents[1]) if known else NotImplemented
 
 
 @pushes_type(MethodType)

@@ -56,7 +56,7 @@ from morula.mixed_mode.tangents import (
     value_of,
     zeros_like,
 )
-from morula.mixed_mode.transposition import transposed_call, transposed_rule
+from morula.mixed_mode.transposition import is_of_unknown_space, transposed_call, transposed_rule
 from morula.rules import lossy
 from morula.rules.arrays.inplace import users_line
 from morula.rules.arrays.outs import has_out
@@ -480,10 +480,11 @@ def opaque(
     before = general.held_by((fn, *args))
     entering = not is_zero(ḟ) or not all_zero(tangents)
     entering = entering or reached(run, (fn, *args)) or lossy.any_marked(args, run.encodings)
-    entering = entering or any([shows_memory(x) for x in args])
+    entering = entering or any([shows_memory(x) or id(x) in run.keepers for x in args])
     y = split_call(fn, args, keywords)
     if entering:
         lossy.mark_all(args, run.encodings)
+        run.keepers.update({id(x): x for x in args if may_keep(x)})
     if lossy.is_text(y) or lossy.holds_text(y):
         if entering:
             lossy.mark(y, run.encodings)
@@ -504,13 +505,18 @@ def opaque(
     return y, unknown_tangent(run, fn, args, y, reason) if entering else ZERO
 
 
+def may_keep(x: Any) -> bool:
+    """May a compiled object store what it is given, where nobody sees it, and give it back later?"""
+    return is_of_unknown_space(x) and parts_of(x) is None and not callable(x)
+
+
 def holds_bytes(x: Any, keys: list[Any]) -> bool:
     """Is what lies there no value, but memory that only calls without rule read?"""
     parts = parts_of(x) or {}
     return all([isinstance(parts.get(key), bytes) for key in keys])
 
 
-non_differentiable(holds_bytes)
+non_differentiable(holds_bytes, may_keep)
 
 
 def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: str = "") -> Any:

@@ -43,7 +43,7 @@ FEW = 256  # entries of a table that are not worth looking for values that have 
 class Pass:
     """One forward pass: the tangents of mutable values, by identity."""
 
-    __slots__ = ("calls", "encodings", "limit", "protected", "table", "written")
+    __slots__ = ("calls", "encodings", "keepers", "limit", "protected", "table", "written")
     primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
     attribute: Any = None  # the same for attributes of numbers and arrays
     refusal = ""  # what such a pass is for, in messages
@@ -52,6 +52,7 @@ class Pass:
         self.table: dict[int, tuple[Any, Any]] = {}
         self.written: dict[int, tuple[Any, Any]] = {}  # memory of arrays, and what lies beside it
         self.encodings: dict[int, Any] = {}  # texts that were made of what has tangents
+        self.keepers: dict[int, Any] = {}  # compiled objects that were given what has tangents
         self.calls: dict[Any, Any] = {}  # of functions with caches, and their tangents
         self.limit = FEW
         self.protected = 0  # how many protected regions the pass is in

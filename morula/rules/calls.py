@@ -31,6 +31,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from morula.core.dispatch import by_type
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -514,7 +515,16 @@ def array_function(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 # -- Python functions, methods, callable objects ---------------------------------------------------
 
-_SINGLE_DISPATCH = functools.singledispatch(lambda x: x).__code__  # type: ignore[attr-defined]
+_OF_PYTHON = functools.singledispatch(lambda x: x).__code__  # type: ignore[attr-defined]
+_OF_OURS = by_type(lambda x: x).__code__  # type: ignore[attr-defined]
+
+
+def is_dispatcher(fn: FunctionType) -> bool:
+    """Does it run another function, by the type of its first argument?"""
+    return fn.__code__ is _OF_PYTHON or fn.__code__ is _OF_OURS
+
+
+non_differentiable(is_dispatcher)
 
 
 @resolves(FunctionType, passing=True)
@@ -529,7 +539,7 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     found = respelled(fn, args, kwargs) if kwargs else None
     if found is not None:
         return found
-    if fn.__code__ is _SINGLE_DISPATCH and args:
+    if args and is_dispatcher(fn):
         return call(implementation(fn, type(args[0])), *args, **kwargs)
     missing = missing_arguments(fn, len(args), kwargs)
     if not missing:
@@ -578,6 +588,14 @@ def bound_method(fn: MethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """The function, with the object as its first argument."""
     y, back = call(fn.__func__, fn.__self__, *args, **kwargs)
     return y, partial(without_callee, back)
+
+
+@serves(MethodType)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    function, _ = args
+    if type(function) is not FunctionType:  # whose cotangent may go by value
+        return compiled(fn, args, kwargs)
+    return MethodType(*args), lambda ȳ: (NONE, NONE, ȳ)
 
 
 @runs(MethodType)

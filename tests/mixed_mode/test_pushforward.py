@@ -2,6 +2,7 @@
 
 import functools
 import math
+import queue
 import struct
 from collections import deque, namedtuple
 from fractions import Fraction
@@ -281,6 +282,18 @@ def test_a_callable_without_a_rule():
     with pytest.raises(NoRuleError, match="cbrt"):
         jvp(lambda x: unknown(x) + x, (1.0,), (1.0,))
     assert jvp(lambda x: unknown(8.0) * x, (1.0,), (1.0,)) == (2.0, 2.0)
+
+
+def test_a_compiled_object_that_keeps_what_it_is_given():
+    def f(x):
+        line = queue.SimpleQueue()
+        line.put(x * x)
+        return x if line.empty() else line.get() * x
+
+    with pytest.raises(NoRuleError, match=r"SimpleQueue\.get"):
+        jvp(f, (1.5,), (1.0,))
+    with pytest.raises(NoRuleError, match=r"SimpleQueue\.get"):
+        gradient(f, 1.5)
 
 
 def returned(x):

@@ -9,6 +9,7 @@ import functools
 import heapq
 import math
 import operator
+import types
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -524,3 +525,14 @@ def test_a_rule_of_a_class_method():
 
     with pytest.raises(RuleError, match=r"Base.tripled \(.*test_calls.py"):
         gradient(lambda x: Base.tripled(x), 2.0)
+
+
+def test_methods_that_are_bound_by_hand(path):
+    def f(x):
+        layer = Affine(x, 0.0)
+        finish = types.MethodType(Affine.finish, layer)
+        product = types.MethodType(lambda a, b: a * b * x, x)
+        return finish(3.0) * finish.__self__.w + product(x)
+
+    check_gradient(f, 1.5)
+    assert jvp(f, (1.5,), (1.0,)) == (f(1.5), pytest.approx(gradient(f, 1.5)[0]))

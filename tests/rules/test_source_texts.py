@@ -1,10 +1,20 @@
 """eval and exec of texts that compute with active values."""
 
 import math
+import sys
 
 import pytest
 
-from morula import UnsupportedError, grad, gradient, hvp, jvp, withgradient
+from morula import (
+    NoRuleError,
+    UnsupportedError,
+    grad,
+    gradient,
+    hvp,
+    ignore_derivatives,
+    jvp,
+    withgradient,
+)
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -81,6 +91,17 @@ def test_texts_that_read_the_variables_around_them_are_refused(program, message)
     assert any(entry.path.name == "test_source_texts.py" for entry in caught.traceback[1:])
     with pytest.raises(UnsupportedError, match=message):
         jvp(program, (0.7,), (1.0,))
+
+
+def test_functions_that_read_the_variables_of_a_frame_are_not_looked_into():
+    def f(x):
+        return sys._getframe().f_locals["x"] * 2
+
+    with pytest.raises(NoRuleError, match="f_locals, the variables"):
+        gradient(f, 0.7)
+    with pytest.raises(NoRuleError, match="f_locals, the variables"):
+        jvp(f, (0.7,), (1.0,))
+    assert gradient(lambda x: ignore_derivatives(f(2.0)) * x, 0.7) == (4.0,)
 
 
 def test_errors_of_texts_are_those_of_python():

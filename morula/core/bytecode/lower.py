@@ -283,6 +283,12 @@ class Lowering:
         for ins in instructions:
             if ins.op == "unsupported":
                 raise errors.unsupported(ins.arg, location(self.code, ins.position.line))
+            if ins.op == "load_attr" and ins.arg == "f_locals":  # transformed code has others
+                raise errors.unsupported(
+                    "f_locals, the variables of a function that runs,",
+                    location(self.code, ins.position.line),
+                    "Hand over the values that are meant, in a dict or as arguments",
+                )
 
     @staticmethod
     def target(ins: Instruction) -> int:

@@ -9,12 +9,12 @@ import keyword
 import operator
 import sys
 import textwrap
-from functools import singledispatch
 from types import BuiltinMethodType, CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from morula.core import cotangents, errors, primitives
 from morula.core.cotangents import NONE, ZERO, AbstractZero, NoTangent, ZeroTangent
+from morula.core.dispatch import by_type
 from morula.core.ir import describe_constant, describe_tuple, is_literal
 
 
@@ -199,7 +199,7 @@ ZERO, NONE = ZeroTangent(), NoTangent()"""
 SHORT_NAMES = {"numpy": "np"}
 
 
-@singledispatch
+@by_type
 def constant_text(value: Any, module: Module) -> str:
     """An expression for a constant that is no literal; rules say it for types of their own."""
     if inspect.ismodule(value):
