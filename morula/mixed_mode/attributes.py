@@ -22,6 +22,7 @@ from types import (
     ModuleType,
 )
 from typing import Any
+from weakref import ProxyTypes
 
 import numpy as np
 
@@ -104,6 +105,8 @@ def attribute_or_none(run: Pass, x: Any, ẋ: Any, name: str) -> Any:
 def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     """`x.name` and its tangent."""
     cls = type(x)
+    if cls in ProxyTypes:
+        return attribute(run, objects.referent(x), ẋ, name)
     if is_field(x, name):
         return getattr(x, name), push(run, operator.getitem, ZERO, (x, name), (ẋ, ZERO))[1]
     if (name == "flat" and isinstance(x, np.ndarray)) or (name == "base" and cls is np.flatiter):
@@ -312,6 +315,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(setattr)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if type(args[0]) in ProxyTypes:
+        args = (objects.referent(args[0]), *args[1:])
     custom = own_method(type(args[0]), "__setattr__")
     if custom is not MISSING:
         return push(run, custom, ZERO, args, tangents)[0], ZERO

@@ -30,6 +30,7 @@ from morula.core.gradients import Transformed
 from morula.core.registry import find_rrule, is_constant
 from morula.mixed_mode.push import (
     Both,
+    follow_made_text,
     opaque,
     push,
     pushes,
@@ -129,7 +130,9 @@ def served_call(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywor
     body = body_of(fn)
     lazy = streams or isgeneratorfunction(body)  # or have them by then
     if body is None or (not lazy and nothing_enters(run, fn, ḟ, args, tangents)):
-        return transposed_call(run, fn, ḟ, args, tangents, keywords)
+        found = transposed_call(run, fn, ḟ, args, tangents, keywords)
+        follow_made_text(run, fn, args, tangents, found[0])
+        return found
     return push(run, body, ZERO, args, tangents, keywords)
 
 

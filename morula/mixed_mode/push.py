@@ -13,7 +13,7 @@ import operator
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -252,9 +252,18 @@ def without_derivative(
 ) -> Both:
     """The value of a call that has no derivative; texts are noted, if what they say of has tangents."""
     y = split_call(fn, args, keywords)
+    follow_made_text(run, fn, args, tangents, y)
+    return y, ZERO
+
+
+def follow_made_text(
+    run: Pass, fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], y: Any
+) -> None:
+    """Note a text that a call without derivative may have made of anything; warn if one is read."""
     if general.encodes(y) or (run.encodings and (lossy.is_text(y) or lossy.holds_text(y))):
         note(run, args, tangents, y)
-    return y, ZERO
+    elif run.encodings:
+        follow_text(run, fn, args, tangents, y)
 
 
 def note(run: Pass, args: tuple[Any, ...], tangents: tuple[Any, ...], y: Any) -> None:
@@ -273,6 +282,8 @@ def follow_text(
             lossy.mark(y, run.encodings)
         elif lossy.makes(fn, args, y, False):
             note(run, args, tangents, y)
+    elif y is None and lossy.any_marked(args, run.encodings):
+        lossy.mark_all(args, run.encodings)
     elif run.encodings and lossy.reads(fn) and lossy.any_marked(args, run.encodings):
         if lossy.holds_text(y):
             lossy.mark(y, run.encodings)
@@ -280,7 +291,7 @@ def follow_text(
             lossy.warn_of_reading(users_line())
 
 
-non_differentiable(note, follow_text)
+non_differentiable(note, follow_text, follow_made_text)
 
 
 def attempted(
@@ -484,7 +495,7 @@ def opaque(
     y = split_call(fn, args, keywords)
     if entering:
         lossy.mark_all(args, run.encodings)
-        run.keepers.update({id(x): x for x in args if may_keep(x)})
+        run.keepers.update({id(x): x for x in (*args, y) if may_keep(x)})
     if lossy.is_text(y) or lossy.holds_text(y):
         if entering:
             lossy.mark(y, run.encodings)
@@ -505,9 +516,13 @@ def opaque(
     return y, unknown_tangent(run, fn, args, y, reason) if entering else ZERO
 
 
+CODE = (type, *general.CALLED_BY_CODE, BuiltinFunctionType, np.ufunc)
+
+
 def may_keep(x: Any) -> bool:
     """May a compiled object store what it is given, where nobody sees it, and give it back later?"""
-    return is_of_unknown_space(x) and parts_of(x) is None and not callable(x)
+    unseen = is_by_identity(x) or is_of_unknown_space(x)
+    return unseen and parts_of(x) is None and not isinstance(x, CODE)
 
 
 def holds_bytes(x: Any, keys: list[Any]) -> bool:

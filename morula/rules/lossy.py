@@ -11,12 +11,15 @@ Tests: tests/rules/test_lossy.py
 
 from __future__ import annotations
 
+import ast
 import io
+import mmap
 import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Number
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -43,8 +46,8 @@ from morula.rules.arrays.inplace import users_line
 from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python
 
-WRITABLE = (bytearray, io.StringIO, io.BytesIO)
-TEXTS = (str, bytes, re.Match, *WRITABLE)
+WRITABLE = (bytearray, mmap.mmap, io.StringIO, io.BytesIO)
+TEXTS = (str, bytes, re.Match, CodeType, *WRITABLE)
 MOST = 4096  # texts that are known at a time
 LONGEST = 2**22  # characters in them
 
@@ -112,7 +115,7 @@ def holds_numbers(x: Any, depth: int = 4) -> bool:
 MAKERS = (operator.mod, str.__mod__, str.format)
 READERS = (
     float, complex, np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.ndarray.astype,
-    float.__dict__["fromhex"], eval,
+    float.__dict__["fromhex"], eval, ast.literal_eval,
 )  # fmt: skip
 READING_OBJECTS: list[type] = []  # the types of objects that do when they are called
 ITEMS = (operator.getitem, getattr, dict.get, dict.pop, dict.setdefault)  # give what was there
@@ -188,8 +191,8 @@ def warn_of_reading(where: str) -> None:
 
 general.FOLLOWS.append(general.Follows(where_read, reading_pullback, warn_of_reading))
 non_differentiable(
-    is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text, is_one_of, reads, makes,
-    warn_of_reading, is_reached_inside,
+    ast.literal_eval, is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text,
+    is_one_of, reads, makes, warn_of_reading, is_reached_inside,
 )  # fmt: skip
 
 # Asked at every call: a plain call would not be seen.
@@ -281,7 +284,7 @@ TEXTS_OF_NUMPY = (
 
 TEXT_MAKERS = (
     str, repr, format, ascii, str.format, str.format_map, str.__mod__, bytes.__mod__,
-    primitives.format_value, primitives.build_string,
+    primitives.format_value, primitives.build_string, re.sub, re.subn, re.Pattern.sub, re.Pattern.subn,
 )  # fmt: skip
 
 
@@ -299,7 +302,7 @@ def may_give_text(fn: Any, constant: bool) -> bool:
     package, *rest = str(getattr(fn, "__module__", None)).split(".")
     if package == "numpy":
         return fn.__name__ in TEXTS_OF_NUMPY or rest[:1] in (["char"], ["strings"])
-    return constant and package != "morula"
+    return (constant and package != "morula") or is_one_of(fn, TEXT_MAKERS)
 
 
 def is_kind_of_number(value: Any) -> bool:

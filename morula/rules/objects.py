@@ -35,7 +35,7 @@ from types import (
     ModuleType,
 )
 from typing import Any, ClassVar, NamedTuple
-from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
+from weakref import ProxyTypes, WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -432,6 +432,14 @@ def is_ordinary(cls: type) -> bool:
 non_differentiable(is_ordinary)
 
 
+def referent(proxy: Any) -> Any:
+    """What a `weakref.proxy` stands for."""
+    return proxy.__reduce_ex__.__self__
+
+
+non_differentiable(referent)
+
+
 def attribute_or_missing(x: Any, name: str) -> Any:
     """`x.name`, or None; and the pullback of what was done to find nothing."""
     return general.done_or_missed(AttributeError, attribute, x, name)
@@ -442,6 +450,8 @@ def attribute(x: Any, name: str) -> Attribute:
     cls = type(x)
     if is_ordinary(cls) and lookup(cls, name) is MISSING and has_table(x):
         return object.__getattribute__(x, name), field(x, name)
+    if cls in ProxyTypes:
+        return attribute(referent(x), name)
     rule = attribute_rule(cls, name)
     if rule is not None:
         y, back = rule(x)
@@ -735,6 +745,8 @@ def variables_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(setattr)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, name, value = args
+    if type(x) in ProxyTypes:
+        x = referent(x)
     custom = own_method(type(x), "__setattr__")
     if custom is not MISSING:
         _, back = call(custom, x, name, value)

@@ -19,12 +19,13 @@ from morula.core.extend import (
     Const,
     Known,
     answers,
+    call,
     effects,
     known,
+    no_tangent,
     non_differentiable,
     only_reads,
     primitives,
-    python_function,
     repeatable,
     result_on_samples,
     rewrites,
@@ -39,6 +40,7 @@ non_differentiable(
     primitives.type_alias,
 )  # fmt: skip
 
+no_tangent(re.Pattern, re.Match)
 non_differentiable(re.Match.start, re.Match.end, re.Match.span)
 FILES = (
     io.StringIO, io.BytesIO, io.TextIOWrapper, io.FileIO, io.BufferedReader, io.BufferedWriter,
@@ -53,12 +55,41 @@ non_differentiable(
 )
 
 
-@serves(re.sub, re.subn)
+@serves(re.sub, re.subn, re.Pattern.sub, re.Pattern.subn)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Constant as well, but for what a function of the user's does that is called."""
     if any(callable(a) for a in (*args, *kwargs.values())):
-        return python_function(fn, args, kwargs)
-    return fn(*args, **kwargs), lambda ȳ: (NONE,) * (1 + len(args) + len(kwargs))
+        counts = fn in (re.subn, re.Pattern.subn)
+        return call(replaced_and_counted if counts else replaced, *args, **kwargs)
+    y, _ = call(plain_call, fn, *args, **kwargs)
+    return y, lambda ȳ: (NONE,) * (1 + len(args) + len(kwargs))
+
+
+def plain_call(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """The text that a function makes of texts."""
+    return fn(*args, **kwargs)
+
+
+non_differentiable(plain_call)
+
+
+def replaced(pattern: Any, repl: Any, string: Any, count: int = 0, flags: Any = 0) -> Any:
+    """`re.sub` with a function, in Python."""
+    return replaced_and_counted(pattern, repl, string, count, flags)[0]
+
+
+def replaced_and_counted(
+    pattern: Any, repl: Any, string: Any, count: int = 0, flags: Any = 0
+) -> tuple[Any, int]:
+    """`re.subn` with a function, in Python."""
+    pieces: list[Any] = []
+    end = n = 0
+    for match in re.compile(pattern, flags).finditer(string):
+        if n == count and count > 0:
+            break
+        pieces += [string[end : match.start()], repl(match)]
+        end, n = match.end(), n + 1
+    return string[:0].join([*pieces, string[end:]]), n
 
 
 # -- methods of texts: in a program they are known where the text is, such as the key of a dict
@@ -123,6 +154,6 @@ def read_numbers(s: Any) -> bool:
     """Numbers that are read from texts are known as such, and asked for in any case."""
     found = [c for c in s.ir.calls() if c.primitive is float or c.primitive is int]
     found = [c for c in found if len(c.args) == 1 and known(s.value(c.args[0])) == Known(str)]
-    for call in found:
-        call.fn = Const(READING[call.primitive])
+    for reading in found:
+        reading.fn = Const(READING[reading.primitive])
     return bool(found)

@@ -73,3 +73,46 @@ def test_arrays_behind_weak_references_are_refused():
         gradient(f, x)
     with pytest.raises(NoRuleError, match="ReferenceType"):
         jvp(f, (x,), (x,))
+
+
+class Part:
+    """What knows its whole by a weak reference."""
+
+    def __init__(self, size, whole=None):
+        self.size = size
+        self.whole = whole and weakref.proxy(whole)
+
+    def share(self):
+        return self.size if self.whole is None else self.size / self.whole.share()
+
+
+def test_attributes_and_methods_behind_a_proxy():
+    def f(x):
+        whole = Part(x)
+        middle = Part(x**3, whole)
+        part = Part(x, middle)
+        middle.whole.size = x * x
+        return part.share() * middle.whole.size
+
+    assert f(2.0) == 4.0
+    assert gradient(f, 2.0) == (4.0,)
+    assert jvp(f, (2.0,), (1.0,)) == (4.0, 4.0)
+    assert hessian(f, 2.0) == pytest.approx(2.0)
+
+
+def test_operators_of_a_proxy_are_refused():
+    class Number:
+        def __init__(self, x):
+            self.x = x
+
+        def __add__(self, other):
+            return self.x + other
+
+    def f(x):
+        number = Number(x * x)
+        return weakref.proxy(number) + x
+
+    with pytest.raises(NoRuleError, match="ProxyType"):
+        gradient(f, 2.0)
+    with pytest.raises(NoRuleError, match="ProxyType"):
+        jvp(f, (2.0,), (1.0,))

@@ -1,9 +1,12 @@
 """Numbers that are read from texts and bytes: the lost derivative is said, constant texts are free."""
 
+import ast
 import ctypes
 import io
 import json
+import mmap
 import re
+import sqlite3
 import string
 import struct
 import warnings
@@ -55,6 +58,11 @@ READ_FROM_TEXTS = {
     "Fraction": lambda x: float(Fraction(str(x * 2))),
     "complex": lambda x: complex(str(x * 2)).real,
     "eval": lambda x: eval(str(x * 2)),
+    "eval of code": lambda x: eval(compile(str(x * 2), "text", "eval")),
+    "literal": lambda x: ast.literal_eval(str([x * 2]))[0],
+    "replaced": lambda x: float(re.sub("=", "", f"={x * 2}")),
+    "replaced by a function": lambda x: float(re.sub("x", lambda m: str(x * 2), "x")),
+    "template": lambda x: float(string.Template("$x").substitute(x=x * 2)),
     "helper": lambda x: parsed(str(x)),
 }
 
@@ -178,6 +186,10 @@ BYTES = {
     "struct": lambda x: struct.unpack("d", struct.pack("d", x * 2))[0],
     "struct.unpack_from": lambda x: struct.unpack_from("d", struct.pack("d", x))[0],
     "struct.pack_into": lambda x: struct.unpack("d", packed(bytearray(8), x))[0],
+    "bytes that are stored": lambda x: struct.unpack("d", stored(bytearray(8), x))[0],
+    "memory of the system": lambda x: struct.unpack("d", stored(mmap.mmap(-1, 8), x)[:])[0],
+    "data base": lambda x: sqlite3.connect(":memory:").execute("select ?", (x * 2,)).fetchone()[0],
+    "table": lambda x: out_of_a_table(sqlite3.connect(":memory:"), x),
     "frombuffer": lambda x: np.frombuffer(np.array([x * 2]).tobytes())[0],
     "fromstring": lambda x: np.fromstring(str(x * 2), sep=" ")[0],
     "hex": lambda x: float.fromhex((x * 2).hex()),
@@ -190,6 +202,17 @@ BYTES = {
 def packed(buffer, x):
     struct.pack_into("d", buffer, 0, x)
     return buffer
+
+
+def stored(buffer, x):
+    buffer[:] = struct.pack("d", x * 2)
+    return buffer
+
+
+def out_of_a_table(connection, x):
+    connection.execute("create table numbers (x real)")
+    connection.execute("insert into numbers values (?)", (x,))
+    return connection.execute("select x from numbers").fetchone()[0]
 
 
 @pytest.mark.parametrize("mode", FIRST_ORDER)
