@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import grad, gradient, hvp, jvp
+from morula import frule, grad, gradient, hvp, jvp
 from morula.core import general
 from morula.testing import check_gradient
 
@@ -63,7 +63,7 @@ def test_each_function_has_its_own_gradient():
     g = grad(repeated)
     functions = [bent, np.tanh, lambda x: x**2, np.sin, np.abs, lambda x: x * 3]
     for activation in (*functions, *functions[::-1], *functions):
-        assert g(X, activation) == pytest.approx(grad(lambda x: repeated(x, activation))(X))  # noqa: B023
+        assert g(X, activation) == pytest.approx(grad(lambda x: repeated(x, activation))(X))
 
 
 def test_functions_made_anew_are_compiled_for_a_few_times_only():
@@ -81,7 +81,7 @@ def test_functions_made_anew_are_compiled_for_a_few_times_only():
 def test_functions_that_have_captured_variables():
     g = grad(repeated)
     for k in (2.0, 3.0):
-        assert g(X, lambda x: x * k) == pytest.approx([k**3] * 2)  # noqa: B023
+        assert g(X, lambda x: x * k) == pytest.approx([k**3] * 2)
 
 
 def test_what_a_global_function_reads_may_change(monkeypatch):
@@ -96,3 +96,65 @@ SCALE = 2.0
 
 def scaled(x):
     return x * SCALE
+
+
+# -- parameters that are given by name only
+
+
+def scaled_by_name(x, y=2.0, *, k=3.0, n=2):
+    for _ in range(n):
+        x = np.sin(x) * k * y
+    return x.sum()
+
+
+def test_forward_mode_with_parameters_given_by_name_only(monkeypatch):
+    def plain(x):
+        return scaled_by_name(x)
+
+    second = hvp(plain, X, X)
+    value, slope = jvp(plain, (X,), (X,))
+    monkeypatch.setattr(general, "call", None)  # neither goes by the general path
+    assert jvp(scaled_by_name, (X,), (X,)) == (value, pytest.approx(slope))
+    assert jvp(scaled_by_name, (X, 2.0), (X, 0.0)) == (value, pytest.approx(slope))
+    assert hvp(scaled_by_name, X, X) == pytest.approx(second)
+
+
+def test_methods_with_parameters_given_by_name_only():
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        def loss(self, x, *, power=3):
+            return (x * self.w).sum() ** power
+
+    model = Model(np.array([2.0, 1.0]))
+    expected = jvp(lambda x: model.loss(x), (X,), (X,))
+    assert jvp(model.loss, (X,), (X,)) == (expected[0], pytest.approx(expected[1]))
+
+
+def test_they_are_not_given_by_position():
+    with pytest.raises(TypeError, match="positional argument"):
+        jvp(scaled_by_name, (X, 2.0, 3.0), (X, 0.0, 0.0))
+    with pytest.raises(TypeError, match="positional argument"):
+        hvp(scaled_by_name, X, X, 2.0, 3.0)
+
+
+def test_changed_defaults_are_seen():
+    def f(x, *, k=3.0):
+        return x**3 * k
+
+    assert jvp(f, (1.0,), (1.0,)) == (3.0, 9.0)
+    f.__kwdefaults__ = {"k": 5.0}
+    assert jvp(f, (1.0,), (1.0,)) == (5.0, 15.0)
+    assert hvp(f, 1.0, 1.0) == 30.0
+
+
+def test_rules_of_functions_with_parameters_given_by_name_only():
+    def f(x, *, k=3.0):
+        return x * k
+
+    @frule(f)
+    def _(x: float):
+        return 7.0, lambda ẋ: 11.0 * ẋ
+
+    assert jvp(f, (1.0,), (1.0,)) == (7.0, 11.0)
