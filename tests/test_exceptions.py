@@ -817,3 +817,37 @@ def test_a_reverse_pass_over_a_forward_pass_refuses_what_it_would_lose():
 
     with pytest.raises(UnsupportedError, match="exception of your own"):
         grad(lambda x: jvp(f, (x,), (1.0,))[1])(1.5)
+
+
+@pytest.mark.parametrize("kinds", [RuntimeError, Exception, (ValueError, NotImplementedError)])
+def test_a_refusal_is_not_what_a_handler_means(kinds):
+    def f(x):
+        try:
+            return eval("x * 2")
+        except kinds:
+            return x * 3
+
+    for derivative in (gradient, lambda f, x: jvp(f, (x,), (1.0,)), lambda f, x: hvp(f, x, 1.0)):
+        with pytest.raises(UnsupportedError, match="eval without a namespace"):
+            derivative(f, 1.0)
+
+
+def test_a_refusal_is_handled_where_it_is_asked_for():
+    def f(x):
+        try:
+            return eval("x * 2")
+        except UnsupportedError:
+            return x * 3
+
+    assert gradient(f, 1.0) == (3.0,)
+    assert jvp(f, (1.0,), (1.0,)) == (3.0, 3.0)
+
+
+def test_not_implemented_is_handled_as_ever():
+    def f(x):
+        try:
+            raise NotImplementedError
+        except RuntimeError:
+            return x * 3
+
+    assert gradient(f, 1.0) == (3.0,)

@@ -62,6 +62,28 @@ def is_plain(f: Any) -> bool:
     )
 
 
+_positional: dict[int, tuple[CodeType, CodeType]] = {}
+
+
+def by_position(f: Any) -> Any:
+    """The same as a plain function: keyword-only parameters, which all have defaults, come last."""
+    if type(f) is not FunctionType or not f.__code__.co_kwonlyargcount:
+        return f
+    code, defaults = f.__code__, f.__kwdefaults__ or {}
+    n = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[code.co_argcount : n]
+    if code.co_flags & (VARARGS | VARKEYWORDS) or not defaults.keys() >= {*names}:
+        return f
+    if "__morula__" in f.__dict__ or registry.get(f) is not None:
+        return f
+    found = _positional.get(id(code))
+    if found is None:
+        made = code.replace(co_argcount=n, co_kwonlyargcount=0)
+        found = _positional[id(code)] = (code, made)
+    values = (*(f.__defaults__ or ()), *[defaults[name] for name in names])
+    return FunctionType(found[1], f.__globals__, f.__name__, values, f.__closure__)
+
+
 class Made:
     """A gradient function, and what it was made of."""
 

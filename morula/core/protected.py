@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from morula.core import errors
+
 
 class Raised:
     """What a call gives that has raised an exception."""
@@ -121,7 +123,18 @@ def raise_again() -> None:
 def exception_matches(exception: BaseException, kinds: Any) -> bool:
     """`except kinds:`."""
     check_kinds(kinds if isinstance(kinds, tuple) else (kinds,))
-    return _is_one_of(exception, kinds)
+    return _is_one_of(exception, kinds) and not _refuses(exception, kinds)
+
+
+def _refuses(exception: BaseException, kinds: Any) -> bool:
+    """Is it that something cannot be differentiated, and does `except kinds:` not ask for that?
+
+    The plain run raises no such exception, so `except RuntimeError:` does not mean it.
+    """
+    if not isinstance(exception, (errors.NoRuleError, errors.UnsupportedError)):
+        return False
+    named = kinds if isinstance(kinds, tuple) else (kinds,)
+    return not any(issubclass(kind, errors.DifferentiationError) for kind in named)
 
 
 def check_kinds(kinds: tuple[Any, ...], of_group: bool = False) -> None:

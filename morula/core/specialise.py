@@ -406,7 +406,7 @@ class Specialiser(Inference):
         if not self.examples.given or sum(len(b.calls) for b in self.ir.blocks) > self.max_calls:
             return False
         self.examples.follow(self.ir, self.value)
-        found = self.resolve_objects()
+        found = self.assume_functions() or self.resolve_objects()
         for block in list(self.ir.blocks):
             found |= self.assume_in(block)
         return found
@@ -555,6 +555,18 @@ class Specialiser(Inference):
             self.assumed.add(x)
             self.guard(block, i + 1, x, self.given[x])
             return True
+        return False
+
+    def assume_functions(self) -> bool:
+        """An argument that is a function which has captured nothing is taken for that function."""
+        uses = count_uses(self.ir)
+        for x in self.ir.entry.params:
+            example = self.examples.given.get(x)
+            closure = getattr(example, "__closure__", None)
+            if x in uses and x not in self.assumed and is_fixed(example) and not closure:
+                self.assumed.add(x)
+                self.assume_identity(self.ir.entry, 0, x, example)
+                return True
         return False
 
     def assume_identity(self, block: Block, index: int, x: Var, fixed: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from morula.core import errors, memory
+from morula.core.callables import by_position
 from morula.core.compiled import leaves_nothing
 from morula.core.context import adjoint_of, is_reached_at, isolated
 from morula.core.cotangents import ZERO, Thunk, accumulate, is_zero, unthunk
@@ -415,7 +416,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
     >>> hvp(lambda x: x**3, 2.0, 1.0)
     12.0
     """
-    product = product_for(f, x)
+    product = product_for(f if args else by_position(f), x)
     return general_hvp(f, x, v, *args) if product is None else product(x, like(x, v), *args)
 
 

@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from morula.core import errors
-from morula.core.callables import function_of
+from morula.core.callables import by_position, function_of
 from morula.core.context import as_before
 from morula.core.cotangents import ZERO
 from morula.core.registry import non_differentiable
@@ -78,7 +78,7 @@ Plain = tuple[Any, tuple[Any, ...], int]  # a function, all its arguments, how m
 def plain_call(f: Any, args: tuple[Any, ...]) -> Plain | None:
     """The call of a Python function, with all its arguments by position, that calling `f` is."""
     if type(f) is FunctionType and f.__code__.co_argcount == len(args):
-        return f, args, 0
+        return with_named(f, args, 0)
     target = function_of(f)
     if target is None or target[2]:
         return None
@@ -87,7 +87,14 @@ def plain_call(f: Any, args: tuple[Any, ...]) -> Plain | None:
     defaults = function.__defaults__ or ()
     if not 0 <= missing <= len(defaults) or "__morula__" in function.__dict__:
         return (f, args, 0) if type(f) is FunctionType else None
-    return function, (*before, *args, *defaults[len(defaults) - missing :]), len(before)
+    return with_named(function, (*before, *args, *defaults[len(defaults) - missing :]), len(before))
+
+
+def with_named(f: FunctionType, args: tuple[Any, ...], before: int) -> Plain:
+    """The same, with the defaults of what could be given by name only."""
+    plain = by_position(f)
+    missing = plain.__code__.co_argcount - len(args)
+    return plain, (*args, *plain.__defaults__[-missing:]) if missing else args, before
 
 
 def along_all(plain: Plain, dots: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -133,7 +133,10 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @serves(locals)
 def refuse_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The function that asks for variables around it; pytest does to word a failed assertion."""
+    """Which variables there are depends on the way that was taken: otherwise `lower` has named them.
+
+    pytest asks for them to word a failed assertion.
+    """
     if fn is locals and "@py_builtins" in user_frame().f_code.co_names:
         return {}, lambda ȳ: (NONE,)
     raise unsupported(

@@ -75,14 +75,32 @@ def test_second_derivatives(program):
     assert hvp(program, 0.7, 1.0) == pytest.approx(grad(grad(program))(0.7))
 
 
+def locals_behind_a_branch(x):
+    if x > 0:
+        y = x
+    return locals()["x"] * 2
+
+
+def vars_in_a_loop(x):
+    for _ in range(2):
+        x = vars()["x"] * 2
+    return x
+
+
+def dir_behind_a_branch(x, y=1):
+    if x > 0:
+        del y
+    return len(dir()) * x
+
+
 @pytest.mark.parametrize(
     ("program", "message"),
     [
         (lambda x: eval("x * 2"), "eval without a namespace"),
         (lambda x: exec("y = x") or x, "exec without a namespace"),
-        (lambda x: locals()["x"] * 2, r"locals\(\), which asks"),
-        (lambda x: vars()["x"] * 2, r"vars\(\), which asks"),
-        (lambda x: len(dir()) * x, r"dir\(\), which asks"),
+        (locals_behind_a_branch, r"locals\(\), which asks"),
+        (vars_in_a_loop, r"vars\(\), which asks"),
+        (dir_behind_a_branch, r"dir\(\), which asks"),
     ],
 )
 def test_texts_that_read_the_variables_around_them_are_refused(program, message):
@@ -135,3 +153,115 @@ def test_attributes_and_names_of_an_object():
 
     assert gradient(f, 1.5) == (3.0,)
     assert jvp(f, (1.5,), (1.0,)) == (2.25, 3.0)
+
+
+# -- the variables of the function itself
+
+
+def a_variable_by_its_name(x):
+    y = x * 3
+    return locals()["y"] ** 2 + y
+
+
+def variables_in_a_text(x):
+    y, name = x * 3, "y"
+    return y * len("{name} is {y:.1f}".format(**locals()))
+
+
+def attributes_from_parameters(x):
+    class Point:
+        def __init__(self, a, b=2.0, *, c=3.0):
+            self.__dict__.update({k: v for k, v in locals().items() if k != "self"})
+            if self.a > 5:
+                later = 1
+
+    p = Point(x * 2, c=x)
+    return p.a * p.b * p.c
+
+
+def variables_that_are_checked(x):
+    def check(function, values):
+        for name, kind in function.__annotations__.items():
+            if not isinstance(values[name], kind):
+                raise TypeError(name)
+
+    def scaled(value: float, by: float):
+        check(scaled, locals())
+        return value * by**2
+
+    return scaled(x, x)
+
+
+def captured_variables(x):
+    y = x * 2
+
+    def inside(a):
+        return vars()["y"] * a + y
+
+    def outside():
+        return y * 0 + inside(x)
+
+    return outside() * locals()["y"]
+
+
+def a_dict_of_ones_own(x):
+    y = x**2
+    found = locals()
+    found["y"] = found["y"] * x
+    return found["y"] + y
+
+
+def in_a_generator(x):
+    def steps(a):
+        b = a * 2
+        yield locals()["b"] * a
+        yield a
+
+    return sum(steps(x))
+
+
+OWN_VARIABLES = [
+    a_variable_by_its_name,
+    variables_in_a_text,
+    attributes_from_parameters,
+    variables_that_are_checked,
+    captured_variables,
+    a_dict_of_ones_own,
+    in_a_generator,
+]
+
+
+@pytest.mark.parametrize("program", OWN_VARIABLES)
+def test_functions_that_ask_for_their_own_variables(program):
+    assert withgradient(program, 0.7)[0] == program(0.7)
+    check_gradient(program, 0.7)
+    assert jvp(program, (0.7,), (2.0,))[1] == pytest.approx(2.0 * gradient(program, 0.7)[0])
+    assert hvp(program, 0.7, 1.0) == pytest.approx(grad(grad(program))(0.7))
+
+
+def test_the_names_and_their_order_are_those_of_the_plain_run():
+    def names(x, b=1, *rest, c=2, **more):
+        y = x
+        seen = [*locals()]
+        z = x
+        return x * 2, seen, [lambda: y, more]
+
+    def in_order(x):
+        zero = 0
+        later = dir()
+        return later
+
+    kept = []
+
+    def f(x):
+        kept.append((names(x, c=3)[1], in_order(x)))
+        return names(x)[0]
+
+    plain = names(1.0, c=3)[1], in_order(1.0)
+    assert gradient(f, 1.0) == (2.0,)
+    assert kept == [plain]
+
+
+def test_functions_of_that_name_are_the_users(monkeypatch):
+    monkeypatch.setitem(globals(), "locals", lambda: {"x": 5.0})
+    assert withgradient(lambda x: locals()["x"] * x, 2.0) == (10.0, (5.0,))

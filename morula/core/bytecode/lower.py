@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import operator
+import sys
 import threading
 from collections.abc import Callable
 from types import CodeType
@@ -188,6 +189,7 @@ class Lowering:
     def run(self) -> IR:
         instructions = decode(self.code)
         self.handlers = handlers(self.code, instructions)
+        self.instructions = instructions
         bodies = self.cut(instructions)
         self.entry()
         self.assigned = self.definitely_assigned(bodies)
@@ -204,6 +206,7 @@ class Lowering:
             self.bound = set(self.assigned[begin])
             for ins in by_block[begin]:
                 self.position = ins.position
+                self.offset = ins.offset
                 self.handler = self.handler_at(ins.offset)
                 STEPS[ins.op](self, ins.arg)
             self.handler = None
@@ -1038,6 +1041,9 @@ def _(b: Lowering, n: int) -> None:
     args = first + args
     if not args and _is_super(b, fn):
         args = [_own_class(b), _first_argument(b)]
+    if not args and not keywords and (variables := _variables_around(b, fn)) is not None:
+        b.push(variables)
+        return
     b.push(b.call(fn, *args, keywords=keywords))
 
 
@@ -1084,13 +1090,16 @@ def _is_super(b: Lowering, fn: Operand) -> bool:
     """`super()` finds its arguments in the frame that calls it; here they are made explicit."""
     if "__class__" not in b.code.co_freevars or not b.code.co_argcount or _hides_super(b):
         return False
+    return _global_name(b, fn) == "super"
+
+
+def _global_name(b: Lowering, fn: Operand) -> Any:
+    """The name of the global variable, or of the builtin, that this is."""
     loaded = _definition(b, fn)
-    return (
-        loaded is not None
-        and loaded.primitive is primitives.load_global
-        and type(loaded.args[1]) is Const
-        and loaded.args[1].value == "super"
-    )
+    if loaded is None or loaded.primitive is not primitives.load_global:
+        return None
+    name = loaded.args[1]
+    return name.value if type(name) is Const else None
 
 
 def _hides_super(b: Lowering) -> bool:
@@ -1107,6 +1116,56 @@ def _first_argument(b: Lowering) -> Operand:
     if b.slots[0] in b.code.co_cellvars:
         return b.call(primitives.get_cell, *_cell(b, 0), name=b.slots[0])
     return _check_bound(b, 0)
+
+
+# Without arguments they ask for the variables of the function that calls them.
+_ASKING = {"locals": locals, "vars": vars, "dir": dir}
+
+
+def _variables_around(b: Lowering, fn: Operand) -> Operand | None:
+    """`locals()` is a display of the variables that are bound, `dir()` the list of their names.
+
+    None: it is something else, or which variables are bound depends on the way that was taken.
+    """
+    asks = _global_name(b, fn)
+    if asks not in _ASKING or b.namespace.get(asks, _ASKING[asks]) is not _ASKING[asks]:
+        return None
+    if not b.code.co_flags & inspect.CO_OPTIMIZED or b.hidden or _in_loop(b):
+        return None
+    if (names := _bound_names(b)) is None:
+        return None
+    if asks == "dir":
+        return b.call(primitives.build_list, *sorted(names))
+    if not _is_new_dict(b):
+        return None
+    items = [x for name, slot in names.items() for x in (Const(name), _bound_value(b, slot))]
+    return b.call(primitives.build_map, *items)
+
+
+def _in_loop(b: Lowering) -> bool:
+    """Is there a jump from behind this instruction to before it?"""
+    jumps = [(b.target(ins), ins.offset) for ins in b.instructions if ins.op in _JUMPS]
+    return any(first <= b.offset <= last for first, last in jumps)
+
+
+def _bound_names(b: Lowering) -> dict[str, int] | None:
+    """The variables that are bound here, which is in no loop, and their slots."""
+    stored = [ins for ins in b.instructions if _BINDING.get(ins.op) and ins.offset < b.offset]
+    perhaps = {*b.at_start, *[ins.arg for ins in stored]}
+    return None if perhaps - b.bound else {b.slots[i]: i for i in sorted(b.bound)}
+
+
+def _is_new_dict(b: Lowering) -> bool:
+    """Before Python 3.13 a function has one dict of its variables: each call brings it up to date."""
+    asking = [ins for ins in b.instructions if ins.op == "load_global" and ins.arg in _ASKING]
+    return sys.version_info >= (3, 13) or len([ins for ins in asking if ins.arg != "dir"]) == 1
+
+
+def _bound_value(b: Lowering, slot: int) -> Operand:
+    name = b.slots[slot]
+    if name in b.code.co_cellvars or slot >= len(b.slots) - len(b.ir.free):
+        return b.call(primitives.get_cell, *_cell(b, slot), name=name)
+    return _read(b, slot)
 
 
 # The flags of an instruction that makes a function; the values lie below its code in this order.
