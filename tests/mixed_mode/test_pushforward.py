@@ -1,5 +1,6 @@
 """pushforward and jvp: what they take, what they give, what they refuse; forward rules."""
 
+import ctypes
 import functools
 import math
 import struct
@@ -281,6 +282,23 @@ def test_a_callable_without_a_rule():
     with pytest.raises(NoRuleError, match="cbrt"):
         jvp(lambda x: unknown(x) + x, (1.0,), (1.0,))
     assert jvp(lambda x: unknown(8.0) * x, (1.0,), (1.0,)) == (2.0, 2.0)
+
+
+def test_items_of_what_has_no_rule_are_used_one_by_one():
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
+    unknown = kind(lambda x: (np.argsort(x)[:, None], float(x.sum())))
+
+    def f(x):
+        places, _ = unknown(x)
+        return x[places[:, 0]] @ np.array([1.0, 2.0, 3.0]) + x[places[0, 0]] ** 2
+
+    def g(x):
+        return unknown(x)[1] * x[0]
+
+    x = np.array([2.0, 3.0, 1.0])
+    assert jvp(f, (x,), (np.array([1.0, 0.0, 1.0]),)) == (15.0, 2.0 + 1.0 + 2.0)
+    with pytest.raises(NoRuleError, match="no reverse rule"):
+        jvp(g, (x,), (x,))
 
 
 def returned(x):
