@@ -15,6 +15,8 @@ from functools import partial
 from types import CellType
 from typing import Any
 
+import numpy as np
+
 from morula.core.extend import (
     NONE,
     Thunk,
@@ -31,10 +33,12 @@ from morula.core.extend import (
     non_differentiable,
     on_entry,
     primitives,
+    project_to,
     remembered,
     rrule,
 )
 from morula.core.general import Claim
+from morula.mixed_mode.memory import current
 from morula.mixed_mode.push import push
 from morula.mixed_mode.tangents import (
     Pass,
@@ -84,14 +88,20 @@ def claim(meaning: Meaning) -> Claim:
 def reverse(meaning: Meaning, fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """The value of a call and its pullback."""
     y, back = call(meaning, fn, args, kwargs)
+    project = project_to(y) if isinstance(y, np.ndarray) else as_given  # it may have been filled
 
     def meaning_pullback(ȳ: Any) -> Args:
-        _, f̄, of_args, _ = back(ȳ)
+        _, f̄, of_args, _ = back(project(ȳ))
         named = adjoint_of(kwargs)
         bars = [raw(of_args, i) for i in range(len(args))]
         return (f̄, *bars, *[take(named, key) for key in kwargs])
 
     return y, meaning_pullback
+
+
+def as_given(ȳ: Any) -> Any:
+    """What comes back for a value that nothing is written to."""
+    return ȳ
 
 
 def raw(of_args: Any, i: int) -> Any:
@@ -108,7 +118,8 @@ def forward(
     for key, ẋ in zip(keywords, tangents[n:], strict=True):
         set_value(run, kwargs, key, ẋ)
     dots = (ḟ, together(tangents[:n]), NONE)
-    return push(run, meaning, NONE, (fn, args[:n], kwargs), dots)
+    y, ẏ = push(run, meaning, NONE, (fn, args[:n], kwargs), dots)
+    return y, current(run, y, ẏ)
 
 
 # -- meanings that any library needs ---------------------------------------------------------------

@@ -3,7 +3,9 @@
 NumPy computes with such entries as Python does: `V + W` adds them pair by pair, `np.sin(V)` calls
 their method `sin`. So each function means a Python function of the entries, which is differentiated
 in the place of the call. What only moves entries has rules of its own; a function of which nothing is
-said here is refused. Arrays of numbers that happen to be objects go by the rules of other arrays.
+said here is refused. Arrays of Python's floats, integers and complex numbers go by the rules of other
+arrays; those of decimals and fractions are computed entry by entry, for their derivatives are decimals
+and fractions. As the latter mix with floats, rules serve for them where nothing is said here.
 Tests: tests/interop/test_object_arrays.py
 """
 
@@ -40,7 +42,8 @@ from morula.interop.protocols import (
     operands,
 )
 
-PLAIN = (int, float, complex, Fraction, Decimal, str, bytes, type(None), np.generic)
+PLAIN = (int, float, complex, str, bytes, type(None), np.generic)
+EXACT = (Decimal, Fraction)  # numbers that are no floats and have derivatives of their own kind
 SIMPLE = {
     float, int, bool, complex, np.float64, np.ndarray, list, tuple, dict, set, frozenset, slice, range,
 }  # fmt: skip
@@ -48,7 +51,7 @@ IS_ARRAY = ("__array__", "__array_ufunc__", "__array_function__", "__array_inter
 
 
 def holds_objects(x: np.ndarray) -> bool:
-    """Is it an array of objects that are not all numbers?"""
+    """Is it an array of objects that are not all plain numbers?"""
     if x.dtype.kind != "O":
         return False
     return any([not issubclass(t, PLAIN) for t in set(map(type, x.flat))])
@@ -57,6 +60,8 @@ def holds_objects(x: np.ndarray) -> bool:
 def is_one(x: Any) -> bool:
     """Is it an object that NumPy takes for one entry of an array of objects?"""
     t = type(x)
+    if issubclass(t, EXACT):
+        return True
     if t in SIMPLE or issubclass(t, PLAIN) or any([hasattr(t, name) for name in IS_ARRAY]):
         return False
     if hasattr(t, "__getitem__") or callable(x):
@@ -75,6 +80,25 @@ def takes_part(x: Any) -> bool:
 def is_array_or_object(x: Any) -> bool:
     """Is it an array of objects, or an object that may be an entry?"""
     return holds_objects(x) if type(x) is np.ndarray else is_one(x)
+
+
+def is_no_number(x: Any) -> bool:
+    """The same, but for decimals and fractions."""
+    if type(x) is np.ndarray:
+        return x.dtype.kind == "O" and any([not isinstance(v, (*PLAIN, *EXACT)) for v in x.flat])
+    return is_one(x) and not isinstance(x, EXACT)
+
+
+def has_no_rules(x: Any) -> bool:
+    """Does one take part that does not mix with floats, so that other rules cannot be used?"""
+    return is_or_holds(x, mixes_with_no_float)
+
+
+def mixes_with_no_float(x: Any) -> bool:
+    """Is it an array that holds such an object, or one?"""
+    if type(x) is np.ndarray:
+        return x.dtype.kind == "O" and any([not isinstance(v, (*PLAIN, Fraction)) for v in x.flat])
+    return isinstance(x, Decimal) or is_no_number(x)
 
 
 # -- entries ---------------------------------------------------------------------------------------
@@ -450,6 +474,16 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> Any:
     return np.moveaxis(rows, -1, axis)
 
 
+def chosen(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """`np.where`."""
+    if x is None:
+        return np.where(condition)
+    shape = np.broadcast_shapes(np.shape(condition), own_shape(x), own_shape(y))
+    which = np.broadcast_to(condition, shape)
+    pairs = zip(places(shape), entries_of(x, shape), entries_of(y, shape), strict=True)
+    return made([of_x if which[i] else of_y for i, of_x, of_y in pairs], shape)
+
+
 def array_of(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`np.array` of lists of objects."""
     x = args[0]
@@ -535,6 +569,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "inner": inner,
     "outer": outer,
     "diff": diff,
+    "where": chosen,
 }
 COMPUTES = {  # with entries, by functions of which nothing is said here
     "average", "convolve", "correlate", "cov", "corrcoef", "cross", "einsum", "gradient", "interp",
@@ -597,11 +632,13 @@ def claims(fn: Any, values: Args) -> Claim | None:
 
 
 def makes_objects(x: Any, settings: Args) -> bool:
-    """Does NumPy make an array of objects that are not all numbers of a list?"""
+    """Does NumPy make an array of objects that are not all plain numbers of a list?"""
     if type(x) not in (list, tuple):
         return False
     of_objects = any([k is object for k in settings]) and any([np.ndim(item) for item in x])
-    return of_objects or takes_part(x)
+    if all([k is object for k in settings]):
+        return of_objects or takes_part(x)
+    return of_objects or is_or_holds(x, is_no_number)  # of decimals it may make floats
 
 
 def of_ufunc(fn: Any) -> Claim | None:
@@ -612,7 +649,8 @@ def of_ufunc(fn: Any) -> Claim | None:
 def of_function(fn: Any, values: Args) -> Claim | None:
     """A function of NumPy's."""
     found = BY_NAME.get(fn.__name__)
-    return found if found is not None and any(map(takes_part, operands(values, {}))) else None
+    takes = has_no_rules if found is REFUSED else takes_part
+    return found if found is not None and any(map(takes, operands(values, {}))) else None
 
 
 def of_method(fn: Any, values: Args) -> Claim | None:
@@ -625,7 +663,8 @@ def of_method(fn: Any, values: Args) -> Claim | None:
     if fn.__name__ in OPERATOR_METHODS:
         return OF_OPERATOR if any(map(takes_part, values)) and not defers(values) else None
     found = BY_NAME.get(fn.__name__) or OF_METHODS.get(fn.__name__)
-    return found if found is not None and any(map(takes_part, values)) else None
+    takes = has_no_rules if found is REFUSED else takes_part
+    return found if found is not None and any(map(takes, values)) else None
 
 
 def is_of_array(values: Args) -> bool:
@@ -633,7 +672,7 @@ def is_of_array(values: Args) -> bool:
     x, y = values[0], values[-1]
     if isinstance(x, OF_ARRAYS):
         return any(map(takes_part, values)) and not defers(values)
-    return type(y) is np.ndarray and not is_one(x) and holds_objects(y)
+    return type(y) is np.ndarray and (isinstance(x, EXACT) or not is_one(x)) and holds_objects(y)
 
 
 def defers(values: Args) -> bool:
@@ -642,9 +681,9 @@ def defers(values: Args) -> bool:
 
 
 non_differentiable(
-    holds_objects, is_one, takes_part, places, shape_of, own_shape, operation, given, initial_of,
-    split, length, check_same, shape_made, makes_objects,
-    place_numbers,
+    holds_objects, is_one, takes_part, is_no_number, has_no_rules, mixes_with_no_float, places,
+    shape_of, own_shape, operation, given, initial_of, split, length, check_same, shape_made,
+    makes_objects, place_numbers,
 )  # fmt: skip
 general.CLAIMS.append(claims)
 registry.registry.entry(claims).changed()

@@ -178,6 +178,11 @@ def push(
         return meaning_of_type(fn)(run, fn, ḟ, args, tangents, keywords)
     if type(rule) is Entry:
         return without_derivative(run, fn, args, tangents, keywords)
+    if fn is operator.getitem and type(args[0]) is np.ndarray:
+        if type(tangents[0]) is Unknown:
+            y = split_call(fn, args, keywords)
+            return y, unknown_like(y, tangents[0])
+        tangents = (tangents[0], ZERO)  # an index has none
     refuse_unknown(tangents)
     if memory.in_memory():
         outer = memory.follow(None)  # tangents are no cotangents of the reverse pass that is pushed
@@ -544,7 +549,14 @@ def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: s
     if holds_mutable(y):
         set_tangents(run, y, Unknown(error))
         return ZERO
-    return Unknown(error)
+    return unknown_like(y, Unknown(error))
+
+
+def unknown_like(y: Any, unknown: Unknown) -> Any:
+    """The same tangent for every item of a tuple that may have one, for they are used one by one."""
+    if type(y) is not tuple:
+        return unknown if carries(y) else ZERO
+    return tuple([unknown_like(item, unknown) for item in y])
 
 
 def carries(y: Any) -> bool:
@@ -554,7 +566,7 @@ def carries(y: Any) -> bool:
     return has_tangent(type(y)) and y is not NotImplemented
 
 
-non_differentiable(carries)
+non_differentiable(unknown_like, carries)
 
 # -- Python functions ------------------------------------------------------------------------------
 

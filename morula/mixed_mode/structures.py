@@ -861,7 +861,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(operator.iadd)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     a, b = args
-    if type(a) is list and not isinstance(b, np.ndarray):
+    if type(a) is list and lookup(type(b), "__radd__") is MISSING:
         push(run, list.extend, ZERO, args, tangents)
         return a, ZERO
     if type(a) is tuple and type(b) is tuple:

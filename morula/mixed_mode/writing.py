@@ -8,6 +8,7 @@ Tests: tests/mixed_mode/test_inplace.py
 from __future__ import annotations
 
 import array
+import numbers
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -104,7 +105,7 @@ def fill(x: np.ndarray, values: Any) -> None:
 
 def as_operand(run: Pass, v: Any, v̇: Any) -> Both:
     """What is written as a number or an array."""
-    if isinstance(v, (np.ndarray, np.generic, int, float, complex)):
+    if isinstance(v, (np.ndarray, np.generic, numbers.Number)):
         return v, v̇
     return push(run, np.asarray, ZERO, (v,), (v̇,))
 

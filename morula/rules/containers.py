@@ -841,7 +841,8 @@ def _(a: list, b: list):
 
 @rrule(operator.iadd, by_identity=True)
 def _(xs: list, more: Anything):
-    if is_native(xs, "__iadd__") and not isinstance(more, np.ndarray):
+    asks_more = type(xs) is list and lookup(type(more), "__radd__") is not MISSING
+    if is_native(xs, "__iadd__") and not isinstance(more, np.ndarray) and not asks_more:
         return list_iadd(xs, more)
     return by_operator(operator.iadd, xs, more)
 

@@ -16,6 +16,7 @@ import math
 import numbers
 import operator
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
@@ -953,11 +954,12 @@ def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
     if op in COMPARISONS:
         both = [(comparison(left, first), False), (comparison(right, second), True)]
         return both[::-1] if left is not right and issubclass(right, left) else both
-    found = []
+    in_place = MISSING
     if third is not None:  # in place, then as the plain operator
-        found.append((method_of(left, first), False))
+        in_place = method_of(left, first)
         first, second = second, third
     by_left, by_right = method_of(left, first), method_of(right, second)
+    waits = isinstance(a, SEQUENCES) and not says_itself(left, first, second)
     if left is right:
         by_right = MISSING
     reflected_first = (
@@ -965,10 +967,21 @@ def attempts(op: Any, a: Any, b: Any) -> list[tuple[Any, bool]]:
         and lookup(right, second) is not lookup(left, second)
         and issubclass(right, left)
     )
-    ordered = [(by_left, False), (by_right, True)]
-    if reflected_first or isinstance(a, (list, tuple, str, bytes)):  # sequences wait for numbers
-        ordered.reverse()
-    return [(m, swapped) for m, swapped in found + ordered if m is not MISSING and m is not None]
+    found = [(by_left, False), (by_right, True)]
+    if reflected_first or waits:
+        found.reverse()
+    lets_wait = isinstance(a, SEQUENCES) and (left in SEQUENCES or op is operator.imul)
+    place = 0 if not lets_wait or is_python(in_place) else 1 if waits else 2
+    found.insert(place, (in_place, False))
+    return [(m, swapped) for m, swapped in found if m is not MISSING and m is not None]
+
+
+SEQUENCES = (list, tuple, str, bytes, bytearray, deque)  # their operators wait for those of numbers
+
+
+def says_itself(cls: type, method: str, reflected: str) -> bool:
+    """Does a class of sequences say in Python what an operator does, so that it is asked first?"""
+    return is_python(method_of(cls, method)) or is_python(method_of(cls, reflected))
 
 
 def comparison(cls: type, name: str) -> Any:
@@ -994,7 +1007,9 @@ def nobody_says(op: Any, a: Any, b: Any) -> bool:
     raise TypeError(f"unsupported operand type(s) for {SIGNS[op.__name__]}: {kinds}")
 
 
-non_differentiable(is_python, method_of, attempts, is_implemented, nobody_says)
+non_differentiable(
+    is_python, method_of, attempts, says_itself, is_implemented, nobody_says
+)  # fmt: skip
 
 
 def binary_operator(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,6 +1,8 @@
 """Arrays whose entries are objects, lists, tuples or arrays."""
 
 import operator
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -156,6 +158,7 @@ MOVED = {
     "np.concatenate": lambda v: np.concatenate([v, v[::-1]]),
     "np.stack": lambda v: np.stack([v, v], axis=1),
     "np.append": lambda v: np.append(v, v),
+    "np.where": lambda v: np.where(np.array([False, True]), v, v[::-1]),
     "np.take": lambda v: np.take(v, [0, 0]),
     "np.tile": lambda v: np.tile(v, 2),
     "np.repeat": lambda v: np.repeat(v, 2),
@@ -173,6 +176,88 @@ CASES = [
     *[(name, kind) for name in PRODUCTS for kind in ("array", "object")],
     *[(name, "object") for name in OF_LENGTHS],
 ]
+
+
+# -- decimals and fractions ------------------------------------------------------------------------
+
+
+def written_as_list(t, x, v):
+    v[:] = [t(x), t(x) * t(x)]
+    return v[0] * v[1]
+
+
+def written_as_one(t, x, v):
+    v[:] = t(x)
+    return v[0] * v[1]
+
+
+def written_entry_by_entry(t, x, v):
+    v[0] = t(x)
+    v[1] /= v[0]
+    w = v.copy()
+    w[0] += v[1] * v[1]
+    return w[0] * w[1]
+
+
+def written_over(t, x, v):
+    np.multiply(v, t(x), out=v)
+    np.copyto(v[:1], [v[1] * v[1]])
+    return v[0] * v[1]
+
+
+def filled_with_one(t, x, v):
+    v.fill(t(x) * v[0])
+    v *= t(x)
+    return v[0] * v[1]
+
+
+EXACT = {
+    "entries": lambda t, x, v: np.array([t(x), t(x) * t(x)]) @ np.array([t(x), t(2)]),
+    "rows": lambda t, x, v: (lambda a: a[0][1] * a[1][1])(np.array([[t(1), t(x)], [t(x), t(x)]])),
+    "np.sum": lambda t, x, v: np.sum(np.array([t(x), t(x) * t(x)]) ** 2),
+    "np.mean of a list": lambda t, x, v: np.mean([t(x), t(x) * t(x)]) ** 2,
+    "np.prod": lambda t, x, v: np.array([t(x), t(x)]).prod() * max(np.array([t(x), t(1)])),
+    "v.tolist()": lambda t, x, v: sum(np.array([t(x), t(x)]).tolist()) ** 2,
+    "floats": lambda t, x, v: (np.array([t(x), t(x)], dtype=float) ** 2).sum(),
+    "astype": lambda t, x, v: np.linalg.norm(np.array([t(x), t(2)]).astype(float)),
+    "np.sort": lambda t, x, v: np.sort(np.array([t(x), t(1) / t(x)]))[1] ** 3,
+    "np.where": lambda t, x, v: np.where([True, False], np.array([t(x)] * 2) ** 2, v).sum() * t(x),
+    "v[:] = list": written_as_list,
+    "v[:] = number": written_as_one,
+    "v[i] = number": written_entry_by_entry,
+    "out=": written_over,
+    "v.fill": filled_with_one,
+}
+
+
+@pytest.mark.parametrize("t", [Decimal, Fraction])
+@pytest.mark.parametrize("name", EXACT)
+def test_decimals_and_fractions_in_arrays(name, t):
+    def f(x):
+        return float(EXACT[name](t, x, np.array([t(2), t(3)])))
+
+    x, h = 1.25, 1e-4
+    slope = (f(x + h) - f(x - h)) / (2 * h)
+    second = (f(x + h) - 2 * f(x) + f(x - h)) / h**2
+    value, found = value_and_grad(f)(x)
+    assert value == f(x)
+    assert found == pytest.approx(slope, rel=1e-6)
+    with compiled.by_the_general_path():
+        assert grad(f)(x) == pytest.approx(slope, rel=1e-6)
+    assert jvp(f, (x,), (1.0,))[1] == pytest.approx(slope, rel=1e-6)
+    assert hvp(f, x, 1.0) == pytest.approx(second, rel=1e-5)
+
+
+def test_functions_of_decimals_of_which_nothing_is_said_are_refused():
+    def f(t, x):
+        return float(np.median(np.array([t(x), t(x) * t(x), t(0)]))) ** 2
+
+    assert grad(lambda x: f(Fraction, x))(1.25) == 2.5
+    with pytest.raises(UnsupportedError, match="median of an array whose entries are objects"):
+        grad(lambda x: f(Decimal, x))(1.25)
+
+
+# -- all of them -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)

@@ -1,5 +1,6 @@
 """pushforward and jvp: what they take, what they give, what they refuse; forward rules."""
 
+import ctypes
 import functools
 import math
 import queue
@@ -294,6 +295,23 @@ def test_a_compiled_object_that_keeps_what_it_is_given():
         jvp(f, (1.5,), (1.0,))
     with pytest.raises(NoRuleError, match=r"SimpleQueue\.get"):
         gradient(f, 1.5)
+
+
+def test_items_of_what_has_no_rule_are_used_one_by_one():
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
+    unknown = kind(lambda x: (np.argsort(x)[:, None], float(x.sum())))
+
+    def f(x):
+        places, _ = unknown(x)
+        return x[places[:, 0]] @ np.array([1.0, 2.0, 3.0]) + x[places[0, 0]] ** 2
+
+    def g(x):
+        return unknown(x)[1] * x[0]
+
+    x = np.array([2.0, 3.0, 1.0])
+    assert jvp(f, (x,), (np.array([1.0, 0.0, 1.0]),)) == (15.0, 2.0 + 1.0 + 2.0)
+    with pytest.raises(NoRuleError, match="no reverse rule"):
+        jvp(g, (x,), (x,))
 
 
 def returned(x):

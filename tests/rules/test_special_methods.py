@@ -4,9 +4,10 @@ import functools
 import math
 import operator
 
+import numpy as np
 import pytest
 
-from morula import gradient, jvp
+from morula import gradient, jvp, value_and_grad
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -280,3 +281,88 @@ def test_an_error_names_objects_that_have_no_name():
 
     with pytest.raises(TypeError, match="Stern"):
         gradient(f, 1.0)
+
+
+# -- operators of lists, tuples and their classes --------------------------------------------------
+#
+# The operators that sequences have of their own wait for those of numbers and for those that classes
+# say in Python; `+=` of a class of lists does not wait.
+
+
+class Row(list):
+    def __add__(self, other):
+        return Row([a * 3 + b * b for a, b in zip(self, other, strict=True)])
+
+    def __radd__(self, other):
+        return Row([a * 2 + b * b for a, b in zip(other, self, strict=True)])
+
+    def __mul__(self, other):
+        return Row([a * other for a in self])
+
+
+class Pair(tuple):
+    __slots__ = ()
+
+    def __add__(self, other):
+        return Pair([a + other for a in self])
+
+    def __mul__(self, other):
+        return Pair([a * other for a in self])
+
+
+class Weight:
+    def __init__(self, v):
+        self.v = v
+
+    def __radd__(self, other):
+        return sum(other) * self.v
+
+    def __rmul__(self, other):
+        return sum(other) ** self.v
+
+
+def measured(xs):
+    return sum([(i + 1) * v * v for i, v in enumerate(xs)]) * len(xs)
+
+
+def with_iadd(a, b):
+    a += b
+    return a
+
+
+def with_imul(a, b):
+    a *= b
+    return a
+
+
+OF_SEQUENCES = {
+    "Pair * np.float64": lambda x: Pair((x, 2.0)) * np.float64(x),
+    "Pair + np.float64": lambda x: Pair((x, 2.0)) + np.float64(x),
+    "Pair * array": lambda x: [v.sum() for v in Pair((x, 2.0)) * np.array([x, 1.0])],
+    "Pair *= np.float64": lambda x: with_imul(Pair((x, 2.0)), np.float64(x)),
+    "Row * np.float64": lambda x: Row([x, 2.0]) * np.float64(x),
+    "Row + list": lambda x: Row([x, 2.0]) + [x, x],
+    "Row += Row": lambda x: with_iadd(Row([x, 2.0]), Row([x * x, 3.0])),
+    "Row *= 2": lambda x: with_imul(Row([x, 2.0]), 2),
+    "Row *= x": lambda x: with_imul(Row([x, 2.0]), x),
+    "list + Row": lambda x: [x, 2.0] + Row([x * x, 3.0]),
+    "list += Row": lambda x: with_iadd([x, 2.0], Row([x * x, 3.0])),
+    "list += tuple": lambda x: with_iadd([x, 2.0], (x * x,)),
+    "list += Weight": lambda x: [with_iadd([x, 2.0], Weight(x))],
+    "list *= Weight": lambda x: [with_imul([x, 2.0], Weight(2))],
+    "tuple += Weight": lambda x: [with_iadd((x, 2.0), Weight(x))],
+    "tuple * Weight": lambda x: [(x, 2.0) * Weight(2)],
+}
+
+
+@pytest.mark.parametrize("name", OF_SEQUENCES)
+def test_operators_of_sequences_wait_for_those_of_numbers_and_classes(name):
+    def f(x):
+        return measured(OF_SEQUENCES[name](x))
+
+    x, h = 1.3, 1e-5
+    slope = (f(x + h) - f(x - h)) / (2 * h)
+    value, found = value_and_grad(f)(x)
+    assert value == f(x)
+    assert found == pytest.approx(slope, rel=1e-7)
+    assert jvp(f, (x,), (1.0,)) == pytest.approx((value, slope), rel=1e-7)

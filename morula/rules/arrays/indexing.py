@@ -172,6 +172,8 @@ def where_alone(shape, index):
 def _scattered_dtype(ȳ: Any, dtype: np.dtype) -> np.dtype:
     """The dtype of the primal's tangents, or of ȳ, if that is the wider one."""
     dtype = tangent_dtype(dtype) or np.dtype(float)
+    if dtype.kind == "O":
+        return dtype
     alike = isinstance(ȳ, float | int) or getattr(ȳ, "dtype", None) == dtype
     return dtype if alike else np.result_type(dtype, ȳ)
 

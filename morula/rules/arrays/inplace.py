@@ -13,6 +13,7 @@ from __future__ import annotations
 import array
 import math
 import mmap
+import numbers
 import operator
 import sys
 import warnings
@@ -165,7 +166,7 @@ def seed(x: np.ndarray, x̄: Any) -> None:
 
 def as_operand(v: Any) -> tuple[Any, Callable[[Any], Any]]:
     """A number or an array of what is written, and: its cotangent -> that of what was given."""
-    if isinstance(v, (np.ndarray, np.generic, int, float, complex)):
+    if isinstance(v, (np.ndarray, np.generic, numbers.Number)):
         return v, project_to(v)
     y, back = call(np.asarray, v)
     return y, lambda ȳ: back(ȳ)[1]
