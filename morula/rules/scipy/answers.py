@@ -104,7 +104,9 @@ def _(value: Anything, derived: Anything):
 
 def loss_told_as(told: Any, loss: Any) -> Any:
     """The loss that a minimiser tells: a number, also where the function gives arrays of one."""
-    return told_as(told, loss if np.shape(loss) == np.shape(told) else np.reshape(loss, np.shape(told)))
+    return told_as(
+        told, loss if np.shape(loss) == np.shape(told) else np.reshape(loss, np.shape(told))
+    )
 
 
 def refused(value: Any, what: str, *data: Any) -> Any:
