@@ -253,7 +253,7 @@ class Expanding(Pass):
         if not carries(y):
             return y, ZERO
         form = by_pushforward if is_forward else by_rows
-        if not is_forward and is_elementwise(fn):
+        if not is_forward and is_elementwise(fn) and not has_sequences(args):
             wide = [
                 x if is_zero(s) or np.shape(x) == np.shape(y) else np.broadcast_to(x, np.shape(y))
                 for x, s in zip(args, values, strict=True)
@@ -287,6 +287,11 @@ class Expanding(Pass):
         if name in ("T", "mT", "real", "imag", "flat"):
             return self.finished(mapped(ẋ, lambda c: getattr(c, name)))
         return ZERO
+
+
+def has_sequences(args: Any) -> bool:
+    """Are numbers in a tuple or a list among the arguments, each of which has a series of its own?"""
+    return any([isinstance(x, (tuple, list)) for x in args])
 
 
 def is_one_number(y: Any) -> bool:

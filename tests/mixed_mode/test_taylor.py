@@ -400,3 +400,17 @@ def test_callables_that_have_no_hash():
         return 2 * x**3, lambda ȳ: (6 * x**2 * ȳ,)
 
     np.testing.assert_allclose(taylor(lambda x: cubic(x), 2.0, 3), [16, 24, 12, 2])
+
+
+@pytest.mark.parametrize("x", [0.3, -0.7])
+def test_each_number_of_a_sequence_has_its_own_series(x):
+    small = np.float32(0.5)  # so that the whole is not taken for an array
+
+    def f(t):
+        lower = np.maximum([t * t, small], t)
+        return lower * np.hypot((t, small), [1.0, t]) * np.arctan2(t, [small, t * t])
+
+    series, h = taylor(f, x, 2), 1e-4
+    assert series[0].tolist() == f(x).tolist()
+    np.testing.assert_allclose(series[1], (f(x + h) - f(x - h)) / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(2 * series[2], (f(x + h) - 2 * f(x) + f(x - h)) / h**2, rtol=1e-4)

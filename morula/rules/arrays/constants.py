@@ -127,6 +127,6 @@ def is_unknown(fn: Any) -> bool:
 
 
 OUT_OF_SIGHT = (
-    np.broadcast, np.nested_iters, np.frombuffer, np.ndarray, np.fromstring, struct.unpack,
-    struct.unpack_from, struct.iter_unpack,
+    np.broadcast, np.nested_iters, np.frombuffer, np.ndarray, np.ndarray.__new__, np.fromstring,
+    struct.unpack, struct.unpack_from, struct.iter_unpack,
 )  # fmt: skip

@@ -126,12 +126,22 @@ def _(buffer: np.ndarray | memoryview, *args: Anything, **kwargs: Any):
     return y, in_memory_of(buffer, np.frombuffer, y, 1 + len(args) + len(kwargs))
 
 
-@rrule(np.ndarray)
-def _(*args: Anything, **kwargs: Any):
-    y = np.ndarray(*args, **kwargs)
+def array_in(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """An array that is made in new memory, or in that of the buffer among the arguments."""
+    y = fn(*args, **kwargs)
     given = (*args, *kwargs.values())
     buffer = next((x for x in given if isinstance(x, (np.ndarray, memoryview))), y)
-    return y, in_memory_of(buffer, np.ndarray, y, len(given))
+    return y, in_memory_of(buffer, fn, y, len(given))
+
+
+@rrule(np.ndarray)
+def _(*args: Anything, **kwargs: Any):
+    return array_in(np.ndarray, *args, **kwargs)
+
+
+@rrule(np.ndarray.__new__)
+def _(cls: type, *args: Anything, **kwargs: Any):
+    return array_in(np.ndarray.__new__, cls, *args, **kwargs)
 
 
 @rrule(np.from_dlpack)

@@ -102,6 +102,13 @@ def _(value: Anything, derived: Anything):
     return told_as(value, derived), told_pushforward
 
 
+def loss_told_as(told: Any, loss: Any) -> Any:
+    """The loss that a minimiser tells: a number, also where the function gives arrays of one."""
+    return told_as(
+        told, loss if np.shape(loss) == np.shape(told) else np.reshape(loss, np.shape(told))
+    )
+
+
 def refused(value: Any, what: str, *data: Any) -> Any:
     """The value and its derivative; asking for that by one of the data is an error."""
     return copied(value)

@@ -4,7 +4,7 @@
     y = K x, K shift-invariant and real:     x̄ = R K R ȳ,  (R x)ₙ = x₋ₙ
 
 The second line serves diff, hilbert, tilbert and their like. Their real parameters (periods, widths)
-have a gradient for `shift` only; for others asking for it is an error.
+have a gradient for `shift` and `diff`; for others asking for it is an error.
 Tests: tests/rules/scipy/test_fftpack.py
 """
 
@@ -206,14 +206,22 @@ for _name, _parameters in {
 def _(x: np.ndarray, order=1, period=None):
     def diff_pullback(ȳ):
         x̄ = reversed_time(fftpack.diff(reversed_time(ȳ), order, period))
-        return x̄, NoTangent(), unknown(fftpack.diff, "its period")
+        if period is None:
+            return x̄, NoTangent(), NoTangent()
+        return x̄, NoTangent(), -order / period * along(ȳ, y)
 
-    return fftpack.diff(x, order, period), diff_pullback
+    y = fftpack.diff(x, order, period)
+    return y, diff_pullback
+
+
+def along(ȳ, ẏ):
+    """The cotangent of a real number, with which the result changes by ẏ."""
+    return np.sum((np.conj(ȳ) * ẏ).real)
 
 
 @rrule(fftpack.shift)
 def _(x: np.ndarray, a, period=None):
-    """x at t + a: ā by the derivative of the result."""
+    """x at t + a: ā by the derivative of the result, which depends on a / period."""
     y = fftpack.shift(x, a, period)
 
     def shift_pullback(ȳ):
@@ -225,7 +233,8 @@ def _(x: np.ndarray, a, period=None):
             signs = 1.0 - 2.0 * (np.arange(n) % 2)
             rise = ω * (np.cos(ω * a) - np.sin(ω * a))
             slope = slope + (np.sum(signs * x) * rise / n) * signs
-        return x̄, np.sum(ȳ * slope), unknown(fftpack.shift, "its period")
+        ā = along(ȳ, slope)
+        return x̄, ā, NoTangent() if period is None else -a / period * ā
 
     return y, shift_pullback
 

@@ -58,6 +58,14 @@ def made_in_a_buffer(x):
     return (x * x).sum()
 
 
+def made_by_new(x):
+    y = np.ndarray.__new__(np.ndarray, (3, 2), float, x, 0, (8, 8))
+    z = np.ndarray.__new__(np.ndarray, shape=(2,), buffer=x, strides=(16,))
+    y[0] *= y[2]
+    z += y[1]
+    return (y[:, 1] * x[:3]).sum()
+
+
 def taken_from_a_buffer(x):
     y = x * x
     z = np.frombuffer(y)
@@ -73,6 +81,7 @@ PROGRAMS = (
     a_list,
     as_arrays,
     made_in_a_buffer,
+    made_by_new,
     taken_from_a_buffer,
 )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import fft, fftpack
 
-from morula import grad, gradient
+from morula import grad, gradient, hvp
 from morula.core.errors import NoRuleError
 from morula.core.extend import call
 from morula.testing import check_gradient, check_rrule
@@ -104,6 +104,29 @@ def test_operators_of_fftpack(rng, n):
     ):
         check_gradient(lambda x, f=f: np.sum(c * f(x) ** 2), draw(rng, n, "f8"))
     check_gradient(lambda a: np.sum(c * fftpack.shift(c**2, a)), 0.4)
+
+
+@pytest.mark.parametrize("n", [6, 7])
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_shifts_and_periods_of_fftpack(rng, n, dtype):
+    c, x = draw(rng, n, dtype), draw(rng, n, dtype)
+    for f in (
+        lambda p: fftpack.diff(x, 1, p),
+        lambda p: fftpack.diff(x - np.mean(x), -2, period=p),
+        lambda p: fftpack.diff(x, 0, p),
+        lambda p: fftpack.shift(x, 0.4, p),
+        lambda a: fftpack.shift(x, a),
+        lambda a: fftpack.shift(x, a, 3.0 * a),
+    ):
+
+        def g(p, f=f):
+            return np.real(np.sum(c * f(p)))
+
+        check_gradient(g, 2.3)
+        h = 1e-4
+        assert hvp(g, 2.3, 1.0) == pytest.approx(
+            (grad(g)(2.3 + h) - grad(g)(2.3 - h)) / (2 * h), rel=1e-6, abs=1e-8
+        )
 
 
 def test_a_parameter_without_a_formula_is_an_error(path):

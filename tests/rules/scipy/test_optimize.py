@@ -153,6 +153,8 @@ def test_what_a_solver_tells_by_the_way_is_no_constant():
         lambda a: optimize.minimize_scalar(lambda x: (x - a) ** 2 + 1).x,
         lambda a: optimize.minimize_scalar(lambda x: (x - a) ** 2 + 1).fun,
         lambda a: optimize.fixed_point(lambda x: 0.5 * x + a, 1.0),
+        lambda a: optimize.minimize(lambda x: (x - a) ** 2 + np.cos(x), 0.3).fun,
+        lambda a: optimize.least_squares(lambda x: [x[0] - a, x[0] + a * a, a - 0.1], [1.0]).cost,
     ],
 )
 def test_solutions_are_of_the_types_that_scipy_gives(solve):

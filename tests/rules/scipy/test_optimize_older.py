@@ -1,5 +1,7 @@
 """The functions of scipy.optimize for one method each, linear programs and least squares."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import optimize, sparse
@@ -177,5 +179,23 @@ def test_further_arguments_in_a_list():
     def f(a):
         x = optimize.newton(lambda x, a, b: x**3 + a * x - b, 0.5, args=[a, 1.0])
         return x + optimize.fixed_point(lambda x, a: np.cos(a * x), 0.5, args=[a])
+
+    check(f, 0.8)
+
+
+def single(x, a):
+    """A loss of one unknown as its users write it: an array of one, for SciPy hands one over."""
+    return (x - a) ** 2 + 0.1 * np.sin(a * x)
+
+
+@pytest.mark.parametrize("name", ["fmin", "fmin_powell", "fmin_bfgs", "fmin_cg", "fmin_ncg"])
+def test_losses_that_are_arrays_of_one(name):
+    minimiser = getattr(optimize, name)
+    more = (lambda x, a: 2 * (x - a) + 0.1 * a * np.cos(a * x),) if name == "fmin_ncg" else ()
+
+    def f(a):
+        x, value, *_ = minimiser(single, 0.3, *more, args=(a,), full_output=True, **QUIET)
+        assert np.shape(value) == ()
+        return math.sin(value) + 0.0 * np.sum(x)
 
     check(f, 0.8)

@@ -15,7 +15,7 @@ from scipy import optimize
 
 from morula.core.extend import UnsupportedError, called_whole, interface, non_differentiable
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.scipy.answers import told_as, without_derivative
+from morula.rules.scipy.answers import loss_told_as, without_derivative
 from morula.rules.scipy.optimize.solvers import (
     CONSTRAINED,
     ROUGHLY,
@@ -95,7 +95,7 @@ def minimum_of(primal: Any) -> None:
             return (x, told[-1]) if given.get("retall") else x
         rest = [alone(v, primal, x) for v in told[1:]]
         if primal not in WITHOUT_LOSS:
-            rest[0] = told_as(told[1], value(x, *more))
+            rest[0] = loss_told_as(told[1], value(x, *more))
         return (x, *rest)
 
     called_whole(primal)

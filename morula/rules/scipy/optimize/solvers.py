@@ -27,7 +27,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.implicit import solved
-from morula.rules.scipy.answers import without_derivative
+from morula.rules.scipy.answers import loss_told_as, told_as, without_derivative
 from morula.rules.steering import ignore_derivatives
 
 # -- solutions -------------------------------------------------------------------------------------
@@ -204,7 +204,8 @@ def _(
         x = solution(
             "minimize", plain.x, slope, args, plain.success or is_flat(slope, plain.x, args)
         )
-    return result(plain, "minimize", x=x, fun=value(x, *as_tuple(args)))
+    fun = loss_told_as(plain.fun, value(x, *as_tuple(args)))
+    return result(plain, "minimize", x=x, fun=fun)
 
 
 CONSTRAINED = (
@@ -258,7 +259,9 @@ def _(fun, bracket=None, bounds=None, args=(), method=None, tol=None, options=No
         x = without_derivative(x, CONSTRAINED, UnsupportedError, fun(x, *as_tuple(args)))
     else:
         x = solution("minimize_scalar", x, slope, args, plain.success)
-    return result(plain, "minimize_scalar", x=x, fun=fun(x, *as_tuple(args)))
+    return result(
+        plain, "minimize_scalar", x=x, fun=loss_told_as(plain.fun, fun(x, *as_tuple(args)))
+    )
 
 
 # -- least squares ---------------------------------------------------------------------------------
@@ -281,7 +284,8 @@ def _(fun, x0, jac="2-point", bounds=(-np.inf, np.inf), *options, args=(), kwarg
         "least_squares", plain.x, normal_equations, (fun, as_tuple(args), kwargs), plain.success
     )
     r = np.atleast_1d(fun(x, *as_tuple(args), **kwargs))
-    return result(plain, "least_squares", x=x, fun=r, cost=0.5 * np.sum(r * r))
+    cost = told_as(plain.cost, 0.5 * np.sum(r * r))
+    return result(plain, "least_squares", x=x, fun=told_as(plain.fun, r), cost=cost)
 
 
 def normal_equations(x: Any, fun: Any, args: Any, kwargs: Any) -> Any:
