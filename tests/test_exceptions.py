@@ -832,15 +832,71 @@ def test_a_refusal_is_not_what_a_handler_means(kinds):
             derivative(f, 1.0)
 
 
+def by_a_bare_handler(x):
+    try:
+        y = eval("x * 2")
+    except:  # noqa: E722
+        y = x * 3
+    return y
+
+
+def by_a_manager(x):
+    y = x * 3
+    with contextlib.suppress(RuntimeError):
+        y = eval("x * 2")
+    return y
+
+
+def by_groups(x):
+    y = x * 3
+    try:
+        y = eval("x * 2")
+    except* RuntimeError:
+        pass
+    return y
+
+
+@pytest.mark.parametrize("f", [by_a_bare_handler, by_a_manager, by_groups])
+def test_nor_what_any_other_handler_means(f):
+    for derivative in (gradient, lambda f, x: jvp(f, (x,), (1.0,)), lambda f, x: hvp(f, x, 1.0)):
+        with pytest.raises(UnsupportedError, match="eval without a namespace"):
+            derivative(f, 1.0)
+
+
 def test_a_refusal_is_handled_where_it_is_asked_for():
-    def f(x):
+    def by_name(x):
         try:
             return eval("x * 2")
         except UnsupportedError:
             return x * 3
 
-    assert gradient(f, 1.0) == (3.0,)
-    assert jvp(f, (1.0,), (1.0,)) == (3.0, 3.0)
+    def by_manager(x):
+        with contextlib.suppress(UnsupportedError):
+            return eval("x * 2")
+        return x * 3
+
+    for f in (by_name, by_manager):
+        assert gradient(f, 1.0) == (3.0,)
+        assert jvp(f, (1.0,), (1.0,)) == (3.0, 3.0)
+
+
+def test_other_exceptions_end_in_bare_handlers_and_managers():
+    def f(x):
+        y = x
+        for kind in (ValueError, KeyError):
+            try:
+                raise kind
+            except:  # noqa: E722
+                y *= x
+                continue
+        with contextlib.suppress(ValueError):
+            y *= x
+            raise ValueError
+        return y
+
+    assert gradient(f, 2.0) == (32.0,)
+    assert jvp(f, (2.0,), (1.0,)) == (16.0, 32.0)
+    assert hvp(f, 2.0, 1.0) == 48.0
 
 
 def test_not_implemented_is_handled_as_ever():

@@ -137,6 +137,24 @@ def _refuses(exception: BaseException, kinds: Any) -> bool:
     return not any(issubclass(kind, errors.DifferentiationError) for kind in named)
 
 
+def pass_refusals(exception: BaseException) -> None:
+    """`except:` does not mean that something cannot be differentiated."""
+    if _refuses(exception, ()):
+        raise exception
+
+
+def answer_heeded(leave: Any, answer: Any, exception: BaseException) -> Any:
+    """What the `__exit__` of a manager answers: whether the exception ends there.
+
+    A refusal does not, unless `suppress` and the like name such errors.
+    """
+    manager = getattr(leave, "__self__", None)
+    kinds = getattr(manager, "_exceptions", getattr(manager, "expected_exception", ()))
+    named = kinds if isinstance(kinds, tuple) else (kinds,)
+    refused = _refuses(exception, tuple([kind for kind in named if isinstance(kind, type)]))
+    return False if refused and not hasattr(answer, "__await__") else answer
+
+
 def check_kinds(kinds: tuple[Any, ...], of_group: bool = False) -> None:
     """An error if something cannot stand behind `except`, or behind `except*`."""
     for kind in kinds:
@@ -159,7 +177,7 @@ def _is_one_of(exception: BaseException, kinds: Any) -> bool:
 def split_group(exception: BaseException, kinds: Any) -> tuple[Any, Any]:
     """`except* kinds:`: the part of an exception group that matches, and the rest."""
     check_kinds(kinds if isinstance(kinds, tuple) else (kinds,), of_group=True)
-    if _is_one_of(exception, kinds):
+    if _is_one_of(exception, kinds) and not _refuses(exception, kinds):
         if isinstance(exception, BaseExceptionGroup):
             return None, exception
         group: BaseExceptionGroup[BaseException] = BaseExceptionGroup("", [exception])

@@ -25,6 +25,8 @@ non_differentiable(
     protected.reraise,
     protected.raise_again,
     protected.exception_matches,
+    protected.pass_refusals,
+    protected.answer_heeded,
     protected.split_group,
     protected.regroup,
     patterns.is_sequence,

@@ -209,6 +209,7 @@ class Lowering:
                 self.offset = ins.offset
                 self.handler = self.handler_at(ins.offset)
                 STEPS[ins.op](self, ins.arg)
+                self.previous = ins.op
             self.handler = None
             block = self.block  # another one than where it began, if calls may raise
             if not block.branches and by_block[begin][-1].op not in _ENDS:
@@ -511,6 +512,8 @@ def _(b: Lowering, arg: Any) -> None:
 @lowers("pop")
 def _(b: Lowering, arg: Any) -> None:
     x = b.pop()
+    if b.previous == "push_exc_info":  # a bare `except:`
+        b.call(protected.pass_refusals, x)
     if b.notes and type(x) is Var:
         b.append(dropped, x)
 
@@ -986,7 +989,8 @@ def _(b: Lowering, depth: int) -> None:
     exception = b.peek(1)
     kind = b.call(type, exception)
     trace = b.append(getattr, exception, "__traceback__")
-    b.push(b.call(b.peek(depth), kind, exception, trace))
+    leave = b.peek(depth)
+    b.push(b.call(protected.answer_heeded, leave, b.call(leave, kind, exception, trace), exception))
 
 
 # -- patterns
