@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
+from morula.core import errors
 from morula.core.cotangents import ZERO
 
 
@@ -323,6 +324,16 @@ def import_from(module: Any, name: str) -> Any:
     raise ImportError(
         f"cannot import name {name!r} from {package!r} ({place})", name=package, path=path
     )
+
+
+def refuse_frame(x: Any, where: str) -> None:
+    """Before `x.f_locals`: the frames of transformed code have other variables than the user's."""
+    if isinstance(x, FrameType):
+        raise errors.unsupported(
+            "f_locals, the variables of a function that runs,",
+            where,
+            "Hand over the values that are meant, in a dict or as arguments",
+        )
 
 
 def make_function(

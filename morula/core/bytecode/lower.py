@@ -287,12 +287,6 @@ class Lowering:
         for ins in instructions:
             if ins.op == "unsupported":
                 raise errors.unsupported(ins.arg, location(self.code, ins.position.line))
-            if ins.op == "load_attr" and ins.arg == "f_locals":  # transformed code has others
-                raise errors.unsupported(
-                    "f_locals, the variables of a function that runs,",
-                    location(self.code, ins.position.line),
-                    "Hand over the values that are meant, in a dict or as arguments",
-                )
 
     @staticmethod
     def target(ins: Instruction) -> int:
@@ -699,6 +693,8 @@ def _(b: Lowering, arg: Any) -> None:
 
 @lowers("load_attr")
 def _(b: Lowering, name: str) -> None:
+    if name == "f_locals":
+        b.call(primitives.refuse_frame, b.peek(1), location(b.code, b.position.line))
     b.push(b.call(getattr, b.pop(), name, name=name))
 
 

@@ -738,6 +738,41 @@ def clip_parts(ȳ, x, low, high):
 
 @rrule(np.clip)
 @rrule(np.ndarray.clip)
+def _(a: np.ndarray, a_min: Scalar, a_max: Scalar):
+    def clip_pullback(ȳ):
+        inner = np.maximum(a, a_min)
+        c = marked_part(ȳ, inner, a_max, False)
+        return (
+            marked_part(c, a, a_min, True),
+            total(marked_part(c, a_min, a, True)),
+            total(marked_part(ȳ, a_max, inner, False)),
+        )
+
+    return np.clip(a, a_min, a_max), clip_pullback
+
+
+@rrule(np.clip)
+@rrule(np.ndarray.clip)
+def _(a: np.ndarray, a_min: Scalar, a_max: None):
+    def clip_pullback(ȳ):
+        low = total(marked_part(ȳ, a_min, a, True))
+        return marked_part(ȳ, a, a_min, True), low, NoTangent()
+
+    return np.clip(a, a_min, None), clip_pullback
+
+
+@rrule(np.clip)
+@rrule(np.ndarray.clip)
+def _(a: np.ndarray, a_min: None, a_max: Scalar):
+    def clip_pullback(ȳ):
+        high = total(marked_part(ȳ, a_max, a, False))
+        return marked_part(ȳ, a, a_max, False), NoTangent(), high
+
+    return np.clip(a, None, a_max), clip_pullback
+
+
+@rrule(np.clip)
+@rrule(np.ndarray.clip)
 def _(a: Numeric, a_min=None, a_max=None, *, min=NO_VALUE, max=NO_VALUE):
     low = a_min if min is NO_VALUE else min
     high = a_max if max is NO_VALUE else max

@@ -202,17 +202,56 @@ def choice(primal, greater):
         y = primal(a, b)
 
         def choice_pushforward(ȧ, ḃ):
-            first = np.greater(a, b) if greater else np.less(a, b)
-            ties = np.equal(a, b)
-            of_a = 0.0 if ȧ is ZERO else ȧ
-            of_b = 0.0 if ḃ is ZERO else ḃ
-            return fitted(y, np.where(ties, (of_a + of_b) * 0.5, np.where(first, of_a, of_b)))
+            return fitted(y, along_choice(a, b, ȧ, ḃ, greater))
 
         return y, choice_pushforward
 
 
+def along_choice(a, b, ȧ, ḃ, greater):
+    """The tangent of the greater or the lesser of two operands."""
+    first = np.greater(a, b) if greater else np.less(a, b)
+    ties = np.equal(a, b)
+    of_a = 0.0 if ȧ is ZERO else ȧ
+    of_b = 0.0 if ḃ is ZERO else ḃ
+    return np.where(ties, (of_a + of_b) * 0.5, np.where(first, of_a, of_b))
+
+
 choice(np.maximum, True)
 choice(np.minimum, False)
+
+
+@frule(np.clip)
+@frule(np.ndarray.clip)
+def _(a: np.ndarray, low: Scalar, high: Scalar):
+    y = np.clip(a, low, high)
+
+    def clip_pushforward(ȧ, low_dot, high_dot):
+        inner = along_choice(a, low, ȧ, low_dot, True)
+        return fitted(y, along_choice(np.maximum(a, low), high, inner, high_dot, False))
+
+    return y, clip_pushforward
+
+
+@frule(np.clip)
+@frule(np.ndarray.clip)
+def _(a: np.ndarray, low: Scalar, high: None):
+    y = np.clip(a, low, None)
+
+    def clip_pushforward(ȧ, low_dot, high_dot):
+        return fitted(y, along_choice(a, low, ȧ, low_dot, True))
+
+    return y, clip_pushforward
+
+
+@frule(np.clip)
+@frule(np.ndarray.clip)
+def _(a: np.ndarray, low: None, high: Scalar):
+    y = np.clip(a, None, high)
+
+    def clip_pushforward(ȧ, low_dot, high_dot):
+        return fitted(y, along_choice(a, high, ȧ, high_dot, False))
+
+    return y, clip_pushforward
 
 
 @frule(np.where)

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula import gradient, jvp
+from morula import gradient, hvp, jvp
 from morula.rules.arrays.pushforwards import DERIVATIVES
 from morula.testing import check_frule
 
@@ -102,3 +102,15 @@ def test_standard_deviations(rng, axis, ddof):
     where = rng.standard_normal((4, 3)) > -1
     check_frule(np.std, matrix(rng, 4, 3), axis, ddof=ddof, keepdims=True, where=where)
     check_frule(np.linalg.norm, matrix(rng, 4, 3), 1, axis or 0, True)
+
+
+@pytest.mark.parametrize("bounds", [(-0.5, 0.7), (0.1, None), (None, 0.2)])
+@pytest.mark.parametrize("fn", [np.clip, np.ndarray.clip])
+def test_what_is_clipped_by_numbers(fn, bounds, rng):
+    x = rng.normal(size=(3, 4))
+    check_frule(fn, x, *bounds)
+    check_frule(fn, x.astype(np.float32), *bounds)
+    bound = next(b for b in bounds if b is not None)
+    assert jvp(lambda x: fn(x, *bounds), (np.array([bound]),), (np.ones(1),))[1].tolist() == [0.5]
+    product = hvp(lambda x: np.sum(fn(x, *bounds) ** 2), x, x)
+    np.testing.assert_allclose(product, 2 * x * (fn(x, *bounds) == x))
