@@ -663,12 +663,15 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
                 return held
         entry = registry.get(owner.type)
         stable = entry is not None and entry.stable
-        return result_on_samples(getattr, args) if stable else None
+        told = (owner.type, name.value) in attribute_rules  # as that of a number
+        return result_on_samples(getattr, args) if stable or told else None
     if type(owner) is Const and isinstance(owner.value, tuple(with_fixed_attributes)):
         now = getattr(owner.value, name.value, s)
         return Const(now) if is_fixed(now) or is_simple(now) else None
     if type(owner) is not Const:
         return None
+    if (type(owner.value), name.value) in attribute_rules and is_simple(owner.value):
+        return Const(getattr(owner.value, name.value))
     if type(attribute_of_class(owner.value, name.value)) in (FunctionType, staticmethod):
         function = getattr(owner.value, name.value)
         if type(function) is FunctionType:

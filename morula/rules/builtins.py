@@ -455,3 +455,4 @@ STABLE = """
     isinstance issubclass len oct ord range repr str
 """
 type_stable(*[getattr(builtins, name) for name in STABLE.split()])
+type_stable(int.conjugate, float.conjugate, complex.conjugate)

@@ -1014,6 +1014,9 @@ def _(f: Any, call: Any) -> Any:
     return call.args[0] if len(call.args) == 1 else None
 
 
+type_stable(np.generic.conjugate, np.generic.conj)
+
+
 @folds(np.generic.conjugate, np.generic.conj)
 def _(f: Any, call: Any) -> Any:
     """The conjugate of a real scalar of NumPy's is the scalar."""

@@ -668,12 +668,17 @@ def _(a: Real):
     return y, abs_pullback
 
 
+def outwards(ȳ: Any, a: Any, y: Any) -> Any:
+    """ȳ a / |a|, or zero; apart from the pullback, so that no tuple depends on the way."""
+    return ȳ * (a / y) if y != 0 else 0j
+
+
 @rules_of(operator.abs, abs)
 def _(a: complex):
     y = abs(a)
 
     def abs_pullback(ȳ):
-        return (ȳ * (a / y) if y != 0 else 0j,)
+        return (outwards(ȳ, a, y),)
 
     return y, abs_pullback
 
