@@ -7,11 +7,13 @@ program asks at its entry whether it still is so.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import itertools
 import math
 import operator
+import sys
 import warnings
 from abc import ABCMeta
 from collections.abc import Callable
@@ -44,6 +46,8 @@ from morula.core.primitives import (
     check_bound,
     get_cell,
     has_keys,
+    import_from,
+    import_name,
     load_global,
     maybe_zero,
     never_zero,
@@ -429,7 +433,7 @@ class Inference:
             for call in block.calls:
                 value = self.types.get(call.out)
                 resolvable = (
-                    call.primitive in (load_global, getattr, isinstance, type, len)
+                    call.primitive in (load_global, *IMPORTS, getattr, isinstance, type, len)
                     or id(call.primitive) in ANSWERS
                     or (call.primitive in IDENTITY and self.is_decided(call, value))
                 )
@@ -634,6 +638,30 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return None
 
 
+_IMPORT = builtins.__import__
+
+
+@transfers(import_name)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    """A module that has been imported before, if the program asks whether it is still there."""
+    _, name, names, level = [x.value if type(x) is Const else s for x in call.args]
+    if type(name) is not str or level != 0 or builtins.__import__ is not _IMPORT:
+        return None
+    wanted = {name, name if names else name.partition(".")[0]}
+    modules = {n: sys.modules.get(n) for n in wanted}
+    if not all(map(is_imported, modules.values())):
+        return None
+    for n, module in modules.items():
+        s.guards.items[id(sys.modules), n] = (sys.modules, n, module)
+    return Const(modules[name if names else name.partition(".")[0]])
+
+
+def is_imported(module: Any) -> bool:
+    """Is it a module, and has it been executed to its end?"""
+    spec = getattr(module, "__spec__", None)
+    return isinstance(module, ModuleType) and not getattr(spec, "_initializing", False)
+
+
 @transfers(get_cell)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     """What a function captures that is called here, if the program asks for it."""
@@ -642,10 +670,12 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     return None if found is None else Const(found[2])
 
 
+IMPORTS = (import_name, import_from)
 ANY = object()
 
 
 @transfers(getattr)
+@transfers(import_from)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
     owner, name = args[0], args[1]
     if type(name) is not Const or len(args) != 2:
