@@ -389,6 +389,7 @@ class Inference:
     def resolve_methods(self) -> bool:
         """A method of a value of known type becomes a function of the value."""
         changed = False
+        found: set[Operand] = set()
         for call in self.ir.calls():
             bound = call.primitive
             if type(bound) is BuiltinMethodType and not isinstance(bound.__self__, ModuleType):
@@ -400,9 +401,19 @@ class Inference:
             method = self.method_called(call)
             if method is not None:
                 self.reads[call.fn].removable = True  # type: ignore[index]
+                found.add(call.fn)
                 call.fn, call.args = method.fn, method.args
                 changed = True
+        if found:
+            self.demand_no_more(found)
         return changed
+
+    def demand_no_more(self, found: set[Operand]) -> None:
+        """To read these raises nothing, so nothing waits for it."""
+        for block in self.ir.blocks:
+            block.calls = [
+                c for c in block.calls if c.primitive is not require or c.args[0] not in found
+            ]
 
     def method_called(self, call: Call) -> Call | None:
         """The call of the function that a method of a value of known type is."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import morula
-from morula import gradient
+from morula import code_adjoint, gradient
 from morula.core.extend import by_the_general_path
 from morula.testing import check_gradient
 
@@ -268,3 +268,26 @@ def test_the_program_that_is_shown_is_the_one_that_runs():
     shown = str(morula.code_adjoint(logarithm, 2.0))
     assert "specialised" in shown
     assert "math.log" in shown
+
+
+def summed(x):
+    with np.errstate(all="ignore"):
+        return np.log(x).sum() * x.max()
+
+
+def joined(x):
+    try:
+        values = []
+        values.append(x.prod())
+        return values.pop() * x[0]
+    except ValueError:
+        return 0.0
+
+
+@pytest.mark.parametrize("f", [summed, joined])
+def test_methods_of_known_types_leave_the_program_compiled(f):
+    x = np.array([0.5, 2.0, 1.5])
+    assert str(code_adjoint(f, x)).startswith(
+        "# specialised to the types of the arguments; 0 calls"
+    )
+    check_gradient(f, x)
