@@ -191,6 +191,66 @@ for _primal in (operator.matmul, np.matmul, np.dot, np.ndarray.dot, np.inner, np
     product(_primal)
 
 
+def product_of_sequences(primal, usual):
+    """The forward rule of a convolution or a correlation."""
+
+    @frule(primal)
+    def _(a: np.ndarray, v: np.ndarray, mode=usual):
+        y = primal(a, v, mode)
+
+        def sequences_pushforward(ȧ, v̇, *rest):
+            ẏ: Any = ZERO
+            if ȧ is not ZERO:
+                ẏ = ẏ + primal(ȧ, v, mode)
+            if v̇ is not ZERO:
+                ẏ = ẏ + primal(a, v̇, mode)
+            return fitted(y, ẏ)
+
+        return y, sequences_pushforward
+
+
+product_of_sequences(np.convolve, "full")
+product_of_sequences(np.correlate, "valid")
+
+
+@frule(np.einsum)
+def _(subscripts: str, a: np.ndarray):
+    y = np.einsum(subscripts, a)
+
+    def einsum_pushforward(subscripts_dot, ȧ):
+        return ZERO if ȧ is ZERO else fitted(y, np.einsum(subscripts, ȧ))
+
+    return y, einsum_pushforward
+
+
+@frule(np.einsum)
+def _(subscripts: str, a: np.ndarray, b: np.ndarray):
+    y = np.einsum(subscripts, a, b)
+
+    def einsum_pushforward(subscripts_dot, ȧ, ḃ):
+        ẏ: Any = ZERO
+        if ȧ is not ZERO:
+            ẏ = ẏ + np.einsum(subscripts, ȧ, b)
+        if ḃ is not ZERO:
+            ẏ = ẏ + np.einsum(subscripts, a, ḃ)
+        return fitted(y, ẏ)
+
+    return y, einsum_pushforward
+
+
+@frule(np.sort)
+def _(a: np.ndarray, axis: int = -1):
+    """The permutation that a stable sort takes, as in reverse mode."""
+    y = np.sort(a, axis)
+
+    def sort_pushforward(ȧ, *rest):
+        if ȧ is ZERO:
+            return ZERO
+        return fitted(y, np.take_along_axis(ȧ, np.argsort(a, axis, kind="stable"), axis))
+
+    return y, sort_pushforward
+
+
 # -- choices ---------------------------------------------------------------------------------------
 
 

@@ -114,3 +114,32 @@ def test_what_is_clipped_by_numbers(fn, bounds, rng):
     assert jvp(lambda x: fn(x, *bounds), (np.array([bound]),), (np.ones(1),))[1].tolist() == [0.5]
     product = hvp(lambda x: np.sum(fn(x, *bounds) ** 2), x, x)
     np.testing.assert_allclose(product, 2 * x * (fn(x, *bounds) == x))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("fn", [np.convolve, np.correlate])
+def test_products_of_sequences(fn, mode, rng):
+    a, v = matrix(rng, 5), matrix(rng, 3)
+    check_frule(fn, a, v, mode)
+    check_frule(fn, v, a + 1j * a**2, mode)
+    check_frule(fn, a, v)
+
+
+@pytest.mark.parametrize(
+    "subscripts", ["ij,jk->ik", "ij,jk", "ij,jk->", "ij,ji->j", "...i,ik->k..."]
+)
+def test_einsum(subscripts, rng):
+    a, b = matrix(rng, 3, 3), matrix(rng, 3, 3)
+    check_frule(np.einsum, subscripts, a, b)
+    check_frule(np.einsum, subscripts, a, b * 1j)
+    check_frule(np.einsum, "ii->i", a)
+    check_frule(np.einsum, "ij->ji", a.astype(np.float32))
+    check_frule(np.einsum, "ij,ij->i", a, b[:, :1])  # an axis of length one is spread
+
+
+def test_sorting(rng):
+    x = matrix(rng, 4, 3)
+    check_frule(np.sort, x)
+    check_frule(np.sort, x, 0)
+    _, ẏ = jvp(np.sort, (np.array([2.0, 1.0, 2.0]),), (np.array([1.0, 2.0, 3.0]),))
+    np.testing.assert_array_equal(ẏ, [2.0, 1.0, 3.0])
