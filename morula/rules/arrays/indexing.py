@@ -409,4 +409,15 @@ def _(x: np.ndarray, *index: Anything):
 
 non_differentiable(along)
 may_vanish(entry)
-type_stable(operator.getitem, np.take, np.diag, np.tril, np.triu, np.sort, scattered, entry)
+type_stable(
+    operator.getitem,
+    np.take,
+    np.diag,
+    np.tril,
+    np.triu,
+    np.sort,
+    scattered,
+    entry,
+    along,
+    np.argsort,
+)
