@@ -519,6 +519,20 @@ def is_pure(fn: Value) -> bool:
 fixed_types: set[type] = set()  # of callables that are what they are
 
 
+def does_the_same(x: Any, f: FunctionType) -> bool:
+    """Is it this function, or one made of the same code in the same namespace, with nothing else?"""
+    if x is f:
+        return True
+    alike = type(x) is FunctionType and x.__code__ is f.__code__ and x.__globals__ is f.__globals__
+    return alike and is_bare(x)
+
+
+def is_bare(f: FunctionType) -> bool:
+    """Has a function captured nothing, no default values, no attributes and no rule?"""
+    held = f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__
+    return not held and registry.get(f) is None
+
+
 def is_fixed(x: Any) -> bool:
     """Is it known by identity: a module, a function, a class, a callable?"""
     if isinstance(x, ModuleType | FunctionType | BuiltinFunctionType | type):
@@ -992,7 +1006,13 @@ only_reads(
 )
 
 non_differentiable(
-    actual_type, actual_attribute, actual_length, actual_item, has_keys, detail_matches, require
+    actual_type,
+    actual_attribute,
+    actual_length,
+    actual_item,
+    has_keys,
+    detail_matches,
+    require,
 )
 only_reads(require)
 effects(require)

@@ -19,7 +19,15 @@ from morula.core.collect import collect_generators
 from morula.core.displays import make_displays, tell_apart
 from morula.core.emit import tidy
 from morula.core.examples import Examples, are_unlike_inside
-from morula.core.infer import TRANSFERS, Inference, is_builtin, is_fixed, is_of_plain_kind
+from morula.core.infer import (
+    TRANSFERS,
+    Inference,
+    does_the_same,
+    is_bare,
+    is_builtin,
+    is_fixed,
+    is_of_plain_kind,
+)
 from morula.core.inline import changes_objects, inline
 from morula.core.instances import (
     BY_CLASS,
@@ -573,7 +581,9 @@ class Specialiser(Inference):
         """Take x for this function, class or module; the program asks whether it is that."""
         same = self.ir.var()
         substitute(self.ir, {x: Const(fixed)})
-        block.calls.insert(index, Call(same, Const(operator.is_), (x, Const(fixed))))
+        bare = type(fixed) is FunctionType and is_bare(fixed)
+        test = does_the_same if bare else operator.is_
+        block.calls.insert(index, Call(same, Const(test), (x, Const(fixed))))
         self.given[x] = Known(type(fixed))  # not the constant: the test would be one, too
         self.guard_test(block, index + 1, same)
 
@@ -1071,6 +1081,7 @@ REPEATABLE = {
         actual_length,
         actual_item,
         has_keys,
+        does_the_same,
         get_cell,
         set_cell,
         load_global,

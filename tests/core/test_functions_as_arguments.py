@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import frule, grad, gradient, hvp, jvp
+from morula import frule, grad, gradient, hvp, jvp, rrule
 from morula.core import general
 from morula.testing import check_gradient
 
@@ -158,3 +158,32 @@ def test_rules_of_functions_with_parameters_given_by_name_only():
         return 7.0, lambda ẋ: 11.0 * ẋ
 
     assert jvp(f, (1.0,), (1.0,)) == (7.0, 11.0)
+
+
+def cubing():
+    return lambda v: v**3
+
+
+def total(x, fn):
+    return np.sum(fn(x))
+
+
+def test_functions_of_the_same_code_share_a_program(monkeypatch):
+    g = grad(total)
+    expected = g(X, cubing())
+
+    monkeypatch.setattr(general, "call", None)  # the program serves
+    np.testing.assert_array_equal(g(X, cubing()), expected)
+
+
+def test_a_function_of_the_same_code_with_a_rule_of_its_own():
+    plain, ruled = cubing(), cubing()
+
+    @rrule(ruled)
+    def _(v: np.ndarray):
+        return v**3, lambda ȳ: (5.0 * ȳ,)
+
+    g = grad(total)
+    for _ in range(2):
+        np.testing.assert_array_equal(g(X, plain), 3 * X**2)
+        np.testing.assert_array_equal(g(X, ruled), np.full(X.shape, 5.0))
