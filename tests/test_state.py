@@ -14,6 +14,7 @@ import pytest
 
 from morula import grad, jvp, pullback
 from morula.core.extend import by_the_general_path
+from morula.testing import check_gradient
 
 
 class Plain:
@@ -579,3 +580,45 @@ def test_arrays_that_are_stored_outside(state, x):
         assert found.dtype == x.dtype
         np.testing.assert_allclose(found, 6 * np.conj(x) ** 5, rtol=1e-5)
     put(1.0)
+
+
+class Rows:
+    """Sums of rows, found when they are first asked for, entry by entry."""
+
+    def __init__(self, a, made=None):
+        self.a = a
+        self.made = made
+
+    def fill(self, sums):
+        for i in [j for j in range(len(self.a)) if self.a[j, 0] > 0]:
+            sums[i] = self.a[i] @ self.a[i]
+        self.made = sums
+
+    @property
+    def sums(self):
+        try:
+            if self.made is None:
+                self.fill(np.zeros(len(self.a)))
+        finally:
+            self.asked = True
+        return self.made
+
+
+def test_an_array_that_a_property_makes_and_fills_and_keeps():
+    def f(x):
+        rows = Rows(np.array([[x[0], x[1]], [x[1], x[0] * x[1]]]))
+        return rows.sums[0] * rows.sums[1] + rows.made[0]
+
+    check_gradient(f, np.array([0.6, 0.8]))
+    x, u = np.array([0.6, 0.8]), np.array([0.3, -0.2])
+    assert jvp(f, (x,), (u,))[1] == pytest.approx(grad(f)(x) @ u, rel=1e-12)
+
+
+def test_an_array_that_was_at_hand_before_is_followed_or_refused():
+    def f(x):
+        kept = x * 2
+        rows = Rows(np.array([[x[0], x[1]], [x[1], x[0] * x[1]]]), kept)
+        rows.fill(kept)
+        return rows.sums[0] * kept[1] + rows.made[0]
+
+    check_gradient(f, np.array([0.6, 0.8]))

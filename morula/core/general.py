@@ -198,6 +198,27 @@ def _constant_back(n: int, ȳ: Any) -> tuple[Any, ...]:
     return (ZERO,) * n
 
 
+FEW = 40  # values that are looked through for arrays before every such call
+
+
+def arrays_at_hand(values: tuple[Any, ...]) -> set[int] | None:
+    """The memory of arrays that can be reached, by identity; None where there is too much to see."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    waiting = list(values)
+    while waiting:
+        x = waiting.pop()
+        own = memory_of(x)
+        if own is not None:
+            found.add(id(own))
+        elif id(x) not in seen:
+            seen.add(id(x))
+            if len(seen) > FEW or (type(x) in (list, tuple, dict) and len(x) > FEW):
+                return None
+            waiting += (parts_of(x) or {}).values()
+    return found
+
+
 def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]:
     """`call`, from a compiled program, in which all arrays go by value and none is written to.
 
@@ -205,17 +226,19 @@ def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]
     """
     if service_of(fn, args, kwargs).of_scalars:
         return call(fn, *args, **kwargs)
+    operands = (*args, *kwargs.values())
+    before = arrays_at_hand((fn, *operands))
     outer = begin_log()
     written: Written = {}
     try:
         y, back = call(fn, *args, **kwargs)
     finally:
         written.update(end_log(outer))
-    operands = (*args, *kwargs.values())
     if not written:
         return y, partial(in_own_pass, back) if is_of_numbers(fn, operands) else back
-    if any(id(memory_of(x)) in written for x, _ in held_by((fn, *operands))):
-        raise errors.written_behind(fn)
+    for x, _ in held_by((fn, *operands)):
+        if id(memory_of(x)) in written and (before is None or id(memory_of(x)) in before):
+            raise errors.written_behind(fn)
     inside = [
         (x, key, project_to(part))
         for x, parts in held_by((y, *operands))
@@ -622,7 +645,7 @@ def same_part(old: Any, new: Any) -> bool:
     return old is new or (type(old) is bytes and old == new)
 
 
-non_differentiable(held_by, changes)
+non_differentiable(held_by, changes, arrays_at_hand)
 
 
 @resolves(FunctionType)

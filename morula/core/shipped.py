@@ -123,10 +123,25 @@ def load_waiting(module: str) -> bool:
         rules = _waiting.pop(name)
         try:
             import_module(rules)
-        except BaseException:
+        except BaseException as error:
+            if is_of_another(name, error):
+                continue
             _waiting[name] = rules
             raise
     return bool(names)
+
+
+def is_of_another(module: str, error: BaseException) -> bool:
+    """Has the program something else by the name of a library, which lacks what its rules import?
+
+    What stands in for a library that is not there is a module, the library a package.
+    """
+    library = module.split(".")[0]
+    return (
+        isinstance(error, ImportError)
+        and is_inside(error.name, library)
+        and not hasattr(sys.modules.get(library), "__path__")
+    )
 
 
 def module_of(primal: Any) -> Any:

@@ -16,6 +16,7 @@ from morula.mixed_mode import (
     steering,
     structures,
     twins,
+    unfollowed,
     writing,
 )
 from morula.mixed_mode.jacobians import diaghessian, forwarddiff, hessian, hvp, jacobian
@@ -49,5 +50,6 @@ __all__ = [
     "structures",
     "taylor",
     "twins",
+    "unfollowed",
     "writing",
 ]

@@ -315,6 +315,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(setattr)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if rules_of(setattr, args, ())[0] is not None:
+        return NotImplemented
     if type(args[0]) in ProxyTypes:
         args = (objects.referent(args[0]), *args[1:])
     custom = own_method(type(args[0]), "__setattr__")

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from morula.core import general
 from morula.core.cotangents import ZERO, is_zero
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.pushforward import jvp
 from morula.mixed_mode.tangents import Pass
+from morula.mixed_mode.unfollowed import lose_changes
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.implicit import (
     along,
@@ -35,11 +37,13 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return NotImplemented
     _, residual, *params = args
     z = solved(*args)
+    before = general.held_by((residual, *params))
     r, ṙ = push(run, residual, tangents[1], (z, *params), (ZERO, *tangents[2:]))
     check_residual(r, z)
     if is_zero(ṙ):
         return z, ZERO
     M = slopes(z, transposed_slopes(z, residual, tuple(params)))
+    lose_changes(run, before)  # z was a constant
     return z, run.each(lambda c: linearly_solved(along, M, -np.asarray(c), z, residual, *params), ṙ)
 
 

@@ -17,6 +17,7 @@ from morula.mixed_mode.memory import current
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.structures import drain
 from morula.mixed_mode.tangents import Pass, all_zero, reached
+from morula.rules.arrays.draws import SOURCES
 from morula.rules.arrays.sequences import (
     BINARY,
     CONVERTED,
@@ -26,6 +27,7 @@ from morula.rules.arrays.sequences import (
     OF_TWO,
     UNARY,
 )
+from morula.rules.arrays.types import Sequence
 
 NUMBERS = (float, int, np.float64)
 
@@ -105,4 +107,22 @@ def _by_array(primal: Any) -> None:
 
 for _primal in (*UNARY, *FIRST, *OF_A_MATRIX, *BINARY, *OF_TWO, *OF_A_MATRIX_AND_ANOTHER):
     _by_array(_primal)
-del _primal
+
+
+def _taken(primal: Any) -> None:
+    @pushes(primal)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        """Entries at random places of a sequence, of objects too: those of the array of them."""
+        if len(args) - len(keywords) < 2 or not isinstance(args[1], Sequence):
+            return NotImplemented
+        if nothing_enters(run, args, tangents):
+            return NotImplemented
+        x, ẋ = push(run, np.array, ZERO, args[1:2], tangents[1:2])
+        values, dots = (args[0], x, *args[2:]), (tangents[0], ẋ, *tangents[2:])
+        return push(run, primal, ZERO, values, dots, keywords)
+
+
+for _source in SOURCES:
+    _taken(_source.choice)
+    _taken(_source.permutation)
+del _primal, _source

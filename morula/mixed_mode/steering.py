@@ -159,14 +159,6 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return 1 + steering.nestlevel(), ZERO
 
 
-@pushes(steering.ignore_derivatives)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    y, changed = steering.ignored(*args)
-    for x, _ in changed:
-        raise steering.cannot_ignore(x)
-    return y, ZERO
-
-
 @pushes(checkpoint, context.call_plainly)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return push(run, args[0], tangents[0], args[1:], tangents[1:], keywords)

@@ -118,6 +118,7 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
         return split_call(fn, args, keywords), ZERO
     if fn is np.nditer:
         return entries(run, args, tangents, keywords)
+    inplace.check_writes(args[0])
     if fn is np.random.Generator.shuffle:
         return push(run, shuffle, ZERO, args, tangents, keywords)
     if id(fn) in DRAWS:
@@ -168,6 +169,8 @@ def into_out(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) ->
     parts = parted(fn, len(args) - len(keywords), keywords)
     assert parts is not None
     outs = outs_of(parts, args)
+    for x in outs:
+        inplace.check_writes(x)
     mask = where_of(fn, {k: args[i] for k, i in parts.names})
     rest = [(k, i) for k, i in parts.names if k != "where" or not isinstance(fn, np.ufunc)]
     values, dots = [

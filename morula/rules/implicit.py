@@ -27,6 +27,7 @@ from morula.core.extend import (
     UnsupportedError,
     call,
     called_whole,
+    general,
     interface,
     is_zero,
     non_differentiable,
@@ -34,7 +35,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.bodies import instead_of, taking_memory
 from morula.rules.calls import serves
-from morula.rules.steering import ignore_derivatives
+from morula.rules.steering import changed_since, ignore_derivatives, refuse_reached
 from morula.rules.vectors import ravel
 
 
@@ -189,11 +190,14 @@ called_whole(solved)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     solve, residual, *params = args
     z = solved(solve, residual, *params)
+    before = general.held_by((residual, *params))
     r, back = call(residual, z, *params)
     check_residual(r, z)
     by_unknowns = transposed_slopes(z, residual, params)
+    changed = changed_since(before)  # with z as a constant
 
     def solved_pullback(z̄: Any) -> tuple[Any, ...]:
+        refuse_reached(changed)
         if is_zero(z̄):
             return (ZERO,) * (1 + len(args))
         M = slopes(z, by_unknowns)

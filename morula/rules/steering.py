@@ -31,6 +31,7 @@ from morula.core.extend import (
     non_differentiable,
     on_entry,
     only_once,
+    parts_of,
     project_to,
     rewrites,
     rrule,
@@ -230,12 +231,17 @@ def _(x_or_thunk: Anything):
     y, changed = ignored(x_or_thunk)
 
     def ignore_derivatives_pullback(ȳ):
-        for x, keys in changed:
-            if context.is_reached_at(x, keys):
-                raise cannot_ignore(x)
+        refuse_reached(changed)
         return (NoTangent(),)
 
     return y, ignore_derivatives_pullback
+
+
+def refuse_reached(changed: general.Held) -> None:
+    """An error if cotangents have reached what was changed where no derivatives are followed."""
+    for x, keys in changed:
+        if context.is_reached_at(x, keys):
+            raise cannot_ignore(x)
 
 
 def ignored(x_or_thunk: Any) -> tuple[Any, list[tuple[Any, list[Any]]]]:
@@ -244,19 +250,36 @@ def ignored(x_or_thunk: Any) -> tuple[Any, list[tuple[Any, list[Any]]]]:
         return ignore_derivatives(x_or_thunk), []
     before = general.held_by((x_or_thunk,))
     y = ignore_derivatives(x_or_thunk)
-    changed = general.changes(before)
+    changed = changed_since(before)
     for x, _ in changed:
         if adjoint_object(x) is None:
             raise cannot_ignore(x)
     return y, changed
 
 
+def changed_since(before: general.Held) -> general.Held:
+    """What has been changed, and where; and all of what was made and put there."""
+    changed = general.changes(before)
+    known = {id(x) for x, _ in before}
+    new = []
+    for x, keys in changed:
+        parts = parts_of(x) or {}
+        new += [parts[key] for key in keys if key in parts]
+    made = [
+        (x, [*parts])
+        for x, parts in general.held_by(tuple(new))
+        if id(x) not in known and adjoint_object(x) is not None
+    ]
+    return changed + made
+
+
 def cannot_ignore(x: Any) -> UnsupportedError:
     """The error for a function whose effects cannot count as constant."""
     return UnsupportedError(
-        f"the function that ignore_derivatives called changes a {type(x).__name__} that the gradient "
-        "runs through: let it return what it computes, and store that outside"
+        f"a function that ignore_derivatives or a solver of equations called changes a "
+        f"{type(x).__name__} that the gradient runs through: let it return what it computes, and store "
+        "that outside"
     )
 
 
-non_differentiable(ignored)
+non_differentiable(ignored, changed_since)

@@ -172,3 +172,33 @@ def test_morulas_rules_for_a_module_of_a_library_wait_for_it():
         [sys.executable, "-c", WAITING], capture_output=True, text=True, check=True, timeout=120
     )
     assert run.stdout.splitlines() == ["False False False", "True False False", "(0.25,) True"]
+
+
+STANDING_IN = """
+import sys
+import types
+from unittest import mock
+from morula import gradient, jvp
+
+sys.modules["numba"] = MADE
+import numba
+
+numba.njit = lambda f: f
+
+f = numba.njit(lambda x: x * x)
+f.__module__ = "numba"
+
+def g(x):
+    return f(x) * x
+
+print(gradient(g, 3.0), jvp(g, (3.0,), (1.0,)), "morula.interop.numba.rules" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("made", ['types.ModuleType("numba")', "mock.Mock()"])
+def test_what_stands_in_for_a_library_has_no_rules(made):
+    run = subprocess.run(
+        [sys.executable, "-c", STANDING_IN.replace("MADE", made)],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert run.stdout.strip() == "(27.0,) (27.0, 27.0) False"

@@ -313,6 +313,11 @@ def places_like(x: Any) -> Any:
 non_differentiable(places_like)
 
 
+def of_objects(primal, source, x, *args, **kwargs):
+    """The draw from a list of objects: places of the array of them are drawn."""
+    return primal(source, np.array(x), *args, **kwargs)
+
+
 def _taking(primal):
     @rrule(primal)
     def _(source: Anything, x: np.ndarray, *args: Anything, **kwargs):
@@ -329,6 +334,9 @@ def _taking(primal):
     @rrule(primal)
     def _(source: Anything, x: Sequence, *args: Anything, **kwargs):
         numbers = np.asarray(x)
+        if numbers.dtype.kind == "O":
+            y, objects_back = call(of_objects, primal, source, x, *args, **kwargs)
+            return y, lambda ȳ: objects_back(ȳ)[2 : 4 + len(args)]
         if numbers.dtype.kind not in "fc":
             return opaque(primal, (source, x, *args), kwargs)
         given = as_it_is(x)

@@ -17,6 +17,7 @@ import numbers
 import operator
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from functools import partial
 from types import MethodDescriptorType, ModuleType
@@ -101,6 +102,26 @@ def users_line() -> str:
 
 
 non_differentiable(refuse, users_line)
+
+_shown: dict[int, tuple[Any, Callable[[], Any]]] = {}  # memory, by identity; what refuses writes
+
+
+def note_shown(x: np.ndarray, refusal: Callable[[], Any]) -> None:
+    """Note that this shows what something else holds, read-only, as changes of it are not followed."""
+    owner = owner_of(x)
+    key = id(owner)
+    _shown[key] = weakref.ref(owner, lambda _: _shown.pop(key, None)), refusal
+
+
+def check_writes(x: Any) -> None:
+    """An error of Morula's own where an array is read-only in differentiated code only."""
+    if isinstance(x, np.ndarray) and not x.flags.writeable:
+        found = _shown.get(id(owner_of(x)))
+        if found is not None:
+            found[1]()
+
+
+non_differentiable(note_shown, check_writes)
 
 
 # -- writing and undoing ---------------------------------------------------------------------------
@@ -196,6 +217,7 @@ non_differentiable(frozen)
 @rrule(operator.setitem, by_identity=True)
 @rrule(np.ndarray.__setitem__, by_identity=True)
 def _(x: np.ndarray, index: Anything, value: Anything):
+    check_writes(x)
     if x.dtype.names is not None and not isinstance(index, str):
         _, back = call(write_records, x, frozen(index), value)
         return None, lambda ȳ: (ZERO, NONE, back(ZERO)[3])
@@ -462,6 +484,7 @@ def overwrite(x: np.ndarray, write: Callable[[], Any]) -> Callable[[], Any]:
 
     The user's own call writes, for its errors and for its last bits.
     """
+    check_writes(x)
     old = x.copy()
     write()
     note(x)

@@ -27,7 +27,15 @@ from morula.core.extend import (
     registry,
     says_where_to_write,
 )
-from morula.rules.arrays.inplace import note, rounds, seed, to_masked, undo, warn_of_rounding
+from morula.rules.arrays.inplace import (
+    check_writes,
+    note,
+    rounds,
+    seed,
+    to_masked,
+    undo,
+    warn_of_rounding,
+)
 from morula.rules.arrays.memory import take, take_at
 
 
@@ -154,6 +162,8 @@ def call_with_out(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], plain:
     if len(outs) == 1 and outs[0] is Ellipsis:  # the result as an array, also where it has no axes
         y, back = as_arrays(y, back)
     elif any([x is not None for x in outs]):
+        for x in outs:
+            check_writes(x)
         where = where_of(fn, named)
         y, back = written_out(y, back, outs, partial(fn, *args, **kwargs), where, rest)
     return y, partial(with_out, parts, len(given), back)

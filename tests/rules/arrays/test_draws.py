@@ -66,6 +66,27 @@ def test_places(source, draw, path):
     np.testing.assert_allclose(found, 2 * x * counts, rtol=1e-6)
 
 
+class Particle:
+    def __init__(self, weight):
+        self.weight = weight
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_places_of_lists_of_objects(source):
+    def chosen(x):
+        rng = source(1)
+        particles = [Particle(x), Particle(x * x), Particle(np.sin(x))]
+        a, b = rng.choice(particles, size=2, p=[0.2, 0.3, 0.5])
+        return a.weight * b.weight * rng.choice(particles).weight
+
+    def permuted(x):
+        particles = source(2).permutation([Particle(x), Particle(x * x), Particle(np.sin(x))])
+        return sum([i * p.weight for i, p in enumerate(particles)])
+
+    check_modes(chosen, 0.7)
+    check_modes(permuted, 0.7)
+
+
 def test_what_has_no_formula_is_refused():
     with pytest.raises(NotImplementedError, match="by its shape"):
         gradient(lambda k: np.random.default_rng(0).gamma(k), 2.0)

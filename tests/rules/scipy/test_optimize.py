@@ -93,6 +93,18 @@ def test_second_derivatives():
     assert found == pytest.approx(expected[0, 0], rel=1e-5)
 
 
+@pytest.mark.parametrize("method", ["BFGS", "Nelder-Mead"])
+def test_products_with_hessians_of_minima(method):
+    def f(p):
+        def loss(u):
+            return ((u - p**2) ** 2).sum()
+
+        return np.sum(optimize.minimize(loss, START, method=method, tol=1e-12).x ** 2)
+
+    v = np.array([1.0, -0.5])
+    np.testing.assert_allclose(hvp(f, P, v), 12 * P**2 * v, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "f",
     [

@@ -204,8 +204,8 @@ def _(
         x = solution(
             "minimize", plain.x, slope, args, plain.success or is_flat(slope, plain.x, args)
         )
-    fun = loss_told_as(plain.fun, value(x, *as_tuple(args)))
-    return result(plain, "minimize", x=x, fun=fun)
+    loss = loss_told_as(plain.fun, value(x, *as_tuple(args)))
+    return result(plain, "minimize", x=x, fun=loss)
 
 
 CONSTRAINED = (

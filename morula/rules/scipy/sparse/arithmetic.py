@@ -28,6 +28,7 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import match
 from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.inplace import note_shown
 from morula.rules.arrays.types import Anything, Scalar, Sequence
 from morula.rules.scipy.sparse.spaces import (
     ORDERED,
@@ -513,6 +514,11 @@ def refuse_change(what: str) -> Any:
     )
 
 
+def refuse_write() -> Any:
+    """What is written to the data is a change of the array."""
+    return refuse_change("a write to A.data")
+
+
 @rrule(operator.setitem)
 def _(A: Sparse, index: Anything, value: Anything):
     return refuse_change("an assignment to an item")
@@ -707,6 +713,7 @@ def _(A: Sparse, name: str):
     if name == "data" and isinstance(y, np.ndarray):
         y = y.view()  # what is written to it would not be seen
         y.flags.writeable = False
+        note_shown(y, refuse_write)
 
     def getattr_pullback(ȳ):
         if name in CONSTANT or isinstance(y, tuple | int | str | np.dtype | FunctionType | None):
