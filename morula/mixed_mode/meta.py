@@ -192,32 +192,39 @@ def pair_of_rule(
     return (y, back), together([entry(ṗair, 0), ḃack])
 
 
-def pull_back(pullback: Any, kept: Any, ȳ: Any) -> Any:
-    """One call of the pullback of a rule, as forward mode sees it."""
+def pull_back(run: Pass, args: Args, tangents: Args) -> Any:
+    """One call of the pullback of a rule: what the rule says is pushed, and what it does not is not."""
+    pullback, kept, ȳ = args
+    ṗullback, _, ẏ = tangents
     rule, n_args, positions, projections, callee, collect, y, values = kept
-    first = [NONE] if callee else []
+    first = (NONE,) if callee else ()
     if collect is not None:
-        ȳ = accumulate(ȳ, collect())
-    ȳ = unthunk(ȳ)
+        given, ġiven = push(run, collect, ZERO, (), ())
+        ȳ, ẏ = push(run, accumulate, ZERO, (ȳ, given), (ẏ, ġiven))
+    if type(ȳ) is Thunk:
+        ȳ, ẏ = push(run, unthunk, ZERO, (ȳ,), (ẏ,))
     if memory.in_memory() and not rule.by_identity:
-        ȳ = registry.with_memory(rule, y, values, ȳ)
-        given = traits.at_once(rule.primal, values, ȳ)
-        if given is not None:
-            return (*first, *given)
+        given, dots = (rule, y, values, ȳ), (ZERO, ZERO, ZERO, ẏ)
+        ȳ, ẏ = push(run, registry.with_memory, ZERO, given, dots)
+        found, dots = push(run, traits.at_once, ZERO, (rule.primal, values, ȳ), (ZERO, ZERO, ẏ))
+        if found is not None:
+            dots = [entry(dots, i) for i in range(len(found))]
+            return (*first, *found), together([*[ZERO for _ in first], *dots])
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
-        return (*first, *[ZERO for _ in positions])
-    cotangents = pullback(ȳ)
+        return (*first, *[ZERO for _ in positions]), ZERO
+    cotangents, ċotangents = push(run, pullback, ṗullback, (ȳ,), (ẏ,))
     n = meta.count_of(rule, cotangents, n_args, values, positions)
-    found = [
-        projected(project, cotangents[i]) if i is not None and i < n else NONE
-        for i, project in zip(positions, projections, strict=True)
-    ]
-    return (*first, *found)
-
-
-def projected(project: Any, c: Any) -> Any:
-    """A cotangent in its space."""
-    return c if project is None or c is ZERO or c is NONE else project(c)
+    bars: list[Any] = [*first]
+    dots = [ZERO for _ in first]
+    for i, project in zip(positions, projections, strict=True):
+        x̄, x̄̇ = NONE, ZERO
+        if i is not None and i < n:
+            x̄, x̄̇ = cotangents[i], entry(ċotangents, i)
+            if project is not None and x̄ is not ZERO and x̄ is not NONE:
+                x̄, x̄̇ = push(run, project, ZERO, (x̄,), (x̄̇,))
+        bars.append(x̄)
+        dots.append(x̄̇)
+    return tuple(bars), together(dots)
 
 
 def thunks_within(args: Args) -> Args:
@@ -247,7 +254,7 @@ constant_unless(computes, is_zero, types_of=thunks_within)
 @pushes(meta.pull_back)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     try:
-        return push(run, pull_back, ZERO, args, tangents)
+        return pull_back(run, args, tangents)
     except Exception as error:
         _, kept, ȳ = args
         if not kept[0].trusted or not traits.is_abstract(unthunk(ȳ)):
