@@ -17,6 +17,7 @@ from types import (
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
+    MethodDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
@@ -74,6 +75,28 @@ non_differentiable(table_owner)
 def own(run: Pass, x: Any, name: str) -> Any:
     """The tangent of an attribute that an object itself holds."""
     return value_of(run, table_owner(x), name) if has_table(x) else ZERO
+
+
+@pushes(getattr, moves=True)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """What depends on nothing but the type: nobody can have registered anything for these."""
+    x, name, *default = args
+    kind = type(x)
+    if default or keywords:
+        return NotImplemented
+    if kind is ModuleType and name != "__dict__":
+        return getattr(x, name), value_of(run, x, name) if run.table else ZERO
+    if kind not in PLAIN:
+        return NotImplemented
+    if kind is np.ndarray and name in of_arrays.CONSTANTS:
+        return getattr(x, name), ZERO
+    method = getattr(kind, name, None)
+    return (
+        (getattr(x, name), tangents[0]) if type(method) is MethodDescriptorType else NotImplemented
+    )
+
+
+PLAIN = {np.ndarray, np.float64, np.complex128, float, complex, list, dict, tuple}
 
 
 @pushes(getattr)

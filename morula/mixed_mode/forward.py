@@ -17,7 +17,7 @@ from morula.core.cotangents import ZERO
 from morula.core.emit import emit
 from morula.core.general import _is_plain, asks_nothing
 from morula.core.ir import IR, Branch, Call, Const, Operand, Var, count_of_parameters
-from morula.core.primitives import build_tuple, get_cell, load_global, unpack
+from morula.core.primitives import build_tuple, load_global, unpack
 from morula.core.registry import is_constant_call, is_declared_call, on_claim
 from morula.core.settings import with_own_settings
 from morula.core.verify import checked
@@ -153,7 +153,8 @@ class Forward:
             return []
         if call.primitive is operator.getitem and not self.reads_tuple(call):
             return []
-        ẏ, operands, calls = self.dots[call.out], [self.pass_, call.out], [call]
+        operands: list[Operand] = [self.pass_, call.out]
+        ẏ, calls = self.dots[call.out], [call]
         assert type(ẏ) is Var
         if call.primitive is build_tuple:
             dots = self.ir.var()

@@ -471,6 +471,8 @@ class Held(Reached):
 
 def refreshed(run: Pass, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tangents of values, with those that lie beside memory that was written to."""
+    if not any([type(x) is tuple or type(x) is list or isinstance(x, np.ndarray) for x in values]):
+        return tangents
     for x in values:
         if type(x) is list and any([is_followed(run, v) for v in x]):
             refresh_held(run, (x,))
