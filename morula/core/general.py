@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from types import (
     AsyncGeneratorType,
+    BuiltinFunctionType,
     CodeType,
     CoroutineType,
     FunctionType,
     GeneratorType,
+    MethodDescriptorType,
     MethodType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple, TypeVar
 
@@ -170,9 +173,30 @@ class Claim(NamedTuple):
 CLAIMS: list[Callable[[Any, tuple[Any, ...]], Claim | None]] = []
 
 
+# Types of which no value is a library's but Python's and NumPy's, or what says whether one is; and
+# those of callables that nobody claims for such values, where it is known what they mean.
+UNCLAIMED: dict[type, Callable[[Any], bool] | None] = dict.fromkeys(
+    (int, float, complex, bool, str, type(None), type(ZERO), type(NONE))
+)
+COMPILED: set[type] = {type, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType}
+
+
+def are_unclaimed(fn: Any, values: tuple[Any, ...]) -> bool:
+    """Can no library lay claim to a call, which has a rule or is constant?"""
+    if type(fn) not in COMPILED:
+        return False
+    for x in values:
+        if type(x) not in UNCLAIMED:
+            return False
+        test = UNCLAIMED[type(x)]
+        if test is not None and not test(x):
+            return False
+    return True
+
+
 def claim_of(rule: Rule | None, fn: Any, values: tuple[Any, ...]) -> Claim | None:
     """Who lays claim to a call. Rules of a user come first, those for values of any type last."""
-    if rule is not None and not rule.trusted:
+    if rule is not None and (not rule.trusted or are_unclaimed(fn, values)):
         return None
     for claims in CLAIMS:
         found = claims(fn, values)
@@ -187,7 +211,7 @@ def is_claimed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not unclaimed and claim_of(rule, fn, (*args, *kwargs.values())) is not None
 
 
-non_differentiable(claim_of)
+non_differentiable(claim_of, are_unclaimed)
 
 
 def _with_callee(pullback: Back, ȳ: Any) -> tuple[Any, ...]:
@@ -694,9 +718,9 @@ def refuse(ȳ: Any) -> Any:
     raise errors.exception_of_higher_order()
 
 
-def is_emitted(fn: FunctionType) -> bool:
+def is_emitted(fn: Any) -> bool:
     """Is its code the work of `transform`?"""
-    return id(fn.__code__) in _emitted
+    return type(fn) is FunctionType and id(fn.__code__) in _emitted
 
 
 non_differentiable(is_emitted)

@@ -109,6 +109,8 @@ class Rule:
 
     def accepts(self, keywords: Iterable[str]) -> bool:
         """Does the rule honour each of these keyword arguments?"""
+        if not keywords:
+            return True
         by_place = inspect.Parameter.POSITIONAL_ONLY
         named = [k for k in self.positional if self.signature.parameters[k].kind is not by_place]
         known = {*named, *self.keyword_only}
@@ -168,6 +170,7 @@ class Entry:
     __slots__ = (
         "_by_identity",
         "_cache",
+        "_rules",
         "asks",
         "claimed",
         "constant",
@@ -195,10 +198,12 @@ class Entry:
         self.forward: plum.Function | None = None
         self._cache: dict[tuple[Any, ...], Rule | None] = {}
         self._by_identity: set[int] = set()
+        self._rules: dict[int, Rule] = {}  # by their functions, so that what they know is kept
 
     def changed(self) -> None:
         """Forget what was looked up, here and in compiled programs."""
         self._cache.clear()
+        self._rules.clear()
         for forget in on_change:
             forget()
 
@@ -284,8 +289,7 @@ class Entry:
         except plum.AmbiguousLookupError as error:
             meant = [m for m in error.methods if _means_them(rules, m.implementation, shown)]
             if len(meant) == 1:
-                function = meant[0].implementation
-                return Rule(self.primal, function, id(function) in self._by_identity)
+                return self._rule(meant[0].implementation)
             candidates = [
                 f"{m.signature} at {m.implementation.__code__.co_filename}:"
                 f"{m.implementation.__code__.co_firstlineno}"
@@ -294,7 +298,15 @@ class Entry:
             raise errors.ambiguous(self.primal, shown, candidates) from None
         if not _means_them(rules, function, shown) or self._has_own(rules, function, shown):
             return None
-        return Rule(self.primal, function, id(function) in self._by_identity)
+        return self._rule(function)
+
+    def _rule(self, function: Callable[..., Any]) -> Rule:
+        """The rule with this function, which is registered."""
+        found = self._rules.get(id(function))
+        if found is None:
+            found = Rule(self.primal, function, id(function) in self._by_identity)
+            self._rules[id(function)] = found
+        return found
 
     def _has_own(
         self, rules: plum.Function, function: Callable[..., Any], shown: tuple[Any, ...]
@@ -370,6 +382,10 @@ class Registry:
         if found is None and meet(primal):
             found = self._entries.get(id(primal))
         return found
+
+    def is_registered(self, primal: Any) -> bool:
+        """Is there an entry? Nobody is asked for rules of its."""
+        return id(primal) in self._entries
 
     def __iter__(self) -> Any:
         return iter(list(self._entries.values()))

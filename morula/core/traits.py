@@ -265,6 +265,11 @@ def directly(fn: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
+def is_done_at_once(fn: Any) -> bool:
+    """Was that registered?"""
+    return id(fn) in _direct
+
+
 def at_once(fn: Any, args: tuple[Any, ...], ȳ: Any) -> tuple[Any, ...] | None:
     """Its cotangents, if that was registered and there is something to be done."""
     direct = _direct.get(id(fn))

@@ -17,6 +17,7 @@ from types import (
     FunctionType,
     GetSetDescriptorType,
     MemberDescriptorType,
+    MethodDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
@@ -43,6 +44,8 @@ from morula.mixed_mode.tangents import (
 from morula.mixed_mode.transposition import transposed_attribute
 from morula.rules import boxes, dicts, objects, operators
 from morula.rules import builtins as of_builtins
+from morula.rules.arrays import attributes as of_arrays
+from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.calls import (
     CONTAINERS,
     MISSING,
@@ -72,6 +75,28 @@ non_differentiable(table_owner)
 def own(run: Pass, x: Any, name: str) -> Any:
     """The tangent of an attribute that an object itself holds."""
     return value_of(run, table_owner(x), name) if has_table(x) else ZERO
+
+
+@pushes(getattr, moves=True)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """What depends on nothing but the type: nobody can have registered anything for these."""
+    x, name, *default = args
+    kind = type(x)
+    if default or keywords:
+        return NotImplemented
+    if kind is ModuleType and name != "__dict__":
+        return getattr(x, name), value_of(run, x, name) if run.table else ZERO
+    if kind not in PLAIN:
+        return NotImplemented
+    if kind is np.ndarray and name in of_arrays.CONSTANTS:
+        return getattr(x, name), ZERO
+    method = getattr(kind, name, None)
+    return (
+        (getattr(x, name), tangents[0]) if type(method) is MethodDescriptorType else NotImplemented
+    )
+
+
+PLAIN = {np.ndarray, np.float64, np.complex128, float, complex, list, dict, tuple}
 
 
 @pushes(getattr)
@@ -122,6 +147,11 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if rule is not None:
         if run.attribute is not None:
             return getattr(x, name), run.attribute(x, ẋ, name, getattr(x, name))
+        y = getattr(x, name)
+        if is_zero(ẋ) or is_constant_attribute(x, name):
+            return y, ZERO
+        if is_linear(x, name) and type(ẋ) is not Unknown:
+            return y, run.each(operator.attrgetter(name), ẋ)
         return getattr(x, name), transposed_attribute(run, rule, x, ẋ)
     if isinstance(x, type):
         return class_attribute(run, x, name)
@@ -138,6 +168,22 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
         return through(run, custom, x, ẋ, name)
     found = through_or_none(run, custom, x, ẋ, name)
     return push(run, hook, ZERO, (x, name), (ẋ, ZERO)) if found is None else found
+
+
+def is_linear(x: Any, name: str) -> bool:
+    """Is it an attribute of plain numbers and arrays that their tangents have alike?"""
+    if type(x) is np.ndarray:
+        linear = name in ("real", "imag") or (name == "T" and x.ndim > 0)
+        return linear and x.dtype.kind in "fc"
+    return name in ("real", "imag") and type(x) in (float, complex, *FLOATING, *COMPLEX)
+
+
+def is_constant_attribute(x: Any, name: str) -> bool:
+    """Is it an attribute of arrays and their entries that has no derivative?"""
+    return name in of_arrays.CONSTANTS and isinstance(x, (np.ndarray, np.generic))
+
+
+non_differentiable(is_linear, is_constant_attribute)
 
 
 def through(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Both:

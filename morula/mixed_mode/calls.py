@@ -25,7 +25,7 @@ import numpy as np
 
 from morula.core import errors, general
 from morula.core.callables import Calls, as_called
-from morula.core.cotangents import ZERO, Tangent, is_zero
+from morula.core.cotangents import ZERO, Tangent, is_zero, unthunk
 from morula.core.gradients import Transformed
 from morula.core.registry import find_rrule, is_constant
 from morula.mixed_mode.push import (
@@ -386,10 +386,13 @@ def _(run: Pass, p: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) 
     n = len(args) - len(keywords)
     named = {k: (v, value_of(run, p.keywords, k)) for k, v in p.keywords.items()}
     named.update(zip(keywords, zip(args[n:], tangents[n:], strict=True), strict=True))
-    given = part(ḟ, "args")
+    given = unthunk(part(ḟ, "args"))
     values = (*p.args, *args[:n], *[v for v, _ in named.values()])
-    dots = (*[entry(given, i) for i in range(len(p.args))], *tangents[:n])
-    dots = (*dots, *[ẋ for _, ẋ in named.values()])
+    zero = is_zero(given)
+    held = [ZERO if zero else unthunk(given[i]) for i in range(len(p.args))]
+    dots = (*held, *tangents[:n], *[ẋ for _, ẋ in named.values()])
+    if general.is_emitted(p.func):
+        return python_function(run, p.func, part(ḟ, "func"), values, dots, tuple(named))
     return push(run, p.func, part(ḟ, "func"), values, dots, tuple(named))
 
 

@@ -363,10 +363,16 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     ), ZERO
 
 
-@pushes(isinstance)
-@pushes(patterns.is_instance)
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    return iterators.is_instance_seen(*args), ZERO
+def _asks_class(fn: Any) -> None:
+    @pushes(fn, moves=True)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if args and type(args[0]) is GeneratorType:
+            return iterators.is_instance_seen(*args), ZERO
+        return split_call(fn, args, keywords), ZERO
+
+
+for _fn in (isinstance, patterns.is_instance):
+    _asks_class(_fn)
 
 
 # -- functions of iterables ------------------------------------------------------------------------

@@ -9,23 +9,30 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from morula.core import context, errors, general, interface, memory, protected, registry, traits
 from morula.core.cotangents import (
     NONE,
     ZERO,
+    NotKnown,
     Tangent,
     Thunk,
     accumulate,
     is_zero,
     project_to,
+    projected,
     unthunk,
 )
-from morula.core.registry import constant_unless
+from morula.core.registry import constant_unless, non_differentiable
 from morula.mixed_mode import transposition
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.push import attempted, noting, push, push_operand, pushes, split_call
 from morula.mixed_mode.tangents import Pass, set_value, together, value_of
-from morula.rules import meta
+from morula.rules import meta, numbers
+from morula.rules.arrays import traits as array_traits
+from morula.rules.arrays.structural import Selected
+from morula.rules.arrays.traits import COMPLEX, FLOATING
 from morula.rules.calls import entry, serves
 
 # -- reverse mode inside ---------------------------------------------------------------------------
@@ -182,42 +189,49 @@ def pair_of_rule(
         projections = [project_to(x) for x in args]
     collect = registry.collector_of(rule, y, args)
     kept = (rule, n, positions, projections, callee, collect, y, args)
-    back, ḃack = push(
-        run,
-        partial,
-        ZERO,
-        (meta.pull_back, pullback, kept),
-        (ZERO, entry(ṗair, 1), ZERO),
-    )
-    return (y, back), together([entry(ṗair, 0), ḃack])
+    ẏ, ṗullback = entry(ṗair, 0), entry(ṗair, 1)
+    ḃack = ZERO if is_zero(ṗullback) else Tangent[partial](args=(ṗullback, ZERO))
+    return (y, partial(meta.pull_back, pullback, kept)), together([ẏ, ḃack])
 
 
-def pull_back(pullback: Any, kept: Any, ȳ: Any) -> Any:
-    """One call of the pullback of a rule, as forward mode sees it."""
+def pull_back(run: Pass, args: Args, tangents: Args) -> Any:
+    """One call of the pullback of a rule: what the rule says is pushed, and what it does not is not."""
+    pullback, kept, ȳ = args
+    ṗullback, _, ẏ = tangents
     rule, n_args, positions, projections, callee, collect, y, values = kept
-    first = [NONE] if callee else []
+    first: Args = (NONE,) if callee else ()
     if collect is not None:
-        ȳ = accumulate(ȳ, collect())
-    ȳ = unthunk(ȳ)
+        given, ġiven = push(run, collect, ZERO, (), ())
+        ȳ, ẏ = push(run, accumulate, ZERO, (ȳ, given), (ẏ, ġiven))
+    if type(ȳ) is Thunk:
+        ȳ, ẏ = push(run, unthunk, ZERO, (ȳ,), (ẏ,))
     if memory.in_memory() and not rule.by_identity:
-        ȳ = registry.with_memory(rule, y, values, ȳ)
-        given = traits.at_once(rule.primal, values, ȳ)
-        if given is not None:
-            return (*first, *given)
+        if not traits.gives_old(rule.primal):
+            given = y, () if registry.gives_all(rule) else values
+            beside, ḃeside = push(run, traits.from_memory, ZERO, given, (ZERO, ZERO))
+            ȳ, ẏ = push(run, accumulate, ZERO, (ȳ, beside), (ẏ, ḃeside))
+            ȳ, ẏ = push(run, unthunk, ZERO, (ȳ,), (ẏ,)) if type(ȳ) is Thunk else (ȳ, ẏ)
+        if traits.is_done_at_once(rule.primal):
+            given = (rule.primal, values, ȳ)
+            found, ḟound = push(run, traits.at_once, ZERO, given, (ZERO, ZERO, ẏ))
+            if found is not None:
+                of_found = [entry(ḟound, i) for i in range(len(found))]
+                return (*first, *found), together([*[ZERO for _ in first], *of_found])
     if (ȳ is ZERO or ȳ is NONE) and not rule.by_identity:
-        return (*first, *[ZERO for _ in positions])
-    cotangents = pullback(ȳ)
+        return (*first, *[ZERO for _ in positions]), ZERO
+    cotangents, ċotangents = push(run, pullback, ṗullback, (ȳ,), (ẏ,))
     n = meta.count_of(rule, cotangents, n_args, values, positions)
-    found = [
-        projected(project, cotangents[i]) if i is not None and i < n else NONE
-        for i, project in zip(positions, projections, strict=True)
-    ]
-    return (*first, *found)
-
-
-def projected(project: Any, c: Any) -> Any:
-    """A cotangent in its space."""
-    return c if project is None or c is ZERO or c is NONE else project(c)
+    bars: list[Any] = [*first]
+    dots: list[Any] = [ZERO for _ in first]
+    for i, project in zip(positions, projections, strict=True):
+        x̄, x̄̇ = NONE, ZERO
+        if i is not None and i < n:
+            x̄, x̄̇ = cotangents[i], entry(ċotangents, i)
+            if project is not None and x̄ is not ZERO and x̄ is not NONE:
+                x̄, x̄̇ = push(run, project, ZERO, (x̄,), (x̄̇,))
+        bars.append(x̄)
+        dots.append(x̄̇)
+    return tuple(bars), together(dots)
 
 
 def thunks_within(args: Args) -> Args:
@@ -247,7 +261,7 @@ constant_unless(computes, is_zero, types_of=thunks_within)
 @pushes(meta.pull_back)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     try:
-        return push(run, pull_back, ZERO, args, tangents)
+        return pull_back(run, args, tangents)
     except Exception as error:
         _, kept, ȳ = args
         if not kept[0].trusted or not traits.is_abstract(unthunk(ȳ)):
@@ -284,6 +298,46 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         first = b if a is NONE or (a is ZERO and b is not NONE) else a
         return first, tangents[1] if first is b else tangents[0]
     return NotImplemented
+
+
+@pushes(projected)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    project, x̄ = args
+    ẋ = tangents[1]
+    if x̄ is ZERO or x̄ is NONE or project is None:
+        return x̄, ẋ
+    if run.primitive is None and is_of_numbers(project, x̄):
+        y = project(x̄)
+        if y is x̄ or is_zero(ẋ):
+            return y, ẋ
+        if not isinstance(y, np.ndarray) or y.shape == x̄.shape:
+            return y, run.each(project, ẋ)
+    if type(x̄) is Thunk or type(x̄) is NotKnown or hasattr(project, "hands_on"):
+        return NotImplemented
+    return push(run, project, tangents[0], (x̄,), (ẋ,))
+
+
+def is_of_numbers(project: Any, x̄: Any) -> bool:
+    """Is it a projection of Morula's, linear, from plain numbers or arrays to such?"""
+    if type(project) is not FunctionType or project.__module__ not in OF_NUMBERS:
+        return False
+    if type(x̄) is np.ndarray or type(x̄) is Selected:
+        return x̄.dtype.kind in "fc" and not memory.in_memory()
+    return type(x̄) in (float, complex, *FLOATING, *COMPLEX) and not memory.in_memory()
+
+
+OF_NUMBERS = (numbers.__name__, array_traits.__name__)
+non_differentiable(is_of_numbers)
+
+
+def _structural_zero(kind: Any, zero: Any) -> None:
+    @pushes(kind, moves=True)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        return zero, ZERO
+
+
+_structural_zero(type(ZERO), ZERO)
+_structural_zero(type(NONE), NONE)
 
 
 def transforms(fn: Any, general_form: Any) -> None:

@@ -72,7 +72,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return cls, ZERO
 
 
-@pushes(type)
+@pushes(type, moves=True)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if len(args) == 1:
         return type_seen(args[0]), ZERO

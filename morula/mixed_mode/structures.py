@@ -18,13 +18,15 @@ from morula.core import primitives
 from morula.core.cotangents import ZERO, Tangent, is_zero
 from morula.core.generators import same_code
 from morula.core.registry import find_rrule, non_differentiable
-from morula.mixed_mode.push import Both, opaque, push, pushes, split_call
+from morula.mixed_mode.forward import TWINS
+from morula.mixed_mode.push import Both, follow_text, opaque, push, pushes, split_call
 from morula.mixed_mode.tangents import (
     Pass,
     all_zero,
     box_of,
     is_stream,
     item_of,
+    refreshed,
     set_all,
     set_box,
     set_item,
@@ -49,6 +51,49 @@ Names = tuple[str, ...]
 def by_class(run: Pass, method: str, args: Args, tangents: Args) -> Both:
     """The method that a class defines in Python."""
     return push(run, lookup(type(args[0]), method), ZERO, args, tangents)
+
+
+# -- primitives whose tangents programs ask for by themselves ----------------------------------------
+
+
+def twin(primitive: Any) -> Any:
+    """Declare what gives the tangent of the value of a primitive, as programs ask for it."""
+
+    def register(tangent: Any) -> Any:
+        TWINS[primitive] = tangent
+        return tangent
+
+    return register
+
+
+@twin(primitives.build_tuple)
+def _(run: Pass, y: Any, dots: Any) -> Any:
+    return together(refreshed(run, y, dots) if run.written else dots)
+
+
+@twin(operator.getitem)
+def _(run: Pass, y: Any, xs: Any, i: Any, ẋs: Any) -> Any:
+    """Of a tuple."""
+    args = xs, i
+    if run.encodings:
+        follow_text(run, operator.getitem, args, (ẋs, ZERO), y)
+    if run.written:
+        ẋs, _ = refreshed(run, args, (ẋs, ZERO))
+    return ZERO if ẋs is ZERO else entry(ẋs, i if i >= 0 else len(xs) + i)
+
+
+@twin(primitives.get_cell)
+def _(run: Pass, y: Any, cell: Any, *names: Any) -> Any:
+    if run.encodings:
+        follow_text(run, primitives.get_cell, (cell, *names), (ZERO, *[ZERO for _ in names]), y)
+    return box_of(run, cell)
+
+
+@twin(primitives.load_global)
+def _(run: Pass, y: Any, namespace: Any, name: str) -> Any:
+    if run.encodings:
+        follow_text(run, primitives.load_global, (namespace, name), (ZERO, ZERO), y)
+    return value_of(run, namespace, name) if run.table else ZERO
 
 
 # -- all items of an iterable ----------------------------------------------------------------------

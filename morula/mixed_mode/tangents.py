@@ -111,6 +111,8 @@ HELD_BY_TABLE = _references()
 
 def holder_of(x: Any) -> Any:
     """The mutable value that tangents of x are found by: an object and its `__dict__` share them."""
+    if type(x) is CellType or type(x) is list:
+        return x
     if is_rebound(x):
         return x.__dict__
     owner = owner_of(x) if type(x) is dict else None
@@ -130,6 +132,8 @@ def tangents_of(run: Pass, x: Any) -> Any:
 
 def tangents_if_any(run: Pass, x: Any) -> Any:
     """The tangents of a mutable value if it has any, else None."""
+    if not run.table:
+        return None
     x = holder_of(x)
     found = run.table.get(id(x))
     return None if found is None else found[1]
@@ -467,6 +471,8 @@ class Held(Reached):
 
 def refreshed(run: Pass, values: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tangents of values, with those that lie beside memory that was written to."""
+    if not any([type(x) is tuple or type(x) is list or isinstance(x, np.ndarray) for x in values]):
+        return tangents
     for x in values:
         if type(x) is list and any([is_followed(run, v) for v in x]):
             refresh_held(run, (x,))

@@ -914,6 +914,8 @@ non_differentiable(form_of, fields_of)
 
 def entry(x̄: Any, i: int) -> Any:
     """One entry of the cotangent of a tuple."""
+    if x̄ is ZERO:
+        return ZERO
     x̄ = unthunk(x̄)
     if is_zero(x̄):
         return ZERO

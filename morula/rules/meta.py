@@ -55,6 +55,7 @@ from morula.core.extend import (
     unit,
     unthunk,
 )
+from morula.rules.arrays.memory import is_followed
 from morula.rules.calls import entry, item, part, serves, together
 from morula.rules.numbers import Numeric
 from morula.rules.objects import give, take
@@ -74,6 +75,10 @@ non_differentiable(
     *[f for f in vars(memory).values() if callable(f) and f.__module__ == memory.__name__],
     *[f for f in vars(errors).values() if isfunction(f) and f.__module__ == errors.__name__],
     traits.gives_old,
+    traits.is_done_at_once,
+    registry.gives_all,
+    traits.stands_apart,
+    is_followed,
     general.try_forward_of,
     general.forward_of,
     general.made_inside,

@@ -20,6 +20,7 @@ import numpy as np
 
 from morula.core.extend import (
     ZERO,
+    accumulate,
     find_rrule,
     folds,
     frule,
@@ -32,7 +33,10 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.arrays.arithmetic import by_base, by_exponent, real_slope, slope
+from morula.rules.arrays.broadcasting import spread, total, unbroadcast
 from morula.rules.arrays.elementwise import numpy_number
+from morula.rules.arrays.indexing import scatter, scattered
+from morula.rules.arrays.structural import mark, masked, selected
 from morula.rules.arrays.traits import whole_shape
 from morula.rules.arrays.types import Anything, Numeric, Scalar
 
@@ -423,6 +427,61 @@ def _(x: np.ndarray, shape: Anything):
 
     return np.reshape(x, shape), reshape_pushforward
 
+
+def conjugation(of_array, of_number):
+    """The forward rules of the conjugate."""
+
+    @frule(of_array)
+    def _(x: np.ndarray):
+        y = of_array(x)
+        return y, lambda ẋ: fitted(y, ẋ.conjugate())
+
+    @frule(of_number)
+    def _(x: np.generic):
+        y = of_number(x)
+        return y, lambda ẋ: fitted(y, ẋ.conjugate())
+
+
+conjugation(np.ndarray.conjugate, np.generic.conjugate)
+conjugation(np.ndarray.conj, np.generic.conj)
+
+
+@frule(np.ndarray.copy)
+def _(x: np.ndarray, order="C"):
+    def copy_pushforward(ẋ, order_dot=ZERO):
+        return ZERO if ẋ is ZERO else ẋ.copy(order)
+
+    return x.copy(order), copy_pushforward
+
+
+# What pullbacks are made of is pushed in forward mode over reverse mode.
+
+
+@frule(accumulate)
+def _(a: Numeric, b: Numeric):
+    y = accumulate(a, b)
+
+    def accumulate_pushforward(ȧ, ḃ):
+        return fitted(y, accumulate(ȧ, ḃ))
+
+    return y, accumulate_pushforward
+
+
+def linear_in_first(helper):
+    """The forward rule of a function that is linear in its first argument."""
+
+    @frule(helper)
+    def _(x̄: Anything, *others: Anything):
+        y = helper(x̄, *others)
+
+        def linear_pushforward(ẋ, *dots):
+            return ZERO if ẋ is ZERO else fitted(y, helper(ẋ, *others))
+
+        return y, linear_pushforward
+
+
+for _primal in (total, unbroadcast, spread, scatter, scattered, masked, selected, mark):
+    linear_in_first(_primal)
 
 # -- real numbers made of slices -------------------------------------------------------------------
 

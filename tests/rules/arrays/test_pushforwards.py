@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from morula import gradient, hvp, jvp
+from morula.core.extend import ZERO, accumulate
+from morula.rules.arrays.broadcasting import spread, total, unbroadcast
+from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.pushforwards import DERIVATIVES
+from morula.rules.arrays.structural import masked, selected
 from morula.testing import check_frule
 
 
@@ -143,3 +147,28 @@ def test_sorting(rng):
     check_frule(np.sort, x, 0)
     _, ẏ = jvp(np.sort, (np.array([2.0, 1.0, 2.0]),), (np.array([1.0, 2.0, 3.0]),))
     np.testing.assert_array_equal(ẏ, [2.0, 1.0, 3.0])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
+def test_what_pullbacks_are_made_of(rng, dtype):
+    x, y = matrix(rng, 2, 3, dtype=dtype), matrix(rng, 2, 3, dtype=dtype)
+    for f in (np.ndarray.conjugate, np.ndarray.conj, np.ndarray.copy, total):
+        check_frule(f, x)
+    for f in (np.generic.conjugate, np.generic.conj):
+        check_frule(f, x[0, 0])
+    check_frule(accumulate, x, y)
+    check_frule(unbroadcast, x, (3,))
+    check_frule(spread, x, (4, 2, 3))
+    for f in (masked, selected):
+        check_frule(f, x, np.abs(x) > 2.5)
+    for i in (1, (0, 2), slice(None, None, 2), np.array([1, 0, 1])):
+        check_frule(scatter, x[i], i, x.shape, x.dtype)
+
+
+def test_sums_of_cotangents_along_one_of_them(rng):
+    x, ẋ = rng.standard_normal((2, 3))
+    for f in (accumulate, lambda a, b: accumulate(b, a)):
+        y, ẏ = jvp(lambda x, f=f: f(x, np.ones(3)), (x,), (ẋ,))
+        np.testing.assert_array_equal(y, x + 1)
+        np.testing.assert_array_equal(ẏ, ẋ)
+        np.testing.assert_array_equal(jvp(lambda x, f=f: f(x, ZERO), (x,), (ẋ,))[1], ẋ)
