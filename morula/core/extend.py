@@ -65,6 +65,7 @@ from morula.core.cotangents import (
     tangent_of,
     unthunk,
 )
+from morula.core.dispatch import by_type
 from morula.core.errors import (
     ArgumentError,
     ConvergenceError,
@@ -294,6 +295,7 @@ __all__ = [
     "body_code",
     "brought_by",
     "by_the_general_path",
+    "by_type",
     "call",
     "callables",
     "called_in_company",

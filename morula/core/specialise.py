@@ -573,16 +573,21 @@ class Specialiser(Inference):
             closure = getattr(example, "__closure__", None)
             if x in uses and x not in self.assumed and is_fixed(example) and not closure:
                 self.assumed.add(x)
-                self.assume_identity(self.ir.entry, 0, x, example)
+                reads = [
+                    c for c in self.ir.entry.calls if c.out in self.captured
+                ]  # they come first
+                bare = type(example) is FunctionType and is_bare(example)
+                test = does_the_same if bare else operator.is_
+                self.assume_identity(self.ir.entry, len(reads), x, example, test)
                 return True
         return False
 
-    def assume_identity(self, block: Block, index: int, x: Var, fixed: Any) -> None:
+    def assume_identity(
+        self, block: Block, index: int, x: Var, fixed: Any, test: Any = operator.is_
+    ) -> None:
         """Take x for this function, class or module; the program asks whether it is that."""
         same = self.ir.var()
         substitute(self.ir, {x: Const(fixed)})
-        bare = type(fixed) is FunctionType and is_bare(fixed)
-        test = does_the_same if bare else operator.is_
         block.calls.insert(index, Call(same, Const(test), (x, Const(fixed))))
         self.given[x] = Known(type(fixed))  # not the constant: the test would be one, too
         self.guard_test(block, index + 1, same)

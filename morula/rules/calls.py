@@ -31,7 +31,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from morula.core.dispatch import by_type
 from morula.core.extend import (
     NONE,
     ZERO,
@@ -45,6 +44,7 @@ from morula.core.extend import (
     adjoint_object,
     adjoint_of,
     as_passing,
+    by_type,
     call,
     callables,
     called_whole,
