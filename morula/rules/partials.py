@@ -78,10 +78,9 @@ def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f̄, *cotangents = back(ȳ)
         named = dict(zip(keywords, cotangents[m:], strict=True))
         given = [named.pop(k) for k in kwargs]
-        if named:
-            bars = adjoint_of(p.keywords)
-            for k, c in named.items():
-                give(bars, k, c)
+        for k, c in named.items():
+            if not is_zero(c):
+                give(adjoint_of(p.keywords), k, c)
         return partial_tangent(f̄, cotangents[:n]), *cotangents[n:m], *given
 
     return y, call_partial_pullback
