@@ -1130,7 +1130,7 @@ def _variables_around(b: Lowering, fn: Operand) -> Operand | None:
     asks = _global_name(b, fn)
     if asks not in _ASKING or b.namespace.get(asks, _ASKING[asks]) is not _ASKING[asks]:
         return None
-    if not b.code.co_flags & inspect.CO_OPTIMIZED or b.hidden or _in_loop(b):
+    if not b.code.co_flags & inspect.CO_OPTIMIZED or _in_loop(b):
         return None
     if (names := _bound_names(b)) is None:
         return None
