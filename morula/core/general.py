@@ -225,11 +225,16 @@ def _constant_back(n: int, ȳ: Any) -> tuple[Any, ...]:
 FEW = 40  # values that are looked through for arrays before every such call
 
 
-def arrays_at_hand(values: tuple[Any, ...]) -> set[int] | None:
-    """The memory of arrays that can be reached, by identity; None where there is too much to see."""
+def arrays_at_hand(fn: Any, operands: tuple[Any, ...]) -> set[int] | None:
+    """The memory of arrays that a call can reach, by identity.
+
+    None where there is too much to see, and where a new array could be hung onto nothing.
+    """
+    if type(fn) in COMPILED and all(map(is_number, operands)):
+        return None
     found: set[int] = set()
     seen: set[int] = set()
-    waiting = list(values)
+    waiting = [fn, *operands]
     while waiting:
         x = waiting.pop()
         own = memory_of(x)
@@ -251,7 +256,7 @@ def call_from_program(fn: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Back]
     if service_of(fn, args, kwargs).of_scalars:
         return call(fn, *args, **kwargs)
     operands = (*args, *kwargs.values())
-    before = arrays_at_hand((fn, *operands))
+    before = arrays_at_hand(fn, operands)
     outer = begin_log()
     written: Written = {}
     try:

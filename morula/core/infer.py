@@ -672,13 +672,13 @@ def _(s: Inference, call: Call, args: list[Value]) -> Value:
     _, name, names, level = [x.value if type(x) is Const else s for x in call.args]
     if type(name) is not str or level != 0 or builtins.__import__ is not _IMPORT:
         return None
-    wanted = {name, name if names else name.partition(".")[0]}
-    modules = {n: sys.modules.get(n) for n in wanted}
+    given = name if names else name.partition(".")[0]
+    modules = {n: sys.modules.get(n) for n in {name, given}}
     if not all(map(is_imported, modules.values())):
         return None
     for n, module in modules.items():
         s.guards.items[id(sys.modules), n] = (sys.modules, n, module)
-    return Const(modules[name if names else name.partition(".")[0]])
+    return Const(modules[given])
 
 
 def is_imported(module: Any) -> bool:

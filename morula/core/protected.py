@@ -123,23 +123,32 @@ def raise_again() -> None:
 def exception_matches(exception: BaseException, kinds: Any) -> bool:
     """`except kinds:`."""
     check_kinds(kinds if isinstance(kinds, tuple) else (kinds,))
-    return _is_one_of(exception, kinds) and not _refuses(exception, kinds)
+    return _is_meant(exception, kinds)
 
 
-def _refuses(exception: BaseException, kinds: Any) -> bool:
-    """Is it that something cannot be differentiated, and does `except kinds:` not ask for that?
+def _is_meant(exception: BaseException, kinds: Any) -> bool:
+    """Is it of one of these kinds? A refusal is only of those of Morula's.
 
-    The plain run raises no such exception, so `except RuntimeError:` does not mean it.
+    The plain run raises none, so `except RuntimeError:` does not mean it.
     """
-    if not isinstance(exception, (errors.NoRuleError, errors.UnsupportedError)):
-        return False
+    return _is_one_of(exception, kinds) and (not _is_refusal(exception) or _names_refusals(kinds))
+
+
+def _is_refusal(exception: BaseException) -> bool:
+    """Is it that something cannot be differentiated?"""
+    return isinstance(exception, (errors.NoRuleError, errors.UnsupportedError))
+
+
+def _names_refusals(kinds: Any) -> bool:
+    """Is one of these kinds of exceptions Morula's own?"""
     named = kinds if isinstance(kinds, tuple) else (kinds,)
-    return not any(issubclass(kind, errors.DifferentiationError) for kind in named)
+    types = [kind for kind in named if isinstance(kind, type)]
+    return any([issubclass(kind, errors.DifferentiationError) for kind in types])
 
 
 def pass_refusals(exception: BaseException) -> None:
     """`except:` does not mean that something cannot be differentiated."""
-    if _refuses(exception, ()):
+    if _is_refusal(exception):
         raise exception
 
 
@@ -148,11 +157,11 @@ def answer_heeded(leave: Any, answer: Any, exception: BaseException) -> Any:
 
     A refusal does not, unless `suppress` and the like name such errors.
     """
+    if not _is_refusal(exception) or hasattr(answer, "__await__"):
+        return answer
     manager = getattr(leave, "__self__", None)
     kinds = getattr(manager, "_exceptions", getattr(manager, "expected_exception", ()))
-    named = kinds if isinstance(kinds, tuple) else (kinds,)
-    refused = _refuses(exception, tuple([kind for kind in named if isinstance(kind, type)]))
-    return False if refused and not hasattr(answer, "__await__") else answer
+    return answer if _names_refusals(kinds) else False
 
 
 def check_kinds(kinds: tuple[Any, ...], of_group: bool = False) -> None:
@@ -177,7 +186,7 @@ def _is_one_of(exception: BaseException, kinds: Any) -> bool:
 def split_group(exception: BaseException, kinds: Any) -> tuple[Any, Any]:
     """`except* kinds:`: the part of an exception group that matches, and the rest."""
     check_kinds(kinds if isinstance(kinds, tuple) else (kinds,), of_group=True)
-    if _is_one_of(exception, kinds) and not _refuses(exception, kinds):
+    if _is_meant(exception, kinds):
         if isinstance(exception, BaseExceptionGroup):
             return None, exception
         group: BaseExceptionGroup[BaseException] = BaseExceptionGroup("", [exception])

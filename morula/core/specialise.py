@@ -573,12 +573,12 @@ class Specialiser(Inference):
             closure = getattr(example, "__closure__", None)
             if x in uses and x not in self.assumed and is_fixed(example) and not closure:
                 self.assumed.add(x)
-                reads = [
-                    c for c in self.ir.entry.calls if c.out in self.captured
-                ]  # they come first
+                behind = sum(
+                    c.out in self.captured for c in self.ir.entry.calls
+                )  # these come first
                 bare = type(example) is FunctionType and is_bare(example)
                 test = does_the_same if bare else operator.is_
-                self.assume_identity(self.ir.entry, len(reads), x, example, test)
+                self.assume_identity(self.ir.entry, behind, x, example, test)
                 return True
         return False
 

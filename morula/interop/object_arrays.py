@@ -52,9 +52,14 @@ IS_ARRAY = ("__array__", "__array_ufunc__", "__array_function__", "__array_inter
 
 def holds_objects(x: np.ndarray) -> bool:
     """Is it an array of objects that are not all plain numbers?"""
+    return holds_others(x, PLAIN)
+
+
+def holds_others(x: np.ndarray, kinds: tuple[type, ...]) -> bool:
+    """Is it an array of objects that are not all of these kinds?"""
     if x.dtype.kind != "O":
         return False
-    return any([not issubclass(t, PLAIN) for t in set(map(type, x.flat))])
+    return any([not issubclass(t, kinds) for t in set(map(type, x.flat))])
 
 
 def is_one(x: Any) -> bool:
@@ -85,7 +90,7 @@ def is_array_or_object(x: Any) -> bool:
 def is_no_number(x: Any) -> bool:
     """The same, but for decimals and fractions."""
     if type(x) is np.ndarray:
-        return x.dtype.kind == "O" and any([not isinstance(v, (*PLAIN, *EXACT)) for v in x.flat])
+        return holds_others(x, (*PLAIN, *EXACT))
     return is_one(x) and not isinstance(x, EXACT)
 
 
@@ -97,7 +102,7 @@ def has_no_rules(x: Any) -> bool:
 def mixes_with_no_float(x: Any) -> bool:
     """Is it an array that holds such an object, or one?"""
     if type(x) is np.ndarray:
-        return x.dtype.kind == "O" and any([not isinstance(v, (*PLAIN, Fraction)) for v in x.flat])
+        return holds_others(x, (*PLAIN, Fraction))
     return isinstance(x, Decimal) or is_no_number(x)
 
 
@@ -681,8 +686,8 @@ def defers(values: Args) -> bool:
 
 
 non_differentiable(
-    holds_objects, is_one, takes_part, is_no_number, has_no_rules, mixes_with_no_float, places,
-    shape_of, own_shape, operation, given, initial_of, split, length, check_same, shape_made,
+    holds_objects, holds_others, is_one, takes_part, is_no_number, has_no_rules, mixes_with_no_float,
+    places, shape_of, own_shape, operation, given, initial_of, split, length, check_same, shape_made,
     makes_objects, place_numbers,
 )  # fmt: skip
 general.CLAIMS.append(claims)

@@ -145,14 +145,14 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
         return x.__defaults__, ZERO if all_zero(dots) else tuple(dots)
     rule = objects.attribute_rule(cls, name)
     if rule is not None:
-        if run.attribute is not None:
-            return getattr(x, name), run.attribute(x, ẋ, name, getattr(x, name))
         y = getattr(x, name)
+        if run.attribute is not None:
+            return y, run.attribute(x, ẋ, name, y)
         if is_zero(ẋ) or is_constant_attribute(x, name):
             return y, ZERO
         if is_linear(x, name) and type(ẋ) is not Unknown:
             return y, run.each(operator.attrgetter(name), ẋ)
-        return getattr(x, name), transposed_attribute(run, rule, x, ẋ)
+        return y, transposed_attribute(run, rule, x, ẋ)
     if isinstance(x, type):
         return class_attribute(run, x, name)
     if isinstance(x, ModuleType):

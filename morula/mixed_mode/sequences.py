@@ -16,7 +16,8 @@ from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.memory import current
 from morula.mixed_mode.push import push, pushes
 from morula.mixed_mode.structures import drain
-from morula.mixed_mode.tangents import Pass, all_zero, reached
+from morula.mixed_mode.tangents import Pass
+from morula.mixed_mode.transposition import nothing_enters
 from morula.rules.arrays.draws import SOURCES
 from morula.rules.arrays.sequences import (
     BINARY,
@@ -47,11 +48,6 @@ def is_plain_item(x: Any) -> bool:
 non_differentiable(is_plain, is_plain_item)
 
 
-def nothing_enters(run: Pass, args: Args, tangents: Args) -> bool:
-    """Have the arguments no tangents, and what they hold none?"""
-    return all_zero(tangents) and not reached(run, args)
-
-
 def leaves(run: Pass, xs: Any, ẋs: Any) -> Iterator[tuple[Any, Any]]:
     """The numbers and arrays in a sequence, in their order, and their tangents."""
     for x, ẋ in zip(*drain(run, xs, ẋs), strict=True):
@@ -77,7 +73,7 @@ def part_for(x: Any, ẋ: Any) -> Any:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if run.primitive is not None or len(args) != 1 or not is_plain(args[0]):
         return NotImplemented
-    if nothing_enters(run, args, tangents):
+    if nothing_enters(run, np.array, ZERO, args, tangents):
         return NotImplemented
     dots = [ẋ for _, ẋ in leaves(run, args[0], tangents[0])]
     if any([type(ẋ) is NotKnown for ẋ in dots]):
@@ -95,7 +91,7 @@ def _by_array(primal: Any) -> None:
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         n = len(args) - len(keywords)
         plain = [i for i in places if i < n and is_plain(args[i])]
-        if not plain or nothing_enters(run, args, tangents):
+        if not plain or nothing_enters(run, primal, ZERO, args, tangents):
             return NotImplemented
         pairs = [
             push(run, np.array, ZERO, (x,), (ẋ,)) if i in plain else (x, ẋ)
@@ -115,7 +111,7 @@ def _taken(primal: Any) -> None:
         """Entries at random places of a sequence, of objects too: those of the array of them."""
         if len(args) - len(keywords) < 2 or not isinstance(args[1], Sequence):
             return NotImplemented
-        if nothing_enters(run, args, tangents):
+        if nothing_enters(run, primal, ZERO, args, tangents):
             return NotImplemented
         x, ẋ = push(run, np.array, ZERO, args[1:2], tangents[1:2])
         values, dots = (args[0], x, *args[2:]), (tangents[0], ẋ, *tangents[2:])

@@ -221,6 +221,12 @@ def _(
     return fn, make_function_pullback
 
 
+def give_default(holder: Any, key: Any, c: Any) -> None:
+    """Add to the cotangent of a default value."""
+    bars = adjoint_of(holder)
+    bars[key] = accumulate(bars.get(key, ZERO), c)
+
+
 def take_defaults(fn: FunctionType, defaults: Any) -> tuple[Any, ...]:
     """The cotangents of the default values by position, which are zero afterwards."""
     bars = adjoint_of(fn)
@@ -292,8 +298,7 @@ non_differentiable(remember, followed_defaults, missing_arguments, is_positional
 @rrule(default_value)
 def _(holder: Anything, key: Anything):
     def default_value_pullback(ȳ):
-        bars = adjoint_of(holder)
-        bars[key] = accumulate(bars.get(key, ZERO), ȳ)
+        give_default(holder, key, ȳ)
         return NoTangent(), NoTangent()
 
     return default_value(holder, key), default_value_pullback
@@ -304,9 +309,9 @@ def _defaults(fn: FunctionType) -> Any:
     defaults = fn.__defaults__
 
     def defaults_pullback(ȳ: Any) -> Any:
-        bars, c = adjoint_of(fn), unthunk(ȳ)
+        c = unthunk(ȳ)
         for i in range(0 if is_zero(c) else len(defaults)):
-            bars["default", i] = accumulate(bars.get(("default", i), ZERO), c[i])
+            give_default(fn, ("default", i), c[i])
         return (ZERO,)
 
     return defaults, defaults_pullback

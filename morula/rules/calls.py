@@ -74,6 +74,7 @@ from morula.rules.arrays.outs import call_with_out, signature_of
 from morula.rules.arrays.types import Anything
 from morula.rules.boxes import (
     default_value,
+    give_default,
     is_positional_only,
     missing_arguments,
     remember,
@@ -555,8 +556,7 @@ def function(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         cotangents = back(ȳ)
         of_defaults = (*cotangents[first:last], *cotangents[named:])
         for (holder, key), c in zip(missing.values(), of_defaults, strict=True):
-            bars = adjoint_of(holder)
-            bars[key] = accumulate(bars.get(key, ZERO), c)
+            give_default(holder, key, c)
         return (*cotangents[:first], *cotangents[last:named])
 
     return y, function_pullback

@@ -191,7 +191,7 @@ def warn_of_reading(where: str) -> None:
 
 general.FOLLOWS.append(general.Follows(where_read, reading_pullback, warn_of_reading))
 non_differentiable(
-    ast.literal_eval, is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text,
+    is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text,
     is_one_of, reads, makes, warn_of_reading, is_reached_inside,
 )  # fmt: skip
 

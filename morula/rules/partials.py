@@ -79,7 +79,7 @@ def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         named = dict(zip(keywords, cotangents[m:], strict=True))
         given = [named.pop(k) for k in kwargs]
         for k, c in named.items():
-            if not is_zero(c):
+            if not is_zero(c):  # constant settings have no adjoint, nor need there be a pass
                 give(adjoint_of(p.keywords), k, c)
         return partial_tangent(f̄, cotangents[:n]), *cotangents[n:m], *given
 

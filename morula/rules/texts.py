@@ -7,6 +7,7 @@ Tests: tests/rules/test_texts.py
 
 from __future__ import annotations
 
+import ast
 import io
 import pprint
 import re
@@ -36,7 +37,7 @@ from morula.rules.list_types import own_items
 
 non_differentiable(
     re.compile, re.match, re.fullmatch, re.search, re.split, re.findall, re.finditer, re.escape,
-    warnings.warn, warnings.warn_explicit, pprint.pprint, pprint.pformat, pprint.pp,
+    ast.literal_eval, warnings.warn, warnings.warn_explicit, pprint.pprint, pprint.pformat, pprint.pp,
     primitives.type_alias, primitives.refuse_frame,
 )  # fmt: skip
 

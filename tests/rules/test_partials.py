@@ -6,7 +6,8 @@ import functools
 import numpy as np
 import pytest
 
-from morula import J, Tangent, grad, gradient, hvp, jvp, rrule, value_and_grad
+from morula import J, Tangent, grad, gradient, hvp, jvp, pullback, rrule, value_and_grad
+from morula.testing import check_gradient
 
 
 def scaled(a, b=1.0, *, factor=1.0):
@@ -121,3 +122,22 @@ def test_a_rule_whose_result_is_a_partial(path):
         return bound(x), bound_pullback
 
     assert grad(lambda x: bound(x)(5.0))(3.0) == 30.0
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_a_pullback_that_is_called_again(f, path):
+    _, back = pullback(f, 1.5)
+    assert back(1.0) == back(1.0) == (pytest.approx(grad(f)(1.5)),)
+
+
+def test_arrays_in_keywords(path):
+    def f(x):
+        p = functools.partial(scaled, x, factor=x[::-1])
+        p.keywords["b"] = x.reshape(-1)[:2] * 1j
+        return np.sum(np.abs(p() ** 2))
+
+    for dtype in (np.float32, np.complex128):
+        x = np.array([0.5, 1.5]).astype(dtype)
+        check_gradient(f, x)
+        assert grad(f)(x).dtype == dtype
+    assert grad(f)(np.zeros(0)).shape == (0,)

@@ -12,6 +12,7 @@ import operator
 import sys
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from types import CodeType
 from typing import Any
 
@@ -190,6 +191,11 @@ class Lowering:
         instructions = decode(self.code)
         self.handlers = handlers(self.code, instructions)
         self.instructions = instructions
+        self.bare_handlers = {  # where `except:` drops the exception that it does not ask about
+            ins.offset
+            for before, ins in pairwise(instructions)
+            if (before.op, ins.op) == ("push_exc_info", "pop")
+        }
         bodies = self.cut(instructions)
         self.entry()
         self.assigned = self.definitely_assigned(bodies)
@@ -209,7 +215,6 @@ class Lowering:
                 self.offset = ins.offset
                 self.handler = self.handler_at(ins.offset)
                 STEPS[ins.op](self, ins.arg)
-                self.previous = ins.op
             self.handler = None
             block = self.block  # another one than where it began, if calls may raise
             if not block.branches and by_block[begin][-1].op not in _ENDS:
@@ -506,7 +511,7 @@ def _(b: Lowering, arg: Any) -> None:
 @lowers("pop")
 def _(b: Lowering, arg: Any) -> None:
     x = b.pop()
-    if b.previous == "push_exc_info":  # a bare `except:`
+    if b.offset in b.bare_handlers:
         b.call(protected.pass_refusals, x)
     if b.notes and type(x) is Var:
         b.append(dropped, x)

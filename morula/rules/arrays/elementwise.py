@@ -738,37 +738,22 @@ def clip_parts(ȳ, x, low, high):
 
 @rrule(np.clip)
 @rrule(np.ndarray.clip)
-def _(a: np.ndarray, a_min: Scalar, a_max: Scalar):
+def _(a: np.ndarray, a_min: Scalar | None, a_max: Scalar | None = None):
+    """By numbers: nothing is computed for a bound that is not there, or constant in a program."""
+
     def clip_pullback(ȳ):
-        inner = np.maximum(a, a_min)
-        c = marked_part(ȳ, inner, a_max, False)
-        return (
-            marked_part(c, a, a_min, True),
-            total(marked_part(c, a_min, a, True)),
-            total(marked_part(ȳ, a_max, inner, False)),
-        )
+        inner, low, high = a, NoTangent(), NoTangent()
+        if a_min is not None:
+            inner = np.maximum(a, a_min)
+        if a_max is not None:
+            high = total(marked_part(ȳ, a_max, inner, False))
+            ȳ = marked_part(ȳ, inner, a_max, False)
+        if a_min is not None:
+            low = total(marked_part(ȳ, a_min, a, True))
+            ȳ = marked_part(ȳ, a, a_min, True)
+        return ȳ, low, high
 
     return np.clip(a, a_min, a_max), clip_pullback
-
-
-@rrule(np.clip)
-@rrule(np.ndarray.clip)
-def _(a: np.ndarray, a_min: Scalar, a_max: None):
-    def clip_pullback(ȳ):
-        low = total(marked_part(ȳ, a_min, a, True))
-        return marked_part(ȳ, a, a_min, True), low, NoTangent()
-
-    return np.clip(a, a_min, None), clip_pullback
-
-
-@rrule(np.clip)
-@rrule(np.ndarray.clip)
-def _(a: np.ndarray, a_min: None, a_max: Scalar):
-    def clip_pullback(ȳ):
-        high = total(marked_part(ȳ, a_max, a, False))
-        return marked_part(ȳ, a, a_max, False), NoTangent(), high
-
-    return np.clip(a, None, a_max), clip_pullback
 
 
 @rrule(np.clip)

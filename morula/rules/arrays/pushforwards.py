@@ -218,25 +218,14 @@ product_of_sequences(np.correlate, "valid")
 
 
 @frule(np.einsum)
-def _(subscripts: str, a: np.ndarray):
-    y = np.einsum(subscripts, a)
+def _(subscripts: str, *operands: np.ndarray):
+    y = np.einsum(subscripts, *operands)
 
-    def einsum_pushforward(subscripts_dot, ȧ):
-        return ZERO if ȧ is ZERO else fitted(y, np.einsum(subscripts, ȧ))
-
-    return y, einsum_pushforward
-
-
-@frule(np.einsum)
-def _(subscripts: str, a: np.ndarray, b: np.ndarray):
-    y = np.einsum(subscripts, a, b)
-
-    def einsum_pushforward(subscripts_dot, ȧ, ḃ):
+    def einsum_pushforward(subscripts_dot, *dots):
         ẏ: Any = ZERO
-        if ȧ is not ZERO:
-            ẏ = ẏ + np.einsum(subscripts, ȧ, b)
-        if ḃ is not ZERO:
-            ẏ = ẏ + np.einsum(subscripts, a, ḃ)
+        for i, ẋ in enumerate(dots):
+            if ẋ is not ZERO:
+                ẏ = ẏ + np.einsum(subscripts, *operands[:i], ẋ, *operands[i + 1 :])
         return fitted(y, ẏ)
 
     return y, einsum_pushforward
@@ -286,34 +275,16 @@ choice(np.minimum, False)
 
 @frule(np.clip)
 @frule(np.ndarray.clip)
-def _(a: np.ndarray, low: Scalar, high: Scalar):
+def _(a: np.ndarray, low: Scalar | None, high: Scalar | None = None):
     y = np.clip(a, low, high)
 
-    def clip_pushforward(ȧ, low_dot, high_dot):
-        inner = along_choice(a, low, ȧ, low_dot, True)
-        return fitted(y, along_choice(np.maximum(a, low), high, inner, high_dot, False))
-
-    return y, clip_pushforward
-
-
-@frule(np.clip)
-@frule(np.ndarray.clip)
-def _(a: np.ndarray, low: Scalar, high: None):
-    y = np.clip(a, low, None)
-
-    def clip_pushforward(ȧ, low_dot, high_dot):
-        return fitted(y, along_choice(a, low, ȧ, low_dot, True))
-
-    return y, clip_pushforward
-
-
-@frule(np.clip)
-@frule(np.ndarray.clip)
-def _(a: np.ndarray, low: None, high: Scalar):
-    y = np.clip(a, None, high)
-
-    def clip_pushforward(ȧ, low_dot, high_dot):
-        return fitted(y, along_choice(a, high, ȧ, high_dot, False))
+    def clip_pushforward(ȧ, low_dot, high_dot=ZERO):
+        inner, ẏ = a, ȧ
+        if low is not None:
+            inner, ẏ = np.maximum(a, low), along_choice(a, low, ȧ, low_dot, True)
+        if high is not None:
+            ẏ = along_choice(inner, high, ẏ, high_dot, False)
+        return fitted(y, ẏ)
 
     return y, clip_pushforward
 

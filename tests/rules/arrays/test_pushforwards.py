@@ -5,7 +5,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula import gradient, hvp, jvp
+from morula import gradient, hvp, jvp, pullback
 from morula.core.extend import ZERO, accumulate
 from morula.rules.arrays.broadcasting import spread, total, unbroadcast
 from morula.rules.arrays.indexing import scatter
@@ -172,3 +172,38 @@ def test_sums_of_cotangents_along_one_of_them(rng):
         np.testing.assert_array_equal(y, x + 1)
         np.testing.assert_array_equal(ẏ, ẋ)
         np.testing.assert_array_equal(jvp(lambda x, f=f: f(x, ZERO), (x,), (ẋ,))[1], ẋ)
+
+
+OF_ARRAYS = {
+    "clip": lambda x: np.clip(x, -0.5, 0.7),
+    "clip from below": lambda x: x.clip(0.1),
+    "clip from above": lambda x: np.clip(x, None, 0.2),
+    "sort": np.sort,
+    "sort columns": lambda x: np.sort(x, 0),
+    "einsum of one": lambda x: np.einsum("ij->ji", x),
+    "einsum of two": lambda x: np.einsum("ij,ij->i", x, x),
+    "einsum of three": lambda x: np.einsum("ij,ij,kj->ik", x, x, x),
+}
+KINDS = {
+    "double": lambda x: x,
+    "single": lambda x: x.astype(np.float32),
+    "complex": lambda x: x + 0.5j * x[::-1] ** 2,
+    "empty": lambda x: x[:0],
+    "view": lambda x: x.T[::-1, 1:],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_both_modes_agree(name, kind, rng, path):
+    f, x = OF_ARRAYS[name], KINDS[kind](matrix(rng, 3, 4))
+    y, ẏ = jvp(f, (x,), (x,))
+    same, back = pullback(f, x)
+    np.testing.assert_array_equal(y, same)
+    assert ẏ.dtype == y.dtype
+    c = y / (1 + np.abs(y))
+    (x̄,) = back(c)
+    assert x̄.dtype == x.dtype
+    rtol = 1e-5 if kind == "single" else 1e-12
+    np.testing.assert_allclose(np.vdot(c, ẏ).real, np.vdot(x̄, x).real, rtol=rtol)
+    np.testing.assert_array_equal(back(c)[0], x̄)
