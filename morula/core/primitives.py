@@ -7,6 +7,7 @@ back into the instruction that it came from.
 from __future__ import annotations
 
 import builtins
+import dis
 from collections.abc import Callable
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
@@ -164,12 +165,26 @@ def template(strings: tuple[str, ...], interpolations: tuple[Any, ...]) -> Any:
     return Template(*between, strings[-1])
 
 
-def type_alias(parts: tuple[str, None, Callable[[], Any]]) -> Any:
-    """What `type name = value` binds, which asks for the value when it is needed."""
-    name, _, evaluate = parts
-    scope = {"__name__": evaluate.__module__, "__evaluate__": evaluate}
-    exec(f"type {name} = __evaluate__()", scope)
-    return scope[name]
+def intrinsic(number: int, name: str, pair: bool = False) -> FunctionType:
+    """A function that runs an intrinsic function of CPython's, of 3.12 and later, on what it is given."""
+    fn = (lambda a, b: (a, b)) if pair else (lambda a: (a,))
+    code = bytearray(fn.__code__.co_code)
+    at = next(ins.offset for ins in dis.get_instructions(fn) if ins.opname == "BUILD_TUPLE")
+    opcode = dis.opmap.get("CALL_INTRINSIC_2" if pair else "CALL_INTRINSIC_1")
+    if opcode is not None:
+        code[at : at + 2] = opcode, number
+    return FunctionType(fn.__code__.replace(co_code=bytes(code), co_name=name), globals(), name)
+
+
+type_variable = intrinsic(7, "type_variable")
+parameter_specification = intrinsic(8, "parameter_specification")
+type_variable_tuple = intrinsic(9, "type_variable_tuple")
+generic_base = intrinsic(10, "generic_base")
+type_alias = intrinsic(11, "type_alias")
+bounded_type_variable = intrinsic(2, "bounded_type_variable", pair=True)
+constrained_type_variable = intrinsic(3, "constrained_type_variable", pair=True)
+set_type_parameters = intrinsic(4, "set_type_parameters", pair=True)
+set_default_type = intrinsic(5, "set_default_type", pair=True)
 
 
 def apply(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

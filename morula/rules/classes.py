@@ -24,6 +24,7 @@ from morula.core.extend import (
     fixed_types,
     no_tangent,
     non_differentiable,
+    primitives,
     rewrites,
     rrule,
     unsupported,
@@ -273,6 +274,11 @@ def set_name_of(value: Any) -> Any:
     return lookup(type(value), "__set_name__")
 
 
+non_differentiable(
+    primitives.type_variable, primitives.parameter_specification, primitives.type_variable_tuple,
+    primitives.generic_base, primitives.type_alias, primitives.bounded_type_variable,
+    primitives.constrained_type_variable, primitives.set_type_parameters, primitives.set_default_type,
+)  # fmt: skip
 non_differentiable(set_name_of, has_hooks, takes_bases, those_hiding, hook_of)
 
 

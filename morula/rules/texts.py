@@ -38,7 +38,7 @@ from morula.rules.list_types import own_items
 non_differentiable(
     re.compile, re.match, re.fullmatch, re.search, re.split, re.findall, re.finditer, re.escape,
     ast.literal_eval, warnings.warn, warnings.warn_explicit, pprint.pprint, pprint.pformat, pprint.pp,
-    primitives.type_alias, primitives.refuse_frame,
+    primitives.refuse_frame,
 )  # fmt: skip
 
 no_tangent(re.Pattern, re.Match)

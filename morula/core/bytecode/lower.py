@@ -793,9 +793,16 @@ def _(b: Lowering, arg: Any) -> None:
     b.push(b.call(primitives.as_tuple, b.pop()))
 
 
-@lowers("type_alias")
-def _(b: Lowering, arg: Any) -> None:
-    b.push(b.call(primitives.type_alias, b.pop()))
+@lowers("make_type")
+def _(b: Lowering, how: tuple[Any, int]) -> None:
+    make, n = how
+    b.push(b.call(make, *b.popn(n)))
+
+
+@lowers("set_type")
+def _(b: Lowering, change: Any) -> None:
+    of = b.pop()
+    b.call(change, b.peek(1), of)
 
 
 @lowers("interpolation")

@@ -11,6 +11,7 @@ import dis
 from types import CodeType
 from typing import Any
 
+from morula.core import primitives
 from morula.core.bytecode import py311
 from morula.core.bytecode.instructions import nothing, number, same
 
@@ -18,8 +19,15 @@ _ASYNC_GEN_WRAP = 4
 _UNARY_POSITIVE, _LIST_TO_TUPLE = 5, 6
 _STOP_ITERATION_ERROR = 3  # in a handler that Python's own generator makes needless
 _PREP_RERAISE_STAR = 1
-_TYPE_PARAMETERS = range(7, 11)  # made in functions of their own, which run as they are
-_TYPE_ALIAS = 11
+_MAKE_TYPES = {
+    7: primitives.type_variable,
+    8: primitives.parameter_specification,
+    9: primitives.type_variable_tuple,
+    10: primitives.generic_base,
+    11: primitives.type_alias,
+}
+_MAKE_TYPES_OF_TWO = {2: primitives.bounded_type_variable, 3: primitives.constrained_type_variable}
+_SET_TYPES = {4: primitives.set_type_parameters, 5: primitives.set_default_type}
 
 
 def _load_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
@@ -32,7 +40,7 @@ def _load_super_attr(ins: dis.Instruction, code: CodeType) -> list[tuple[str, An
 
 
 def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
-    """CALL_INTRINSIC_1: the few of them that functions without generators and types use."""
+    """CALL_INTRINSIC_1: the few of them that source code is compiled to."""
     if ins.arg == _UNARY_POSITIVE:
         return [("unary", "pos")]
     if ins.arg == _LIST_TO_TUPLE:
@@ -41,17 +49,19 @@ def intrinsic(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
         return [("give", None)]
     if ins.arg == _STOP_ITERATION_ERROR:
         return []
-    if ins.arg == _TYPE_ALIAS:
-        return [("type_alias", None)]
-    if ins.arg in _TYPE_PARAMETERS:
-        return [("unsupported", "a type parameter")]
+    if ins.arg in _MAKE_TYPES:
+        return [("make_type", (_MAKE_TYPES[ins.arg], 1))]
     return [("unsupported", f"the intrinsic function {ins.argrepr or ins.arg}")]
 
 
 def _intrinsic_of_two(ins: dis.Instruction, code: CodeType) -> list[tuple[str, Any]]:
-    return [
-        ("regroup", None) if ins.arg == _PREP_RERAISE_STAR else ("unsupported", "a type parameter")
-    ]
+    if ins.arg == _PREP_RERAISE_STAR:
+        return [("regroup", None)]
+    if ins.arg in _MAKE_TYPES_OF_TWO:
+        return [("make_type", (_MAKE_TYPES_OF_TWO[ins.arg], 2))]
+    if ins.arg in _SET_TYPES:
+        return [("set_type", _SET_TYPES[ins.arg])]
+    return [("unsupported", f"the intrinsic function {ins.argrepr or ins.arg}")]
 
 
 REWRITE = {
