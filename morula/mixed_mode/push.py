@@ -9,6 +9,7 @@ NoRuleError when it is used, if a tangent went in.
 
 from __future__ import annotations
 
+import csv
 import operator
 import sys
 from collections.abc import Callable
@@ -302,7 +303,7 @@ def follow_text(
     run: Pass, fn: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], y: Any
 ) -> None:
     """Note a text that was made of a noted one, or of numbers with tangents; warn if one is read."""
-    if lossy.is_text(y):
+    if lossy.is_text(y) or lossy.is_row(args, y):
         if lossy.any_marked(args, run.encodings, lossy.reads(fn)):
             lossy.mark(y, run.encodings)
         elif lossy.makes(fn, args, y, False):
@@ -518,8 +519,9 @@ def opaque(
     entering = entering or reached(run, (fn, *args)) or lossy.any_marked(args, run.encodings)
     entering = entering or any([shows_memory(x) or id(x) in run.keepers for x in args])
     y = split_call(fn, args, keywords)
-    if entering:
+    if entering or fn is csv.writer:  # which writes numbers there later
         lossy.mark_all(args, run.encodings)
+    if entering:
         run.keepers.update({id(x): x for x in (*args, y) if may_keep(x)})
     if lossy.is_text(y) or lossy.holds_text(y):
         if entering:

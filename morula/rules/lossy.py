@@ -12,6 +12,7 @@ Tests: tests/rules/test_lossy.py
 from __future__ import annotations
 
 import ast
+import csv
 import io
 import mmap
 import operator
@@ -47,7 +48,8 @@ from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python
 
 WRITABLE = (bytearray, mmap.mmap, io.StringIO, io.BytesIO)
-TEXTS = (str, bytes, re.Match, CodeType, *WRITABLE)
+TABLE = type(csv.reader(()))
+TEXTS = (str, bytes, re.Match, CodeType, TABLE, *WRITABLE)
 MOST = 4096  # texts that are known at a time
 LONGEST = 2**22  # characters in them
 
@@ -59,6 +61,7 @@ def is_text(x: Any) -> bool:
 
 for _type in (str, bytes, bytearray, np.str_, np.bytes_, np.ndarray):
     general.ENCODINGS[_type] = is_text
+general.ENCODINGS[type(csv.writer(io.StringIO()))] = lambda _: True
 del _type
 
 
@@ -147,7 +150,10 @@ def where_read(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> str:
         return ""
     is_item = is_one_of(fn, ITEMS)
     inside = not is_item and (by_code or reads(fn))
-    if is_text(y) or (by_code and holds_text(y)):
+    if fn is csv.writer:  # which writes numbers there later
+        mark_all(values, known)
+        return ""
+    if is_text(y) or (by_code and holds_text(y)) or is_row(values, y):
         made = not is_item and makes(fn, values, y, by_code)
         if made or any_marked(values, known, inside):
             mark(y, known)
@@ -161,6 +167,11 @@ def where_read(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> str:
 def holds_text(x: Any) -> bool:
     """Is it a list or a tuple that begins with a text?"""
     return type(x) in (list, tuple) and len(x) > 0 and is_text(x[0])
+
+
+def is_row(values: tuple[Any, ...], y: Any) -> bool:
+    """Is y a list of texts that came out of a reader of `csv`?"""
+    return holds_text(y) and len(values) > 0 and isinstance(values[0], TABLE)
 
 
 def reading_pullback(where: str, back: Callable[[Any], Any], y: Any, ȳ: Any) -> Any:
@@ -192,7 +203,7 @@ def warn_of_reading(where: str) -> None:
 general.FOLLOWS.append(general.Follows(where_read, reading_pullback, warn_of_reading))
 non_differentiable(
     is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text,
-    is_one_of, reads, makes, warn_of_reading, is_reached_inside,
+    is_one_of, is_row, reads, makes, warn_of_reading, is_reached_inside,
 )  # fmt: skip
 
 # Asked at every call: a plain call would not be seen.
@@ -219,6 +230,8 @@ def _(adjoint: Any) -> None:
     unseen = {c.out for c in s.ir.calls() if is_unseen(s, c)}
     if any(c.primitive in (float, complex) and c.args[0] in unseen for c in s.ir.calls() if c.args):
         raise NotSpecialised("numbers that may have been text")
+    if any([is_one_of(c.primitive, (csv.writer, csv.DictWriter)) for c in s.ir.calls()]):
+        raise NotSpecialised("numbers written to tables")
     made = [c for c in s.ir.calls() if gives_text(s, c)]
     if not made:
         return

@@ -1,6 +1,7 @@
 """Numbers that are read from texts and bytes: the lost derivative is said, constant texts are free."""
 
 import ast
+import csv
 import ctypes
 import io
 import json
@@ -281,3 +282,38 @@ def test_numbers_out_of_messages_are_told():
 
     with pytest.warns(UserWarning, match="text"):
         assert gradient(f, 3.0) == (3.0,)
+
+
+def through_rows(x):
+    table = io.StringIO()
+    csv.writer(table).writerow([x, 2.0])
+    table.seek(0)
+    return sum(float(cell) for row in csv.reader(table) for cell in row) * x
+
+
+def through_dictionaries(x):
+    table = io.StringIO()
+    writer = csv.DictWriter(table, ["a", "b"])
+    writer.writerow({"a": x, "b": 2.0})
+    return sum(map(float, table.getvalue().split(","))) * x
+
+
+def read_as_rows(x):
+    return sum([float(cell) for cell in next(csv.reader([f"{x},2.0"]))]) * x
+
+
+@pytest.mark.parametrize("f", [through_rows, through_dictionaries, read_as_rows])
+def test_numbers_out_of_tables_are_told(f):
+    with pytest.warns(UserWarning, match="read from a text"):
+        assert gradient(f, 3.0) == (5.0,)
+    with pytest.warns(UserWarning, match="read from a text"):
+        assert jvp(f, (3.0,), (1.0,)) == (15.0, 5.0)
+
+
+def test_tables_of_no_numbers_are_free():
+    def f(x):
+        return x * sum(float(cell) for cell in next(csv.reader(["1.5,2.0"])))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gradient(f, 3.0) == (3.5,)
