@@ -166,7 +166,7 @@ def template(strings: tuple[str, ...], interpolations: tuple[Any, ...]) -> Any:
 
 
 def intrinsic(number: int, name: str, pair: bool = False) -> FunctionType:
-    """A function that runs an intrinsic function of CPython's, of 3.12 and later, on what it is given."""
+    """A function that runs an intrinsic function of CPython, of 3.12 and later, on its arguments."""
     fn = (lambda a, b: (a, b)) if pair else (lambda a: (a,))
     code = bytearray(fn.__code__.co_code)
     at = next(ins.offset for ins in dis.get_instructions(fn) if ins.opname == "BUILD_TUPLE")
