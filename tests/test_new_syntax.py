@@ -55,6 +55,47 @@ def f(x):
             return self.value**2
     return Box(x * 3).squared() * x
 """,
+    "values in the body of a generic class": """
+def f(x):
+    def inside(a):
+        class Box[T]:
+            value = a * 2
+            values = [a * len(T.__name__) for _ in range(2)]
+            def product[U](self, u: U, by=a * a) -> U:
+                return u * self.value * sum(self.values) * by
+        return Box[int]().product(x) * Box.value
+    return inside(x)
+""",
+    "bases and keywords of a generic class": """
+class Base:
+    def __init_subclass__(cls, k):
+        cls.k = k
+def base_with(v):
+    class Other:
+        v_of_base = v
+    return Other
+def f(x):
+    class Box[T](Base, base_with(x * x), k=x**3):
+        pass
+    return Box.k * Box.v_of_base
+""",
+    "defaults of generic functions": """
+def f(x):
+    def plain[T](a: T, b=x * x):
+        return a * b
+    def by_name[T: int, U: (int, float), *Ts, **P](a: T, *rest: Ts, b: U = x * 3):
+        return a * b * len(by_name.__type_params__)
+    return plain(x) * by_name(x)
+""",
+    "generic data class": """
+import dataclasses
+def f(x):
+    @dataclasses.dataclass
+    class Box[T]:
+        a: T
+        b: T = x * x
+    return Box(x).a * Box(2).b
+""",
     "type alias": """
 type Vector[T] = list[T]
 def f(x):
@@ -102,6 +143,14 @@ def f(x):
         def __init__(self, value):
             self.value = value
     return Box(x).value ** 2 * x
+""",
+    "values beside defaults of type parameters": """
+def f(x):
+    def g[T: int = bool, *Ts = *tuple[int, ...], **P = [int]](a: T, b=x * 2) -> T:
+        return a * b if g.__type_params__[0].__default__ is bool else 0
+    class Box[T = int]:
+        value = g(x)
+    return g(x) * Box.value
 """,
     "copy.replace": """
 import copy, dataclasses
