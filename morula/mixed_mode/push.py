@@ -9,7 +9,6 @@ NoRuleError when it is used, if a tangent went in.
 
 from __future__ import annotations
 
-import csv
 import operator
 import sys
 from collections.abc import Callable
@@ -519,7 +518,7 @@ def opaque(
     entering = entering or reached(run, (fn, *args)) or lossy.any_marked(args, run.encodings)
     entering = entering or any([shows_memory(x) or id(x) in run.keepers for x in args])
     y = split_call(fn, args, keywords)
-    if entering or fn is csv.writer:  # which writes numbers there later
+    if entering or lossy.writes_later(fn):
         lossy.mark_all(args, run.encodings)
     if entering:
         run.keepers.update({id(x): x for x in (*args, y) if may_keep(x)})

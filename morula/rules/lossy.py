@@ -150,7 +150,7 @@ def where_read(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> str:
         return ""
     is_item = is_one_of(fn, ITEMS)
     inside = not is_item and (by_code or reads(fn))
-    if fn is csv.writer:  # which writes numbers there later
+    if writes_later(fn):
         mark_all(values, known)
         return ""
     if is_text(y) or (by_code and holds_text(y)) or is_row(values, y):
@@ -167,6 +167,11 @@ def where_read(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> str:
 def holds_text(x: Any) -> bool:
     """Is it a list or a tuple that begins with a text?"""
     return type(x) in (list, tuple) and len(x) > 0 and is_text(x[0])
+
+
+def writes_later(fn: Any) -> bool:
+    """Does it make an object that writes numbers as text to what it is given now?"""
+    return is_one_of(fn, (csv.writer, csv.DictWriter))
 
 
 def is_row(values: tuple[Any, ...], y: Any) -> bool:
@@ -203,7 +208,7 @@ def warn_of_reading(where: str) -> None:
 general.FOLLOWS.append(general.Follows(where_read, reading_pullback, warn_of_reading))
 non_differentiable(
     is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text,
-    is_one_of, is_row, reads, makes, warn_of_reading, is_reached_inside,
+    is_one_of, writes_later, is_row, reads, makes, warn_of_reading, is_reached_inside,
 )  # fmt: skip
 
 # Asked at every call: a plain call would not be seen.
@@ -230,7 +235,7 @@ def _(adjoint: Any) -> None:
     unseen = {c.out for c in s.ir.calls() if is_unseen(s, c)}
     if any(c.primitive in (float, complex) and c.args[0] in unseen for c in s.ir.calls() if c.args):
         raise NotSpecialised("numbers that may have been text")
-    if any([is_one_of(c.primitive, (csv.writer, csv.DictWriter)) for c in s.ir.calls()]):
+    if any([writes_later(c.primitive) for c in s.ir.calls()]):
         raise NotSpecialised("numbers written to tables")
     made = [c for c in s.ir.calls() if gives_text(s, c)]
     if not made:

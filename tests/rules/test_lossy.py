@@ -302,7 +302,17 @@ def read_as_rows(x):
     return sum([float(cell) for cell in next(csv.reader([f"{x},2.0"]))]) * x
 
 
-@pytest.mark.parametrize("f", [through_rows, through_dictionaries, read_as_rows])
+TABLES = [through_rows, through_dictionaries, read_as_rows]
+
+
+@pytest.mark.parametrize("mode", SECOND_ORDER)
+@pytest.mark.parametrize("f", TABLES)
+def test_numbers_out_of_tables_are_told_in_second_order(f, mode):
+    with pytest.warns(UserWarning, match="read from a text"):
+        assert SECOND_ORDER[mode](lambda x: f(x) * x) == pytest.approx(2 * (X + 2.0))
+
+
+@pytest.mark.parametrize("f", TABLES)
 def test_numbers_out_of_tables_are_told(f):
     with pytest.warns(UserWarning, match="read from a text"):
         assert gradient(f, 3.0) == (5.0,)
