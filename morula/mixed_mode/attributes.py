@@ -15,6 +15,7 @@ from types import (
     BuiltinFunctionType,
     CellType,
     FunctionType,
+    GeneratorType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
@@ -140,6 +141,8 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
         return getattr(x, name), part(ẋ, name)
     if cls is CellType:
         return getattr(x, name), box_of(run, x)
+    if cls is GeneratorType:
+        return objects.attribute(x, name)[0], ZERO
     if cls is FunctionType and name == "__defaults__":
         dots = [value_of(run, x, ("default", i)) for i in range(len(x.__defaults__ or ()))]
         return x.__defaults__, ZERO if all_zero(dots) else tuple(dots)

@@ -126,7 +126,7 @@ del _name
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if not reverse.is_dropped(*args):
         return None, ZERO
-    return push(run, args[0].close, ZERO, (), ())
+    return push(run, type(args[0]).close, ZERO, args[:1], tangents[:1])
 
 
 @pushes(anext)

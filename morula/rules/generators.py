@@ -119,7 +119,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     iterator, maker = args
     if not is_dropped(iterator, maker):
         return None, lambda ȳ: (NONE, NONE, NONE)
-    _, back = call(iterator.close)
+    _, back = call(type(iterator).close, iterator)
 
     def abandon_pullback(ȳ: Any) -> Any:
         back(ZERO)

@@ -15,8 +15,9 @@ from typing import Any
 
 from morula.core.extend import NONE, call, constant_unless, non_differentiable, patterns
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.calls import runs_body, serves
-from morula.rules.generators import any_record_of
+from morula.rules.builtins import ATTRIBUTES
+from morula.rules.calls import MISSING, lookup, runs_body, serves
+from morula.rules.generators import any_record_of, delegate_to_others, delegating
 
 ASKS_OBJECTS = True
 END: Any = object()
@@ -64,6 +65,41 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(isinstance, patterns.is_instance)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return is_instance_seen(*args), lambda ȳ: (NONE, NONE, NONE)
+
+
+def lacking(x: Any, name: str) -> AttributeError | None:
+    """What says that an iterator has no such attribute, if only the generator in its place does."""
+    cls = type_seen(x)
+    if lookup(cls, name) is not MISSING:
+        return None
+    message = f"'{cls.__module__}.{cls.__name__}' object has no attribute '{name}'"
+    return AttributeError(message, name=name, obj=x)
+
+
+non_differentiable(lacking)
+
+
+def _of_generators_only(name: str) -> None:
+    def attribute_of_generator(x: Any) -> Any:
+        error = lacking(x, name)
+        if error is not None:
+            raise error
+        return getattr(x, name), lambda ȳ: (ȳ,)
+
+    ATTRIBUTES[GeneratorType, name] = attribute_of_generator
+
+
+for _name in {*dir(GeneratorType)} - {*dir(itertools.chain)}:
+    _of_generators_only(_name)
+ATTRIBUTES[GeneratorType, "__class__"] = lambda x: (type_seen(x), lambda ȳ: (ȳ,))
+
+
+@delegating
+def _(receiver: Any, signal: Any) -> Any:
+    """To an iterator nothing can be sent, and it is not told of what is thrown."""
+    if signal is None or lacking(receiver, "send") is None:
+        return None
+    return call(delegate_to_others, receiver, signal)
 
 
 def as_generator(primal: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

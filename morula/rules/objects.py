@@ -1275,7 +1275,15 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(IN_PYTHON[fn][0], *args, **kwargs)
 
 
-constant_unless(asks("__getattr__", "__getattribute__"), hasattr)
+searches_in_python = asks("__getattr__", "__getattribute__")
+
+
+def may_lack(types: tuple[Any, ...]) -> bool:
+    """May code say what attributes there are, or does a generator stand for an iterator?"""
+    return GeneratorType in types[:1] or searches_in_python(types)
+
+
+constant_unless(may_lack, hasattr)
 
 
 @serves(hasattr)

@@ -288,3 +288,92 @@ def test_numbers_of_iterators_of_unknown_origin_are_refused():
 
     with pytest.raises(NoRuleError):
         gradient(f, 2.0)
+
+
+def own(x):
+    """A generator of the user's, which is no iterator of itertools."""
+    yield x
+    yield x * x
+
+
+ITERATORS = {
+    "accumulate": lambda x: itertools.accumulate([x, x]),
+    "chain": lambda x: itertools.chain([x], [x]),
+    "from_iterable": lambda x: itertools.chain.from_iterable([[x], [x]]),
+    "cycle": lambda x: itertools.cycle([x]),
+    "islice": lambda x: itertools.islice(own(x), 2),
+    "repeat": lambda x: itertools.repeat(x),
+    "starmap": lambda x: itertools.starmap(lambda a, b: a * b, [(x, x), (x, 1)]),
+    "takewhile": lambda x: itertools.takewhile(lambda v: True, own(x)),
+    "tee": lambda x: itertools.tee(own(x))[0],
+    "generator": own,
+    "map": lambda x: map(lambda v: v * x, own(x)),
+}
+
+
+def attributes_there(make, x):
+    it = make(x)
+    names = ["send", "throw", "close", "gi_frame", "__name__", "__next__", "__iter__"]
+    return x, [hasattr(it, name) for name in names], getattr(it, "close", None) is None
+
+
+def class_asked(make, x):
+    return x, make(x).__class__, type(make(x))
+
+
+def sent(make, x):
+    it = make(x)
+    next(it)
+    try:
+        return it.send(2.0) * x
+    except AttributeError as e:
+        return 7.0 * x, str(e)
+
+
+def delegated(make, x, act):
+    def outer():
+        try:
+            yield from make(x)
+        except ValueError:
+            yield 3 * x
+
+    run = outer()
+    first = next(run)
+    try:
+        return first * act(run)
+    except AttributeError as e:
+        return 7.0 * x, str(e)
+
+
+ASKED = {
+    "attributes": attributes_there,
+    "class": class_asked,
+    "sent": sent,
+    "next of the one delegated to": lambda make, x: delegated(make, x, next),
+    "sent to the one delegated to": lambda make, x: delegated(make, x, lambda g: g.send(2.0)),
+    "thrown to the one delegated to": lambda make, x: delegated(
+        make, x, lambda g: g.throw(ValueError("thrown"))
+    ),
+    "closed with the one delegated to": lambda make, x: delegated(
+        make, x, lambda g: 2.0 if g.close() is None else 3.0
+    ),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("name", ITERATORS)
+def test_they_have_the_attributes_that_python_gives_them(name, asked):
+    def f(x):
+        return ASKED[asked](ITERATORS[name], x)
+
+    def first(x):
+        y = f(x)
+        return y[0] if type(y) is tuple else y
+
+    x, h = 1.5, 1e-6
+    slope = (first(x + h) - first(x - h)) / (2 * h)
+    assert pullback(f, x)[0] == f(x)
+    assert jvp(f, (x,), (1.0,))[0] == f(x)
+    assert grad(first)(x) == pytest.approx(slope)
+    assert jvp(first, (x,), (1.0,))[1] == pytest.approx(slope)
+    assert hvp(lambda v: first(v[0]), np.array([x]), np.array([1.0])).shape == (1,)
