@@ -310,7 +310,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         y = project(x̄)
         if y is x̄ or is_zero(ẋ):
             return y, ẋ
-        if not isinstance(y, np.ndarray) or y.shape == x̄.shape:
+        if not isinstance(y, np.ndarray) or y.shape == np.shape(x̄):
             return y, run.each(project, ẋ)
     if type(x̄) is Thunk or type(x̄) is NotKnown or hasattr(project, "hands_on"):
         return NotImplemented
