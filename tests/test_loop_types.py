@@ -219,3 +219,51 @@ def differences(loss, x, h):
             step[i] = h * unit
             found[i] += unit * (float(loss(x + step)) - float(loss(x - step))) / (2 * h)
     return found
+
+
+ITEMS = [1.0, 2.0]
+OF_LOOPS = {
+    "a list": lambda x, xs, d: xs,
+    "a list from outside": lambda x, xs, d: ITEMS,
+    "a dict": lambda x, xs, d: d,
+    "its values": lambda x, xs, d: d.values(),
+    "its items": lambda x, xs, d: d.items(),
+    "zip": lambda x, xs, d: zip(xs, ITEMS, strict=True),
+    "enumerate": lambda x, xs, d: enumerate(ITEMS),
+    "reversed": lambda x, xs, d: reversed(xs),
+    "a generator": lambda x, xs, d: (v * x for v in ITEMS),
+    "a set": lambda x, xs, d: {*ITEMS},
+    "an array": lambda x, xs, d: np.array(ITEMS),
+}
+
+
+def with_nothing(items, x):
+    xs, d = [0.5, 1.5], {"a": x, "b": 2.0}
+    for _ in items(x, xs, d):
+        pass
+    return list(reversed(xs))[0] * x + d["a"] * x
+
+
+def with_a_count(items, x):
+    xs, d, n = [0.5, 1.5], {"a": x, "b": 2.0}, 0
+    for _ in items(x, xs, d):
+        n += 1
+    return list(reversed(xs))[0] * x + d["a"] * n
+
+
+def with_a_break(items, x):
+    xs, d = [0.5, 1.5], {"a": x, "b": 2.0}
+    for _ in items(x, xs, d):
+        break
+    return list(reversed(xs))[0] * x + d["a"] * x
+
+
+@pytest.mark.parametrize("items", OF_LOOPS.values(), ids=OF_LOOPS)
+@pytest.mark.parametrize("loop", [with_nothing, with_a_count, with_a_break])
+def test_bodies_that_do_not_read_their_item(loop, items):
+    def f(x):
+        return loop(items, x)
+
+    value, slope = morula.value_and_grad(f)(1.2)
+    assert value == f(1.2)
+    assert slope == pytest.approx((f(1.2 + 1e-6) - f(1.2 - 1e-6)) / 2e-6)

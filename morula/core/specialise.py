@@ -90,6 +90,7 @@ from morula.core.simplify import (
     simplify_rule,
 )
 from morula.core.spread import spread_arguments
+from morula.core.ssa import split_critical_edges
 from morula.core.traits import (
     Known,
     changes_in_place,
@@ -592,10 +593,12 @@ class Specialiser(Inference):
         self.given[x] = Known(type(fixed))  # not the constant: the test would be one, too
         self.guard_test(block, index + 1, same)
 
-    @staticmethod
-    def behind_loop_test(block: Block, call: Call) -> Block | None:
-        """The block that control goes to with an item."""
-        return block.branches[1].block if loop_step(block) is call else None
+    def behind_loop_test(self, block: Block, call: Call) -> Block | None:
+        """The block that control goes to with an item, and in no other way."""
+        if loop_step(block) is not call:
+            return None
+        split_critical_edges(self.ir)
+        return block.branches[1].block
 
     def guard(self, block: Block, index: int, x: Var, k: Any) -> None:
         """Go on behind `index` only if x is of the type that is assumed."""

@@ -63,16 +63,29 @@ class Program:
         ir = adjoint.ir
         self.adjoint = adjoint
         self.uses: Counter[Any] = Counter()
-        self.definitions = {c.out: c for c in ir.calls()}
+        self.definitions: dict[Any, Call] = {}
         self.loops = len(adjoint.reversal.loop_values()) > 0
         marked = any(marks(c.primitive) for c in ir.calls())
         self.numbers_only = marked or adjoint.arrays_change
         self.kinds: dict[Any, int] = {}
-        for call in ir.calls():
-            self.uses.update(call.operands())
         for block in ir.blocks:
+            self.add(block.calls)
             for branch in block.branches:
                 self.uses.update([*branch.args, branch.cond])
+
+    def add(self, calls: Iterable[Call]) -> None:
+        """Take calls to what is known."""
+        for call in calls:
+            self.definitions[call.out] = call
+            self.uses.update(call.operands())
+
+    def replace(self, block: Block, calls: list[Call]) -> None:
+        """Give a block other calls; the blocks after it are to see what is computed there now."""
+        for call in block.calls:
+            del self.definitions[call.out]
+            self.uses.subtract(call.operands())
+        self.add(calls)
+        block.calls = calls
 
     def kind(self, x: Any) -> int:
         """What sort of value an operand is; 0: none that is calculated with here."""
@@ -368,7 +381,7 @@ class Graph:
                 calls.append(call)
         for v in self.ends:
             need(v)
-        self.block.calls = calls
+        self.program.replace(self.block, calls)
         types = self.program.adjoint.types
         types.update({v: k for v, k in self.types.items() if v in done})
 

@@ -364,3 +364,25 @@ def test_cotangents_of_numpy_that_come_out_of_lists_end_as_floats():
     (found,) = gradient(products_of_pairs, 1.5)
     assert type(found) is float
     assert found == 32.0
+
+
+number = 1.0
+
+
+def begin():
+    global number
+    number = 0.75
+
+
+def by_way_of_a_list(x):
+    return (
+        begin(),
+        sum(t * w for t, w in zip((x for _ in (x,)), (x, x)))  # noqa: B905
+        / (2.0 + (-(lambda _: x)(x)) * (-(lambda _: x)(x))),
+    )[1]
+
+
+def test_blocks_see_what_those_before_them_compute_now():
+    x, h = 1.2, 1e-6
+    slope = (by_way_of_a_list(x + h) - by_way_of_a_list(x - h)) / (2 * h)
+    assert gradient(by_way_of_a_list, x)[0] == pytest.approx(slope)
