@@ -241,21 +241,21 @@ def with_nothing(items, x):
     xs, d = [0.5, 1.5], {"a": x, "b": 2.0}
     for _ in items(x, xs, d):
         pass
-    return list(reversed(xs))[0] * x + d["a"] * x
+    return list(reversed(xs))[0] * x + d["a"] * x  # noqa: RUF015
 
 
 def with_a_count(items, x):
     xs, d, n = [0.5, 1.5], {"a": x, "b": 2.0}, 0
     for _ in items(x, xs, d):
         n += 1
-    return list(reversed(xs))[0] * x + d["a"] * n
+    return list(reversed(xs))[0] * x + d["a"] * n  # noqa: RUF015
 
 
 def with_a_break(items, x):
     xs, d = [0.5, 1.5], {"a": x, "b": 2.0}
     for _ in items(x, xs, d):
         break
-    return list(reversed(xs))[0] * x + d["a"] * x
+    return list(reversed(xs))[0] * x + d["a"] * x  # noqa: RUF015
 
 
 @pytest.mark.parametrize("items", OF_LOOPS.values(), ids=OF_LOOPS)
