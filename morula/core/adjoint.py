@@ -49,6 +49,7 @@ from morula.core.inline import EFFECTS, inline
 from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachable, substitute
 from morula.core.primitives import (
     alias,
+    build_list,
     build_tuple,
     dict_merge,
     dict_update,
@@ -479,6 +480,9 @@ class Adjoint:
             results = {c.out for c in self.ir.calls()}
             found = {v: k for v, k in self.types.items() if v in results and is_fine(k)}
             given = found | given
+        if self.again:
+            of_lists = self.calls_of_lists()  # the closures that took some of them away are gone
+            given = {v: k for v, k in given.items() if v not in of_lists}
         inference = Inference(self.ir, given, self.results)
         inference.infer()
         if values := self.values_of_rules(inference.types):
@@ -487,6 +491,20 @@ class Adjoint:
             inference.infer()
         self.types = inference.types
         return inference
+
+    def calls_of_lists(self) -> set[Operand]:
+        """The results of calls that make lists, or do something with those that are made here."""
+        calls = list(self.ir.calls())
+        passed = list(self.ir.passed())
+        lists: set[Operand] = {c.out for c in calls if c.primitive is build_list}
+        found: set[Operand] = set()
+        n = -1
+        while n < len(lists):
+            n = len(lists)
+            found = lists | {c.out for c in calls if not lists.isdisjoint(c.args)}
+            held = [v for v in found if (k := known(self.types.get(v))) and k.type is list]
+            lists.update(held, [p for p, a in passed if a in lists])
+        return found
 
     def values_of_rules(self, types: dict[Var, Value]) -> dict[Var, Value]:
         """What the primal knows of values that rules compute in ways of which nothing is known."""

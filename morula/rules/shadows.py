@@ -136,6 +136,7 @@ class Shadows:
         self.memo: Any = None
         self.may_count_keys = True  # carry the keys of dicts no derivative?
         self.zero = Const(ZERO)  # what an item of a shadow begins with
+        self.marked = False  # is that a number which says that nothing has reached the item?
 
     # -- which lists
 
@@ -318,23 +319,30 @@ class Shadows:
         """
         adjoint = self.adjoint
         stand = stand_for_zero(float)
-        lists = [v for v in self.variables() if self.is_active(v)]
-        if (
+        kinds = self.kinds_of_numbers()
+        if kinds is None or any(self.moves_cotangents(call) for call in self.ir.calls()):
+            return
+        if adjoint.again:
+            if len(kinds) == 1:
+                self.zero, self.marked = Const(kinds.pop()(-0.0)), True
+        elif (
             stand is not None
+            and kinds <= {float}
             and adjoint.optimistic
             and adjoint.leaves_nothing
             and adjoint.assumptions.allowed
-            and not self.followed
-            and all(items_of(self.s.value(xs)) is not None for xs in lists)
-            and all(self.holds_numbers(self.root(xs)) for xs in lists)
-            and not any(self.moves_cotangents(call) for call in self.ir.calls())
         ):
             adjoint.assumptions.tests[stand[1]] = None
             self.zero = Const(stand[0])
 
-    def holds_numbers(self, items: Any) -> bool:
-        """Are all items of some lists plain numbers, or lists that have shadows?"""
-        return all(self.is_active_root(value) or value == Known(float) for value in items.held())
+    def kinds_of_numbers(self) -> set[Any] | None:
+        """The types of the numbers that lists with shadows hold; None: they hold other things, too."""
+        roots = [items_of(self.s.value(v)) for v in self.variables() if self.is_active(v)]
+        if self.followed or None in roots:
+            return None
+        held = [v for items in roots for v in items.held() if not self.is_active_root(v)]
+        kinds = {getattr(known(value), "type", None) for value in held}
+        return kinds if kinds <= {float, np.float64} else None
 
     def moves_cotangents(self, call: Any) -> bool:
         """Does a call, or its pullback, put into a shadow what may be a structural zero?"""
@@ -589,7 +597,7 @@ class Shadows:
     def doubt(self, x: Any) -> Any:
         """What says of the cotangent of an item x, out of a shadow, whether it may be zero."""
         if self.zero.value is not ZERO:
-            return never_zero
+            return reached if self.marked else never_zero
         return maybe_zero if self.adds_plainly(x) else maybe_zero_of_parts
 
     def read_from(self, block: Any, call: Any, xs: Any, k: Any) -> None:
@@ -811,7 +819,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 def _(plan: Shadows, block: Any, call: Any) -> None:
     if plan.is_active(call.args[0]):
         plan.numbers_only(call)
-        rule = sum_rule(call.primitive)
+        rule = sum_rule(call.primitive, plan.marked)
         plan.pair(call, rule, (call.args[0], plan.shadow(call.args[0])), ())
 
 
@@ -1036,8 +1044,13 @@ def take_structure(x, x̂s, k):
     return x, take_structure_pullback
 
 
+def reached(x̄, x):
+    """The cotangent of x out of a shadow that holds numbers; -0.0 says that nothing has reached it."""
+    return ZERO if x̄ == 0.0 and math.copysign(1.0, x̄) < 0.0 else x̄
+
+
 @functools.cache
-def sum_rule(add_up):
+def sum_rule(add_up, marked):
     """The rule of `sum(xs)` or `np.sum(xs)`: its cotangent is that of each item."""
 
     def rule(xs, x̂s):
@@ -1047,7 +1060,17 @@ def sum_rule(add_up):
 
         return add_up(xs), sum_pullback
 
-    return rule
+    def marked_rule(xs, x̂s):
+        """The same, item by item: it is differentiated in its turn."""
+
+        def sum_pullback(ȳ):
+            for k in range(len(x̂s)):
+                x̂s[k] = x̂s[k] + ȳ
+            return ()
+
+        return add_up(xs), sum_pullback
+
+    return marked_rule if marked else rule
 
 
 def add_to_all(x̂s: list[Any], ȳ: Any) -> None:
@@ -1132,7 +1155,7 @@ def mean_as_array(xs, x̂s):
 READ_AT_ONCE = {
     np.array: array_of_items,
     np.asarray: array_of_items,
-    np.sum: sum_rule(np.sum),
+    np.sum: sum_rule(np.sum, False),
     np.mean: mean_as_array,
 }
 
