@@ -752,6 +752,11 @@ class Adjoint:
                     found[target] = {tests[block.branches[0].cond]}
         return found
 
+    def may_be_structural(self, x: Operand) -> bool:
+        """May a value be a structural zero, by its type?"""
+        value = self.types.get(x)
+        return value is None or any(issubclass(k.type, AbstractZero) for k in possibilities(value))
+
     def is_item(self, call: Call, makers: dict[Var, Call]) -> bool:
         """Is it an item of what may hold structural zeros as well?
 
@@ -760,7 +765,7 @@ class Adjoint:
         items = call.args[0]
         k = self.known_of(items)
         if k is not None and k.type in contents:
-            return True
+            return not self.again or self.may_be_structural(call.out)
         made = makers.get(items)  # type: ignore[arg-type]
         if made is not None and made.primitive is operator.getitem:
             return self.is_item(made, makers)

@@ -135,8 +135,8 @@ class Shadows:
         self.pairs: dict[Any, Any] = {}
         self.memo: Any = None
         self.may_count_keys = True  # carry the keys of dicts no derivative?
-        self.zero = Const(ZERO)  # what an item of a shadow begins with
-        self.marked = False  # is that a number which says that nothing has reached the item?
+        self.zero = Const(ZERO)  # what an item of a shadow begins with, if all begin alike
+        self.marked = False  # with a number which says that nothing has reached it?
 
     # -- which lists
 
@@ -323,8 +323,7 @@ class Shadows:
         if kinds is None or any(self.moves_cotangents(call) for call in self.ir.calls()):
             return
         if adjoint.again:
-            if len(kinds) == 1:
-                self.zero, self.marked = Const(kinds.pop()(-0.0)), True
+            self.marked = True
         elif (
             stand is not None
             and kinds <= {float}
@@ -340,13 +339,33 @@ class Shadows:
         roots = [items_of(self.s.value(v)) for v in self.variables() if self.is_active(v)]
         if self.followed or None in roots:
             return None
-        held = [v for items in roots for v in items.held() if not self.is_active_root(v)]
-        kinds = {getattr(known(value), "type", None) for value in held}
+        kinds = {kind for items in roots for kind in self.kinds_in(items)}
         return kinds if kinds <= {float, np.float64} else None
+
+    def kinds_in(self, items: Shared) -> set[Any]:
+        """The types of the items of some lists that have no shadow; None stands for others."""
+        held = [v for v in items.held() if not self.is_active_root(v)]
+        return {k.type for v in held if v is not None for k in possibilities(v)} | (
+            {None} if None in held else set()
+        )
+
+    def zero_in(self, xs: Any) -> Const:
+        """What an item of the shadow of a list begins with."""
+        if not self.marked:
+            return self.zero
+        return Const(-0.0 if self.kinds_in(self.root(xs)) <= {float} else np.float64(-0.0))
+
+    @property
+    def holds_zeros(self) -> bool:
+        """May shadows hold structural zeros?"""
+        return self.zero.value is ZERO and not self.marked
 
     def moves_cotangents(self, call: Any) -> bool:
         """Does a call, or its pullback, put into a shadow what may be a structural zero?"""
-        return (call.primitive is list.pop or self.is_slice(call)) and self.is_active(call.args[0])
+        if call.primitive is not list.pop and not self.is_slice(call):
+            return False
+        xs = call.args[0]
+        return self.is_active(xs) and (not self.adjoint.again or self.may_hold_shadows(xs))
 
     def may_be_answered(self, call: Any) -> bool:
         """May a question be answered by code of an object's class, which may do anything?"""
@@ -456,9 +475,10 @@ class Shadows:
         if not self.is_active(call.args[0]) and not self.may_hold_shadows(call.args[0]):
             return self.shadow_of_constants(call)
         args = self.shadow(call.args[0]), call.args[1]
-        out = self.insert_after(self.block_of[call.out], call, sliced, *args)
+        rule = slice_rule(type(self.zero_in(call.out).value)) if self.marked else sliced
+        out = self.insert_after(self.block_of[call.out], call, rule, *args)
         self.shadows[call.out] = out
-        self.pairs[out] = Pair(Const(sliced), args, (), (), True)
+        self.pairs[out] = Pair(Const(rule), args, (), (), True)
         return out
 
     def shadow_of_repetition(self, call: Any) -> Any:
@@ -471,8 +491,17 @@ class Shadows:
 
     def shadow_of_constants(self, call: Any) -> Any:
         """A new list of values without derivatives has a shadow of zeros."""
-        block = self.block_of[call.out]
-        out = self.insert_after(block, call, zeros_beside, call.out, self.zero)
+        block, zero = self.block_of[call.out], self.zero_in(call.out)
+        if self.marked:
+            out, one, n = self.ir.var(), self.ir.var(), self.ir.var()
+            i = block.calls.index(call) + 1
+            block.calls[i:i] = [
+                Call(n, Const(len), (call.out,), (), call.position),
+                Call(one, Const(primitives.build_list), (zero,), (), call.position),
+                Call(out, Const(operator.mul), (one, n), (), call.position),
+            ]
+        else:
+            out = self.insert_after(block, call, zeros_beside, call.out, zero)
         self.shadows[call.out] = out
         return out
 
@@ -486,8 +515,8 @@ class Shadows:
                 self.memo = self.ir.var("shadows")
                 block.calls.insert(0, Call(self.memo, Const(dict), ()))
             begun: tuple[Any, ...] = (Const(shadow_of), (xs, self.memo))
-            if self.zero.value is not ZERO:
-                begun = (Const(number_shadow_of), (xs, self.memo, self.zero))
+            if not self.holds_zeros:
+                begun = (Const(number_shadow_of), (xs, self.memo, self.zero_in(xs)))
             block.calls.insert(1, Call(out, *begun))
             return out
         out = self.ir.var(f"{xs.name}̂")
@@ -505,7 +534,8 @@ class Shadows:
         out = self.ir.var()
         self.shadows[call.out] = out
         block = self.block_of[call.out]
-        items = [self.shadow(a) if self.is_active(a) else self.zero for a in call.args]
+        zero = self.zero_in(call.out)
+        items = [self.shadow(a) if self.is_active(a) else zero for a in call.args]
         made = Call(out, Const(primitives.build_list), items, (), call.position)
         block.calls.insert(block.calls.index(call), made)
         return out
@@ -590,13 +620,13 @@ class Shadows:
 
     def taking(self, x: Any) -> Any:
         """The rule of taking an item x out of a list."""
-        if self.zero.value is not ZERO:
+        if not self.holds_zeros:
             return take_number
         return take_item if self.adds_plainly(x) else take_structure
 
     def doubt(self, x: Any) -> Any:
         """What says of the cotangent of an item x, out of a shadow, whether it may be zero."""
-        if self.zero.value is not ZERO:
+        if not self.holds_zeros:
             return reached if self.marked else never_zero
         return maybe_zero if self.adds_plainly(x) else maybe_zero_of_parts
 
@@ -691,7 +721,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     if not plan.is_active(xs):
         return
     x̂s = plan.shadow(xs)
-    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero
+    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero_in(xs)
     carries = plan.gives_cotangent(x)
     if call.primitive is primitives.list_append and not plan.is_taken_from(xs):
         plan.insert_after(block, call, primitives.list_append, x̂s, x̂)
@@ -714,6 +744,8 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         return
     plan.results.add(x)
     rule = popped_at if place else popped
+    if plan.marked:
+        rule = pop_rule(bool(place), type(plan.zero_in(xs).value))
     plan.pair(call, rule, (xs, plan.shadow(xs), *place), (), always=True)
 
 
@@ -724,7 +756,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         return
     if not plan.is_place(xs, known(plan.s.value(k))):
         raise UnknownUseError
-    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero
+    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero_in(xs)
     slots = [(4, x)] if plan.gives_cotangent(x) else []
     rule = insert_rule(plan.doubt(x))
     plan.pair(call, rule, (xs, plan.shadow(xs), k, x̂, x), slots, always=True)
@@ -769,8 +801,8 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     index = known(plan.s.value(k))
     if not plan.is_place(xs, index):
         raise UnknownUseError
-    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero
-    how = plan.is_dict(xs), plan.may_hold_shadows(xs), plan.zero.value
+    x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero_in(xs)
+    how = plan.is_dict(xs), plan.may_hold_shadows(xs), plan.zero_in(xs).value
     rule = put_rule(call.primitive, plan.doubt(x), *how)
     slots = [(3, x)] if plan.gives_cotangent(x) else []
     plan.pair(call, rule, (xs, plan.shadow(xs), k, x, x̂), slots, always=True)
@@ -834,7 +866,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 def _(plan: Shadows, block: Any, call: Any) -> None:
     if any(map(plan.is_active, call.args)):
         plan.numbers_only(call)
-        rule = extreme_rule(call.primitive)
+        rule = extreme_rule(call.primitive, plan.marked)
         plan.pair(call, rule, (call.args[0], plan.shadow(call.args[0])), ())
 
 
@@ -843,7 +875,10 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     xs = call.args[0]
     if plan.is_active(xs):
         plan.numbers_only(call)
-        plan.pair(call, READ_AT_ONCE[call.primitive], (xs, plan.shadow(xs)), ())
+        if plan.marked and plan.may_hold_shadows(xs):
+            raise UnknownUseError
+        rules = READ_ONE_BY_ONE if plan.marked else READ_AT_ONCE
+        plan.pair(call, rules[call.primitive], (xs, plan.shadow(xs)), ())
 
 
 @rewrites_calls(np.stack, np.concatenate, np.vstack, np.hstack)
@@ -1113,6 +1148,27 @@ def zeros_beside(xs: list[Any], zero: Any) -> list[Any]:
     return [zero] * len(xs)
 
 
+@functools.cache
+def slice_rule(kind):
+    """The same of numbers, item by item: it is differentiated in its turn."""
+    zero = kind(-0.0)
+
+    def rule(x̂s, k):
+        places = range(len(x̂s))[k]
+        n = len(places)
+        ŷs = [zero] * n
+
+        def slice_pullback(ȳ):
+            for i in range(n):
+                place = places[i]
+                x̂s[place] = x̂s[place] + ŷs[i]
+            return ()
+
+        return ŷs, slice_pullback
+
+    return rule
+
+
 def part_of_shadow(x̂s: list[Any], k: slice) -> list[Any]:
     """The shadows among these items, and zeros in the place of what has none."""
     return [x̂ if type(x̂) in (list, dict) else ZERO for x̂ in x̂s[k]]
@@ -1157,6 +1213,37 @@ READ_AT_ONCE = {
     np.asarray: array_of_items,
     np.sum: sum_rule(np.sum, False),
     np.mean: mean_as_array,
+}
+
+
+def array_of_numbers(xs, x̂s):
+    """`np.array(xs)`, whose pullback is differentiated in its turn."""
+
+    def array_pullback(ȳ):
+        for k in range(len(x̂s)):
+            x̂s[k] = x̂s[k] + ȳ[k]
+        return ()
+
+    return np.array(xs), array_pullback
+
+
+def mean_of_numbers(xs, x̂s):
+    """`np.mean(xs)`, whose pullback is differentiated in its turn."""
+
+    def mean_pullback(ȳ):
+        n = len(x̂s)
+        for k in range(n):
+            x̂s[k] = x̂s[k] + ȳ / n
+        return ()
+
+    return np.mean(xs), mean_pullback
+
+
+READ_ONE_BY_ONE = {
+    np.array: array_of_numbers,
+    np.asarray: array_of_numbers,
+    np.sum: sum_rule(np.sum, True),
+    np.mean: mean_of_numbers,
 }
 
 
@@ -1222,7 +1309,7 @@ non_differentiable(ends_of, zeros_beside)
 
 
 @functools.cache
-def extreme_rule(choose):
+def extreme_rule(choose, marked):
     """The rule of `min(xs)` or `max(xs)`: the first such item gets the cotangent."""
 
     def rule(xs, x̂s):
@@ -1236,7 +1323,17 @@ def extreme_rule(choose):
 
         return y, extreme_pullback
 
-    return rule
+    def marked_rule(xs, x̂s):
+        y = choose(xs)
+        k = place_of(y, xs)
+
+        def extreme_pullback(ȳ):
+            x̂s[k] = x̂s[k] + ȳ
+            return ()
+
+        return y, extreme_pullback
+
+    return marked_rule if marked else rule
 
 
 def place_of(y: Any, xs: list[Any]) -> int:
@@ -1334,6 +1431,34 @@ def popped_at(xs, x̂s, k):
         return ()
 
     return x, pop_pullback
+
+
+@functools.cache
+def pop_rule(at, kind):
+    """The rules of `xs.pop()` and `xs.pop(k)` where shadows hold numbers of this kind."""
+    zero = kind(-0.0)
+
+    def popped_number(xs, x̂s):
+        x̂s.pop()
+
+        def pop_pullback(x̄):
+            primitives.list_append(x̂s, zero if x̄ is ZERO else zero + x̄)
+            return ()
+
+        return xs.pop(), pop_pullback
+
+    def popped_number_at(xs, x̂s, k):
+        place = place_in(xs, k)
+        x = xs.pop(k)
+        x̂s.pop(k)
+
+        def pop_pullback(x̄):
+            x̂s.insert(place, zero if x̄ is ZERO else zero + x̄)
+            return ()
+
+        return x, pop_pullback
+
+    return popped_number_at if at else popped_number
 
 
 def popped_shadow(xs, x̂s, x̂, k=-1):
