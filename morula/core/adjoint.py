@@ -50,6 +50,7 @@ from morula.core.ir import IR, Block, Branch, Call, Const, Operand, Var, reachab
 from morula.core.primitives import (
     alias,
     build_list,
+    build_map,
     build_tuple,
     dict_merge,
     dict_update,
@@ -481,8 +482,8 @@ class Adjoint:
             found = {v: k for v, k in self.types.items() if v in results and is_fine(k)}
             given = found | given
         if self.again:
-            of_lists = self.calls_of_lists()  # the closures that took some of them away are gone
-            given = {v: k for v, k in given.items() if v not in of_lists}
+            anew = self.calls_of_displays()  # the closures that took some of them away are gone
+            given = {v: k for v, k in given.items() if v not in anew}
         inference = Inference(self.ir, given, self.results)
         inference.infer()
         if values := self.values_of_rules(inference.types):
@@ -492,18 +493,18 @@ class Adjoint:
         self.types = inference.types
         return inference
 
-    def calls_of_lists(self) -> set[Operand]:
-        """The results of calls that make lists, or do something with those that are made here."""
+    def calls_of_displays(self) -> set[Operand]:
+        """The results of calls that make lists and dicts, or do something with such."""
         calls = list(self.ir.calls())
         passed = list(self.ir.passed())
-        lists: set[Operand] = {c.out for c in calls if c.primitive is build_list}
+        made: set[Operand] = {c.out for c in calls if c.primitive in (build_list, build_map)}
         found: set[Operand] = set()
         n = -1
-        while n < len(lists):
-            n = len(lists)
-            found = lists | {c.out for c in calls if not lists.isdisjoint(c.args)}
-            held = [v for v in found if (k := known(self.types.get(v))) and k.type is list]
-            lists.update(held, [p for p, a in passed if a in lists])
+        while n < len(made):
+            n = len(made)
+            found = made | {c.out for c in calls if not made.isdisjoint(c.args)}
+            held = [v for v in found if (k := known(self.types.get(v))) and k.type in contents]
+            made.update(held, [p for p, a in passed if a in made])
         return found
 
     def values_of_rules(self, types: dict[Var, Value]) -> dict[Var, Value]:

@@ -185,7 +185,8 @@ class InnerGradient(Gradient):
         if value is None:
             return None
         kinds = [k for k in possibilities(value) if not issubclass(k.type, AbstractZero)]
-        return zero_like(kinds[0]) if len(kinds) == 1 else None
+        alike = len(kinds) == 1 or all(issubclass(k.type, float) for k in kinds)
+        return zero_like(kinds[0]) if kinds and alike else None
 
     def stand_in(self, v: Var) -> Const:
         """What a variable is on a way on which it is not defined, and not read."""

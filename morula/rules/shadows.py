@@ -49,12 +49,14 @@ from morula.core.extend import (
     never_zero,
     new_instance,
     non_differentiable,
+    only_reads,
     possibilities,
     prepares,
     primitives,
     spread_varied,
     stand_for_zero,
     tangent_of,
+    transfers,
 )
 from morula.rules.arrays.construction import entries
 from morula.rules.dict_types import DICTS, entries_of
@@ -327,6 +329,7 @@ class Shadows:
         elif (
             stand is not None
             and kinds <= {float}
+            and not any(map(self.is_dict, self.variables()))
             and adjoint.optimistic
             and adjoint.leaves_nothing
             and adjoint.assumptions.allowed
@@ -336,18 +339,18 @@ class Shadows:
 
     def kinds_of_numbers(self) -> set[Any] | None:
         """The types of the numbers that lists with shadows hold; None: they hold other things, too."""
-        roots = [items_of(self.s.value(v)) for v in self.variables() if self.is_active(v)]
-        if self.followed or None in roots:
+        values = [self.s.value(v) for v in self.variables() if self.is_active(v)]
+        roots = [items_of(value) or entries_of(value) for value in values]
+        if self.followed or None in roots or any(known(v).type is defaultdict for v in values):
             return None
         kinds = {kind for items in roots for kind in self.kinds_in(items)}
-        return kinds if kinds <= {float, np.float64} else None
+        return kinds if kinds <= {int, float, np.float64} else None
 
-    def kinds_in(self, items: Shared) -> set[Any]:
+    def kinds_in(self, items: Any) -> set[Any]:
         """The types of the items of some lists that have no shadow; None stands for others."""
         held = [v for v in items.held() if not self.is_active_root(v)]
-        return {k.type for v in held if v is not None for k in possibilities(v)} | (
-            {None} if None in held else set()
-        )
+        kinds = [[None] if v is None else [k.type for k in possibilities(v)] for v in held]
+        return {*itertools.chain.from_iterable(kinds)}
 
     def zero_in(self, xs: Any) -> Const:
         """What an item of the shadow of a list begins with."""
@@ -545,7 +548,8 @@ class Shadows:
         out = self.ir.var()
         self.shadows[call.out] = out
         items = [*call.args] if call.primitive is primitives.build_map else []
-        items[1::2] = [self.shadow(a) if self.is_active(a) else Const(ZERO) for a in items[1::2]]
+        zero = self.zero_in(call.out)
+        items[1::2] = [self.shadow(a) if self.is_active(a) else zero for a in items[1::2]]
         block = self.block_of[call.out]
         made = Call(out, Const(primitives.build_map), items, (), call.position)
         block.calls.insert(block.calls.index(call), made)
@@ -581,10 +585,15 @@ class Shadows:
         """Let the adjoint take this rule for a call."""
         self.pairs[call.out] = Pair(Const(rule), tuple(args), (), tuple(slots), always)
 
-    def numbers_only(self, call: Any) -> None:
+    def is_number(self, x: Any) -> bool:
+        """Is it a real number of Python or a float64?"""
+        k = known(self.s.value(x))
+        return k is not None and k.type in (int, float, np.float64)
+
+    def numbers_only(self, call: Any, n_args: int = 1) -> None:
         """A call makes one number, or one array, of all those of a list."""
         value = self.s.types.get(call.out)
-        if len(call.args) != 1 or may_hold(value):
+        if len(call.args) != n_args or may_hold(value):
             raise UnknownUseError
         self.results.add(call.out)
 
@@ -778,7 +787,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     d̂ = plan.shadow(call.out)
     slots = [(i + 1, a) for i, a in enumerate(call.args) if i % 2 and plan.carries(a)]
     if slots:
-        rule = dict_rule(*map(plan.doubt, call.args[1::2]))
+        rule = dict_rule(plan.zero_in(call.out).value, *map(plan.doubt, call.args[1::2]))
         plan.pair(call, rule, (d̂, *call.args), slots, always=True)
 
 
@@ -849,10 +858,14 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
 
 @rewrites_calls(sum, math.fsum)
 def _(plan: Shadows, block: Any, call: Any) -> None:
-    if plan.is_active(call.args[0]):
-        plan.numbers_only(call)
+    xs, *start = call.args
+    if plan.is_active(xs):
+        if start and (call.primitive is not sum or not plan.is_number(start[0])):
+            raise UnknownUseError
+        plan.numbers_only(call, 1 + len(start))
         rule = sum_rule(call.primitive, plan.marked)
-        plan.pair(call, rule, (call.args[0], plan.shadow(call.args[0])), ())
+        slots = [(2, x) for x in start if plan.carries(x)]
+        plan.pair(call, rule, (xs, plan.shadow(xs), *start), slots)
 
 
 @rewrites_calls(math.prod)
@@ -1088,22 +1101,22 @@ def reached(x̄, x):
 def sum_rule(add_up, marked):
     """The rule of `sum(xs)` or `np.sum(xs)`: its cotangent is that of each item."""
 
-    def rule(xs, x̂s):
+    def rule(xs, x̂s, *start):
         def sum_pullback(ȳ):
             add_to_all(x̂s, ȳ)
-            return ()
+            return NONE, NONE, ȳ
 
-        return add_up(xs), sum_pullback
+        return add_up(xs, *start), sum_pullback
 
-    def marked_rule(xs, x̂s):
+    def marked_rule(xs, x̂s, *start):
         """The same, item by item: it is differentiated in its turn."""
 
         def sum_pullback(ȳ):
             for k in range(len(x̂s)):
                 x̂s[k] = x̂s[k] + ȳ
-            return ()
+            return NONE, NONE, ȳ
 
-        return add_up(xs), sum_pullback
+        return add_up(xs, *start), sum_pullback
 
     return marked_rule if marked else rule
 
@@ -1341,7 +1354,7 @@ def place_of(y: Any, xs: list[Any]) -> int:
     return next(k for k, x in enumerate(xs) if x is y)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None, typed=True)  # a zero of NumPy equals that of Python
 def put_rule(put, doubt, in_dict, has_shadows, zero):
     """The rule of `xs[k] = x`, done by `put`, of a list or a dict that may hold what has shadows."""
     if has_shadows:
@@ -1351,7 +1364,7 @@ def put_rule(put, doubt, in_dict, has_shadows, zero):
         """What the item has got so far is for x, what it gets now for what was there."""
         put(xs, k, x)
         if in_dict:
-            x̂s[k] = ZERO
+            x̂s[k] = zero
 
         def put_pullback(ȳ):
             x̄ = x̂s[k]
@@ -1526,15 +1539,17 @@ def place_of_inserted(n: int, k: int) -> int:
 
 
 non_differentiable(place_in, place_of_inserted)
+only_reads(place_in)
+transfers(place_in, place_of_inserted)(lambda s, call, args: Known(int))
 
 
-@functools.cache
-def dict_rule(*doubts):
+@functools.lru_cache(maxsize=None, typed=True)  # a zero of NumPy equals that of Python
+def dict_rule(zero, *doubts):
     """The rule of the display of a dict: of values under one key the last is there."""
     n = len(doubts)
     items = ", ".join([f"k{i}, x{i}" for i in range(n)])
     shown = ", ".join([f"k{i}: x{i}" for i in range(n)])
-    taken = "\n        ".join([f"x̄{i} = d̂[k{i}]; d̂[k{i}] = ZERO" for i in reversed(range(n))])
+    taken = "\n        ".join([f"x̄{i} = d̂[k{i}]; d̂[k{i}] = zero" for i in reversed(range(n))])
     given = ", ".join([f"NONE, {doubt.__name__}(x̄{i}, x{i})" for i, doubt in enumerate(doubts)])
     source = f"""
 def rule(d̂, {items}):
@@ -1543,7 +1558,7 @@ def rule(d̂, {items}):
         return NONE, {given}
     return {{{shown}}}, dict_pullback
 """
-    scope: dict[str, Any] = {"NONE": NONE, "ZERO": ZERO, "__name__": __name__}
+    scope: dict[str, Any] = {"NONE": NONE, "zero": zero, "__name__": __name__}
     scope |= {doubt.__name__: doubt for doubt in doubts}
     exec(source, scope)
     return scope["rule"]
