@@ -169,6 +169,7 @@ class Adjoint:
         self.assumptions = Assumptions()
         self.primal_of: dict[Operand, Known] = {}  # what cotangents are those of, for some
         self.prepared: set[Any] | None = None  # what carries a derivative, if a preparation says it
+        self.apart: set[Any] = set()  # what it says does not, though it depends on what does
 
     def differentiate(self, leaves: list[Var], sums: Collection[Var]) -> None:
         """Write the adjoint for these parameters, or items of parameters.
@@ -188,7 +189,7 @@ class Adjoint:
             found = prepare(self)
             self.prepared = self.prepared if found is None else found
         if s.writes_in_place:
-            found = None if self.prepared is not None else write_preparation[0](self)
+            found = write_preparation[0](self)
             if found is None:
                 raise NotSpecialised("a value that goes by value is changed in place")
             self.prepared = found

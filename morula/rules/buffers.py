@@ -54,6 +54,7 @@ from morula.core.extend import (
     type_stable,
     typed_zero,
     unthunk,
+    spread_varied,
     varied_variables,
     written_results,
 )
@@ -358,11 +359,16 @@ class Buffers:
 
     def find_varied(self) -> None:
         """What carries a derivative by value: buffers do not, what is read from them does."""
-        roots = {*self.adjoint.leaves, *[c.out for c in self.ir.calls() if self.reads(c)]}
+        adjoint = self.adjoint
+        roots = {*adjoint.leaves, *[c.out for c in self.ir.calls() if self.reads(c)]}
         if roots & self.members:
             raise UnknownUseError
+        if adjoint.prepared is not None:  # lists have shadows
+            self.varied |= (roots | adjoint.prepared) - self.members
+            spread_varied(self.s, self.varied, self.members | adjoint.apart)
+            return
         writes = {c.out for c in self.ir.calls() if self.is_write_here(c)}
-        if self.adjoint.may_change_leaves(writes):
+        if adjoint.may_change_leaves(writes):
             raise UnknownUseError
         self.varied |= varied_variables(self.s, roots, self.members, writes)
 
@@ -397,7 +403,7 @@ class Buffers:
         """Which array a buffer is, or which row of one, by a counter; None: it is not known."""
         key = write.args[1] if write is not None and write.primitive is operator.setitem else None
         made = self.definitions.get(x)
-        while made is not None and made.primitive not in (*MAKERS, zeros_for):
+        while made is not None and made.primitive not in (*MAKERS, zeros_for, unreached_like):
             if made.primitive not in IN_PLACE:
                 key = made.args[1] if made.primitive is operator.getitem else None
             made = self.definitions.get(made.args[0]) if self.shares(made) else None
@@ -650,7 +656,7 @@ class Buffers:
             if self.has_varied_index(call):
                 rule = plain_rule(operator.getitem, 2)
                 self.pairs[found] = Pair(Const(rule), args, (), (), False)
-        elif call.primitive in (*MAKERS, zeros_for) or self.is_filled(call):
+        elif call.primitive in (*MAKERS, zeros_for, unreached_like) or self.is_filled(call):
             found = self.insert_after(call, unreached_like if self.marked else np.zeros_like, x)
         elif call.primitive in COPIES and not call.keywords and len(call.args) == 1:
             if call.args[0] in self.members:

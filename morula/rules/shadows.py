@@ -85,6 +85,15 @@ LOOKS = (
 )
 
 
+VIEWS = (
+    operator.getitem,
+    getattr,
+    np.ndarray.transpose,
+    np.ndarray.diagonal,
+    np.diagonal,
+    np.diag,
+)
+
 READ_AS_THEY_ARE = (present, primitives.check_bound)
 UNBOUND = Known(type(primitives.UNDEFINED))
 IDENTITY = (operator.is_, operator.is_not, primitives.actual_type, primitives.require)
@@ -178,6 +187,7 @@ class Shadows:
         while changed:
             before = len(self.varied), len(self.active)
             self.varied.update(v for v in self.variables() if self.is_active(v))
+            self.reach_what_is_written()
             spread_varied(self.s, self.varied)
             for call in self.ir.calls():
                 for xs, x in stored(call):
@@ -188,6 +198,28 @@ class Shadows:
             changed = before != (len(self.varied), len(self.active))
         self.may_count_keys = not any(k in self.varied for c in self.ir.calls() for k in keys_in(c))
         return bool(self.active or self.followed)
+
+    def reach_what_is_written(self) -> None:
+        """An array that a varied value is written to is varied, under all its names."""
+        for call in self.writes:
+            if any(x in self.varied for x in call.operands()):
+                self.varied.update(self.sharing(call.args[0]))
+
+    @functools.cached_property
+    def writes(self) -> list[Any]:
+        """The calls that change arrays in place."""
+        return [c for c in self.ir.calls() if self.s.writes_in_place and self.s.changes_value(c)]
+
+    def sharing(self, x: Any) -> set[Any]:
+        """The variables that may be in the memory of an array."""
+        views = [c for c in self.ir.calls() if c.primitive in VIEWS]
+        links = [(c.out, c.args[0]) for c in (*self.writes, *views)]
+        links += self.ir.passed()
+        found, n = {x}, 0
+        while n < len(found):
+            n = len(found)
+            found.update(v for link in links if not found.isdisjoint(link) for v in link)
+        return {v for v in found if type(v) is Var}
 
     def is_slice(self, call: Any) -> bool:
         """Is it `xs[a:b]` of a list?"""
@@ -275,7 +307,8 @@ class Shadows:
         self.s.ir = self.ir
         lists = {v for v in self.variables() if self.is_active(v)}
         varied = {x for x in self.adjoint.leaves if x not in lists} | self.results
-        spread_varied(self.s, varied, lists | self.unpacked())
+        self.adjoint.apart = lists | self.unpacked()
+        spread_varied(self.s, varied, self.adjoint.apart)
         return varied
 
     def unpacked(self) -> set[Any]:
@@ -295,7 +328,8 @@ class Shadows:
                 continue
             held = [x for x in call.args if self.is_active(x)]
             if not held and not self.is_active(call.out):
-                if any(x in self.varied for x in call.operands()) and self.may_store(call):
+                stores = call not in self.writes and self.may_store(call)
+                if stores and any(x in self.varied for x in call.operands()):
                     raise UnknownUseError
                 continue
             if any(k in self.varied for k in keys_in(call)):
@@ -308,8 +342,9 @@ class Shadows:
                 items = self.root(call.args[0])
                 if items is None or items.outside:
                     raise UnknownUseError
+        written = {c.out for c in self.writes}
         for x in self.varied:
-            plain = x in self.s.counted or self.is_active(x)
+            plain = x in self.s.counted or x in written or self.is_active(x)
             if not plain and may_hold(self.s.types.get(x)):
                 raise UnknownUseError
 
