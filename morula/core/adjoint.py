@@ -483,7 +483,7 @@ class Adjoint:
             found = {v: k for v, k in self.types.items() if v in results and is_fine(k)}
             given = found | given
         if self.again:
-            anew = self.calls_of_displays()  # the closures that took some of them away are gone
+            anew = self.of_displays()  # which are closures' no more
             given = {v: k for v, k in given.items() if v not in anew}
         inference = Inference(self.ir, given, self.results)
         inference.infer()
@@ -494,18 +494,15 @@ class Adjoint:
         self.types = inference.types
         return inference
 
-    def calls_of_displays(self) -> set[Operand]:
-        """The results of calls that make lists and dicts, or do something with such."""
-        calls = list(self.ir.calls())
-        passed = list(self.ir.passed())
-        made: set[Operand] = {c.out for c in calls if c.primitive in (build_list, build_map)}
-        found: set[Operand] = set()
+    def of_displays(self) -> set[Operand]:
+        """The lists and dicts that are made here, and all that is computed from them."""
+        calls, passed = list(self.ir.calls()), list(self.ir.passed())
+        found: set[Operand] = {c.out for c in calls if c.primitive in (build_list, build_map)}
         n = -1
-        while n < len(made):
-            n = len(made)
-            found = made | {c.out for c in calls if not made.isdisjoint(c.args)}
-            held = [v for v in found if (k := known(self.types.get(v))) and k.type in contents]
-            made.update(held, [p for p, a in passed if a in made])
+        while n < len(found):
+            n = len(found)
+            found.update(c.out for c in calls if not found.isdisjoint(c.operands()))
+            found.update(p for p, a in passed if a in found)
         return found
 
     def values_of_rules(self, types: dict[Var, Value]) -> dict[Var, Value]:

@@ -276,9 +276,10 @@ def own_items(s: Any, call: Any) -> Items:
 
 def item(value: Any) -> Any:
     """What is kept in mind of a value that becomes an item: its type, of a function itself."""
-    return (
-        coarsened(known(value)) if hasattr(value, "value") and not callable(value.value) else value
-    )
+    if not hasattr(value, "value") or callable(value.value):
+        return value
+    k = known(value)
+    return k if k is not None and k.type is np.ndarray else coarsened(k)
 
 
 @transfers(primitives.build_list)

@@ -59,6 +59,7 @@ from morula.core.extend import (
     transfers,
 )
 from morula.rules.arrays.construction import entries
+from morula.rules.arrays.traits import whole_shape
 from morula.rules.dict_types import DICTS, entries_of
 from morula.rules.list_forms import ASKING
 from morula.rules.list_types import Shared, items_of
@@ -360,7 +361,7 @@ class Shadows:
         if kinds is None or any(self.moves_cotangents(call) for call in self.ir.calls()):
             return
         if adjoint.again:
-            self.marked = True
+            self.marked = np.ndarray not in kinds or all(map(self.holds_alike, self.variables()))
         elif (
             stand is not None
             and kinds <= {float}
@@ -379,7 +380,14 @@ class Shadows:
         if self.followed or None in roots or any(known(v).type is defaultdict for v in values):
             return None
         kinds = {kind for items in roots for kind in self.kinds_in(items)}
-        return kinds if kinds <= {int, float, np.float64} else None
+        return kinds if kinds <= {int, float, np.float64, np.ndarray} else None
+
+    def holds_alike(self, xs: Any) -> bool:
+        """Are the arrays in a list with a shadow, if any, all of one shape, and there are only such?"""
+        if not self.is_active(xs) or np.ndarray not in self.kinds_in(self.root(xs)):
+            return True
+        k = known(self.root(xs).held()[0])
+        return k is not None and k.detail[0] == "<f8" and whole_shape(k.detail) is not None
 
     def kinds_in(self, items: Any) -> set[Any]:
         """The types of the items of some lists that have no shadow; None stands for others."""
@@ -391,7 +399,10 @@ class Shadows:
         """What an item of the shadow of a list begins with."""
         if not self.marked:
             return self.zero
-        return Const(-0.0 if self.kinds_in(self.root(xs)) <= {float} else np.float64(-0.0))
+        kinds = self.kinds_in(self.root(xs))
+        if np.ndarray in kinds:
+            return Const(unreached_array(known(self.root(xs).held()[0]).detail[2]))
+        return Const(-0.0 if kinds <= {float} else np.float64(-0.0))
 
     @property
     def holds_zeros(self) -> bool:
@@ -403,7 +414,9 @@ class Shadows:
         if call.primitive is not list.pop and not self.is_slice(call):
             return False
         xs = call.args[0]
-        return self.is_active(xs) and (not self.adjoint.again or self.may_hold_shadows(xs))
+        if not self.is_active(xs) or not self.adjoint.again:
+            return self.is_active(xs)
+        return self.may_hold_shadows(xs) or np.ndarray in self.kinds_in(self.root(xs))
 
     def may_be_answered(self, call: Any) -> bool:
         """May a question be answered by code of an object's class, which may do anything?"""
@@ -671,8 +684,26 @@ class Shadows:
     def doubt(self, x: Any) -> Any:
         """What says of the cotangent of an item x, out of a shadow, whether it may be zero."""
         if not self.holds_zeros:
-            return reached if self.marked else never_zero
+            return self.mark_of(x) if self.marked else never_zero
         return maybe_zero if self.adds_plainly(x) else maybe_zero_of_parts
+
+    def joining(self, call: Any) -> Any:
+        """The rule of joining arrays along the first axis, to be differentiated in its turn."""
+        xs, *axis = call.args
+        k = known(self.root(xs).held()[0])
+        if axis and getattr(axis[0], "value", None) != 0:
+            raise UnknownUseError
+        if k.type is not np.ndarray or (call.primitive is np.hstack and k.detail[1] != 1):
+            raise UnknownUseError
+        rows = call.primitive is np.stack or (call.primitive is np.vstack and k.detail[1] == 1)
+        return joined_rule(call.primitive, k.detail[2], rows)
+
+    def mark_of(self, x: Any) -> Any:
+        """What says of the cotangent of an item whether a shadow has only its mark."""
+        k = known(self.s.value(x))
+        if k is None or k.type is not np.ndarray:
+            return reached
+        return reached_array(k.detail[2])
 
     def read_from(self, block: Any, call: Any, xs: Any, k: Any) -> None:
         """The same where the call itself does the reading."""
@@ -822,7 +853,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     d̂ = plan.shadow(call.out)
     slots = [(i + 1, a) for i, a in enumerate(call.args) if i % 2 and plan.carries(a)]
     if slots:
-        rule = dict_rule(plan.zero_in(call.out).value, *map(plan.doubt, call.args[1::2]))
+        rule = dict_rule(sign_of(plan.zero_in(call.out)), *map(plan.doubt, call.args[1::2]))
         plan.pair(call, rule, (d̂, *call.args), slots, always=True)
 
 
@@ -846,7 +877,7 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
     if not plan.is_place(xs, index):
         raise UnknownUseError
     x̂ = plan.shadow(x) if plan.is_active(x) else plan.zero_in(xs)
-    how = plan.is_dict(xs), plan.may_hold_shadows(xs), plan.zero_in(xs).value
+    how = plan.is_dict(xs), plan.may_hold_shadows(xs), sign_of(plan.zero_in(xs))
     rule = put_rule(call.primitive, plan.doubt(x), *how)
     slots = [(3, x)] if plan.gives_cotangent(x) else []
     plan.pair(call, rule, (xs, plan.shadow(xs), k, x, x̂), slots, always=True)
@@ -936,7 +967,8 @@ def _(plan: Shadows, block: Any, call: Any) -> None:
         if call.keywords not in ((), ("axis",)) or plan.s.types.get(call.out) is None:
             raise UnknownUseError
         plan.results.add(call.out)
-        plan.pair(call, JOINED[call.primitive], (xs, plan.shadow(xs), *axis), ())
+        rule = plan.joining(call) if plan.marked else JOINED[call.primitive]
+        plan.pair(call, rule, (xs, plan.shadow(xs), *axis), ())
 
 
 @rewrites_calls(operator.mul)
@@ -1130,6 +1162,35 @@ def take_structure(x, x̂s, k):
 def reached(x̄, x):
     """The cotangent of x out of a shadow that holds numbers; -0.0 says that nothing has reached it."""
     return ZERO if x̄ == 0.0 and math.copysign(1.0, x̄) < 0.0 else x̄
+
+
+@functools.cache
+def unreached_array(shape):
+    """What the shadows of arrays of a shape begin with; it is no cotangent itself."""
+    mark = np.full(shape, -0.0)
+    mark.flags.writeable = False
+    return mark
+
+
+def sign_of(zero):
+    """What stands for what shadows begin with, to find rules by."""
+    return zero.value.shape if type(zero.value) is np.ndarray else zero.value
+
+
+def zero_of(sign):
+    """What shadows begin with."""
+    return unreached_array(sign) if type(sign) is tuple else sign
+
+
+@functools.cache
+def reached_array(shape):
+    """The same for an array of a shape."""
+    mark = unreached_array(shape)
+
+    def reached_if_another(x̄, x):
+        return ZERO if x̄ is mark else x̄
+
+    return reached_if_another
 
 
 @functools.cache
@@ -1352,6 +1413,31 @@ JOINED = {
     np.hstack: columns_joined,
 }
 
+
+@functools.cache
+def joined_rule(join, shape, as_rows):
+    """The rule of joining arrays of one shape along the first axis, or of stacking them as rows."""
+    n = shape[0] if shape else 1
+
+    def stacking(xs, x̂s, *axis):
+        def stack_pullback(ȳ):
+            for k in range(len(x̂s)):
+                x̂s[k] = x̂s[k] + ȳ[k].reshape(shape)  # which it has: so it is known
+            return ()
+
+        return join(xs, *axis), stack_pullback
+
+    def joining(xs, x̂s, *axis):
+        def join_pullback(ȳ):
+            for k in range(len(x̂s)):
+                x̂s[k] = x̂s[k] + ȳ[k * n : (k + 1) * n].reshape(shape)
+            return ()
+
+        return join(xs, *axis), join_pullback
+
+    return stacking if as_rows else joining
+
+
 effects(add_to_all, add_to_each, add_part)
 non_differentiable(ends_of, zeros_beside)
 
@@ -1390,10 +1476,11 @@ def place_of(y: Any, xs: list[Any]) -> int:
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # a zero of NumPy equals that of Python
-def put_rule(put, doubt, in_dict, has_shadows, zero):
+def put_rule(put, doubt, in_dict, has_shadows, sign):
     """The rule of `xs[k] = x`, done by `put`, of a list or a dict that may hold what has shadows."""
     if has_shadows:
         return put_shadow_rule(put, doubt, in_dict)
+    zero = zero_of(sign)
 
     def rule(xs, x̂s, k, x, x̂):
         """What the item has got so far is for x, what it gets now for what was there."""
@@ -1579,8 +1666,9 @@ transfers(place_in, place_of_inserted)(lambda s, call, args: Known(int))
 
 
 @functools.lru_cache(maxsize=None, typed=True)  # a zero of NumPy equals that of Python
-def dict_rule(zero, *doubts):
+def dict_rule(sign, *doubts):
     """The rule of the display of a dict: of values under one key the last is there."""
+    zero = zero_of(sign)
     n = len(doubts)
     items = ", ".join([f"k{i}, x{i}" for i in range(n)])
     shown = ", ".join([f"k{i}: x{i}" for i in range(n)])
