@@ -35,6 +35,7 @@ from hypothesis import strategies as st
 import morula
 from morula.core import compiled, general, specialise
 from morula.core.bytecode.lower import _lowered
+from morula.mixed_mode.jacobians import general_hvp, product_for
 from tests.dual_numbers import DUAL_MATH, Dual, plain
 from tests.flow_writer import FlowWriter
 from tests.program_writer import FEATURES, Program, Writer
@@ -145,6 +146,7 @@ class Report:
     differences: int = 0  # gradients compared with finite differences
     skipped: int = 0  # at kinks, or where the program is ill-conditioned
     integers: int = 0  # arguments that are integers to the program
+    compiled: bool = False  # is a product with a Hessian a program?
 
 
 def check(program: Program) -> Report:
@@ -193,6 +195,47 @@ def check(program: Program) -> Report:
         good = abs(b[i] - slope) <= bound
         expect(good, program, f"gradient {b}, finite difference {slope} by argument {i}")
     return report
+
+
+def check_second(program: Program) -> Report:
+    """Compare products with Hessians: by programs, by the general path, by differences of gradients."""
+    f, _ = program.load()
+    report = Report()
+    x = np.array(program.args, dtype=float)
+    v = np.cos(np.arange(len(x)))
+    as_floats = len(program.source) % 2
+
+    def of_vector(u: np.ndarray) -> Any:
+        return f(*u.tolist()) if as_floats else f(*u)
+
+    value, error = outcome(of_vector, (x,))
+    if error is not None or isinstance(value, bool) or not math.isfinite(value):
+        report.raised = True
+        return report
+    expected, raised = outcome(general_hvp, (of_vector, x, v))
+    if raised is not None:
+        report.skipped += 1
+        return report
+    found = morula.hvp(of_vector, x, v)
+    programs = product_for(of_vector, x).__dict__["__morula__"].programs.values()
+    report.compiled = all(p.code is not None for p in programs)
+    scale = max([1.0, *[abs(u) for u in expected if math.isfinite(u)]])
+    good = close(found, expected, 1e-8, 1e-10 * scale)
+    expect(good, program, f"a program gives {found}, the general path {expected}")
+    slopes = [differences_along(lambda u: morula.grad(of_vector)(u)[i], x, v) for i in range(len(x))]
+    for i, slope in enumerate(slopes):
+        if slope is None or not math.isfinite(expected[i]):
+            report.skipped += 1
+            continue
+        report.differences += 1
+        good = abs(expected[i] - slope[0]) <= slope[1]
+        expect(good, program, f"the product {expected}, differences {slope} of entry {i}")
+    return report
+
+
+def differences_along(g: Any, x: np.ndarray, v: np.ndarray) -> tuple[float, float] | None:
+    """The slope of a function along a line, and a bound of its error, or None."""
+    return difference(lambda t: g(x + t * v), (0.0,), 0)
 
 
 def needs_int(f: Any, log: list[Any], args: tuple[Any, ...], i: int) -> bool:
@@ -313,6 +356,7 @@ def main() -> int:
     parser.add_argument("--without", nargs="*", default=[], choices=FEATURES)
     parser.add_argument("--structures", action="store_true", help="of objects, lists and dicts")
     parser.add_argument("--flow", action="store_true", help="exceptions, generators, classes")
+    parser.add_argument("--second", action="store_true", help="products with Hessians")
     parser.add_argument("--show", action="store_true", help="print the programs, check nothing")
     options = parser.parse_args()
     without = frozenset(options.without)
@@ -328,7 +372,7 @@ def main() -> int:
             return
         try:
             with time_limit(options.limit):
-                report = check(program)
+                report = check_second(program) if options.second else check(program)
         except (Exception, OutOfTime) as error:
             message = f"{type(error).__name__}: {error}".split("\nimport math")[0]
             kind = signature(message)
