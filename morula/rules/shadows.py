@@ -208,8 +208,9 @@ class Shadows:
 
     @functools.cached_property
     def writes(self) -> list[Any]:
-        """The calls that change arrays in place."""
-        return [c for c in self.ir.calls() if self.s.writes_in_place and self.s.changes_value(c)]
+        """The calls that change arrays in place; others than of the first operand are refused later."""
+        changes = self.s.changes_value
+        return [c for c in self.ir.calls() if self.s.writes_in_place and c.args and changes(c)]
 
     def sharing(self, x: Any) -> set[Any]:
         """The variables that may be in the memory of an array."""
