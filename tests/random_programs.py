@@ -222,7 +222,9 @@ def check_second(program: Program) -> Report:
     scale = max([1.0, *[abs(u) for u in expected if math.isfinite(u)]])
     good = close(found, expected, 1e-8, 1e-10 * scale)
     expect(good, program, f"a program gives {found}, the general path {expected}")
-    slopes = [differences_along(lambda u: morula.grad(of_vector)(u)[i], x, v) for i in range(len(x))]
+    slopes = [
+        differences_along(lambda u: morula.grad(of_vector)(u)[i], x, v) for i in range(len(x))
+    ]
     for i, slope in enumerate(slopes):
         if slope is None or not math.isfinite(expected[i]):
             report.skipped += 1

@@ -115,7 +115,9 @@ def check_lists(source: str) -> bool:
         with by_the_general_path():
             expected = morula.value_and_grad(f)(X)
         assert bits(y) == bits(value) == bits(expected[0]), f"{y}, {value}{program}"
-        assert close(g, expected[1]), f"a program gives {g}, the general path {expected[1]}{program}"
+        assert close(g, expected[1]), (
+            f"a program gives {g}, the general path {expected[1]}{program}"
+        )
         slope = (f(X + 1e-6 * V) - f(X - 1e-6 * V)) / 2e-6
         smooth = abs(slope - (f(X + 2e-6 * V) - f(X - 2e-6 * V)) / 4e-6) < 1e-6 * (1 + abs(slope))
         good = not smooth or math.isclose(g @ V, slope, rel_tol=1e-4, abs_tol=1e-4)

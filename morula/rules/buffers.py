@@ -50,11 +50,11 @@ from morula.core.extend import (
     primitives,
     result_on_samples,
     rewrites,
+    spread_varied,
     transfers,
     type_stable,
     typed_zero,
     unthunk,
-    spread_varied,
     varied_variables,
     written_results,
 )
@@ -153,7 +153,7 @@ class Buffers:
     def find_members(self) -> None:
         """The arrays that are written to, and all that share their memory."""
         for call in self.ir.calls():
-            if self.s.changes_value(call):
+            if call.out not in self.adjoint.apart and self.s.changes_value(call):
                 if not is_write(call):
                     raise UnknownUseError
                 self.members.add(call.args[0])

@@ -309,7 +309,8 @@ class Shadows:
         self.s.ir = self.ir
         lists = {v for v in self.variables() if self.is_active(v)}
         varied = {x for x in self.adjoint.leaves if x not in lists} | self.results
-        self.adjoint.apart = lists | self.unpacked()
+        inserted = {c.out for c in self.ir.calls()} - self.definitions.keys()
+        self.adjoint.apart = lists | self.unpacked() | inserted
         spread_varied(self.s, varied, self.adjoint.apart)
         return varied
 
