@@ -753,7 +753,7 @@ class Adjoint:
 
     def may_be_structural(self, x: Operand) -> bool:
         """May a value be a structural zero, by its type?"""
-        value = self.types.get(x)
+        value = self.types.get(x) if type(x) is Var else None
         return value is None or any(issubclass(k.type, AbstractZero) for k in possibilities(value))
 
     def is_item(self, call: Call, makers: dict[Var, Call]) -> bool:

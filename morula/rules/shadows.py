@@ -379,7 +379,8 @@ class Shadows:
         """The types of the numbers that lists with shadows hold; None: they hold other things, too."""
         values = [self.s.value(v) for v in self.variables() if self.is_active(v)]
         roots = [items_of(value) or entries_of(value) for value in values]
-        if self.followed or None in roots or any(known(v).type is defaultdict for v in values):
+        made = [getattr(known(value), "type", None) for value in values]
+        if self.followed or None in roots or defaultdict in made:
             return None
         kinds = {kind for items in roots for kind in self.kinds_in(items)}
         return kinds if kinds <= {int, float, np.float64, np.ndarray} else None
@@ -388,8 +389,15 @@ class Shadows:
         """Are the arrays in a list with a shadow, if any, all of one shape, and there are only such?"""
         if not self.is_active(xs) or np.ndarray not in self.kinds_in(self.root(xs)):
             return True
-        k = known(self.root(xs).held()[0])
-        return k is not None and k.detail[0] == "<f8" and whole_shape(k.detail) is not None
+        return self.shape_in(xs) is not None
+
+    def shape_in(self, xs: Any) -> Any:
+        """The shape of the arrays of float64 in a list with a shadow; None: they are not all alike."""
+        items: Any = self.root(xs)
+        k = known(items.held()[0]) if items.held() else None
+        if k is None or k.type is not np.ndarray or k.detail is None or k.detail[0] != "<f8":
+            return None
+        return whole_shape(k.detail)
 
     def kinds_in(self, items: Any) -> set[Any]:
         """The types of the items of some lists that have no shadow; None stands for others."""
@@ -403,7 +411,7 @@ class Shadows:
             return self.zero
         kinds = self.kinds_in(self.root(xs))
         if np.ndarray in kinds:
-            return Const(unreached_array(known(self.root(xs).held()[0]).detail[2]))
+            return Const(unreached_array(self.shape_in(xs)))
         return Const(-0.0 if kinds <= {float} else np.float64(-0.0))
 
     @property
@@ -692,20 +700,18 @@ class Shadows:
     def joining(self, call: Any) -> Any:
         """The rule of joining arrays along the first axis, to be differentiated in its turn."""
         xs, *axis = call.args
-        k = known(self.root(xs).held()[0])
-        if axis and getattr(axis[0], "value", None) != 0:
+        shape, join = self.shape_in(xs), call.primitive
+        if shape is None or (axis and getattr(axis[0], "value", None) != 0):
             raise UnknownUseError
-        if k.type is not np.ndarray or (call.primitive is np.hstack and k.detail[1] != 1):
+        if join is np.hstack and len(shape) != 1:
             raise UnknownUseError
-        rows = call.primitive is np.stack or (call.primitive is np.vstack and k.detail[1] == 1)
-        return joined_rule(call.primitive, k.detail[2], rows)
+        return joined_rule(join, shape, join is np.stack or (join is np.vstack and len(shape) == 1))
 
     def mark_of(self, x: Any) -> Any:
         """What says of the cotangent of an item whether a shadow has only its mark."""
         k = known(self.s.value(x))
-        if k is None or k.type is not np.ndarray:
-            return reached
-        return reached_array(k.detail[2])
+        shape = k.detail[2] if k is not None and k.type is np.ndarray else None
+        return reached if shape is None else reached_array(shape)
 
     def read_from(self, block: Any, call: Any, xs: Any, k: Any) -> None:
         """The same where the call itself does the reading."""
