@@ -818,17 +818,6 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return Known(np.ndarray, (FLOAT, len(kinds), rows_of(args[0])))
 
 
-@transfers(np.ndarray.reshape)
-def _(s: Any, call: Any, args: list[Any]) -> Any:
-    """To a constant shape: that is known, whatever was known of the array's."""
-    k = known(args[0])
-    shape = getattr(args[1], "value", None) if len(args) == 2 and not call.keywords else None
-    given = type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape)
-    if not given or k is None or k.type is not np.ndarray or k.detail is None:
-        return result_on_samples(call.primitive, args, call.keywords)
-    return Known(np.ndarray, (k.detail[0], len(shape), shape))
-
-
 def rows_of(shape: Any) -> Any:
     """A shape of which all is known but how many rows there are; None: less is known."""
     lengths = [getattr(n, "value", None) for n in components(shape)[1:]]

@@ -75,6 +75,9 @@ def _(s: Any, call: Any, args: Any) -> Any:
     lengths = known(args[1])
     if lengths is None or lengths.type is not tuple:
         return array_with(args[0], args[1:2]) if lengths == Known(int) else None
+    shape = getattr(args[1], "value", None)
+    if type(shape) is tuple:
+        return array_with(args[0], [Const(n) for n in shape])
     return None if lengths.detail is None else array_with(args[0], lengths.detail)
 
 
