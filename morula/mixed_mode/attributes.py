@@ -43,7 +43,7 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.mixed_mode.transposition import transposed_attribute
-from morula.rules import boxes, dicts, objects, operators
+from morula.rules import boxes, dicts, late_types, objects, operators
 from morula.rules import builtins as of_builtins
 from morula.rules.arrays import attributes as of_arrays
 from morula.rules.arrays.traits import COMPLEX, FLOATING
@@ -146,6 +146,8 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if cls is FunctionType and name == "__defaults__":
         dots = [value_of(run, x, ("default", i)) for i in range(len(x.__defaults__ or ()))]
         return x.__defaults__, ZERO if all_zero(dots) else tuple(dots)
+    if late_types.is_late(cls, name):
+        return late_types.late(name, x), ZERO
     rule = objects.attribute_rule(cls, name)
     if rule is not None:
         y = getattr(x, name)
