@@ -105,6 +105,7 @@ from morula.rules.questions import (
     formatted,
     is_any,
     is_contained,
+    is_read_again,
     joined,
     print_each,
     range_of,
@@ -1257,12 +1258,20 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return answer_contained(fn, args, kwargs)
 
 
+asks_for_text = asks("__str__", "__repr__")
+
+
+def prints_in_python(types: tuple[Any, ...]) -> bool:
+    """Is the text of objects asked for, or may it be read again?"""
+    return asks_for_text(types) or is_read_again(types)
+
+
 # What asks objects one by one: the same in Python.
 IN_PYTHON = {
     any: (is_any, asks("__bool__", "__len__", *ITERATION, steps=True)),
     all: (are_all, asks("__bool__", "__len__", *ITERATION, steps=True)),
     primitives.format_value: (formatted, asks("__format__", "__str__", "__repr__")),
-    print: (print_each, asks("__str__", "__repr__")),
+    print: (print_each, prints_in_python),
     range: (range_of, asks("__index__")),
     str.join: (joined, asks(*ITERATION, steps=True)),
 }
