@@ -206,6 +206,46 @@ def f(x):
     t = Template("a", Interpolation(x * x, "x"), "b") + t"{x}"
     return t.values[0] * t.values[1] * len(t.strings)
 """,
+    "places in partials": """
+from functools import Placeholder as _, partial
+def g(a, b, c, d=1.0):
+    return a * b**2 + c * d
+def f(x):
+    p = partial(g, _, x, _, x * x)
+    q = partial(partial(p, 2.0), x)
+    return p(x, 3.0) * q() + sum(map(partial(g, _, 2.0), [x, 1.0], [2.0, x])) * p.args[1]
+""",
+    "places in partials from elsewhere": """
+import operator
+from functools import Placeholder as _, partial, partialmethod
+square = partial(operator.pow, _, 2)
+def g(a, b):
+    return a * b
+class K:
+    def difference(self, a, b):
+        return a - b * b
+    less = partialmethod(difference, _, 3.0)
+def apply(h, x):
+    return h(x)
+def f(x):
+    try:
+        partial(g, _, 2.0)()
+    except TypeError:
+        x = x * 2
+    try:
+        square()
+    except TypeError as error:
+        x = x * len(str(error))
+    return apply(square, x) * K().less(x)
+""",
+    "numbers made of numbers": """
+from decimal import Decimal
+class Length(float):
+    pass
+def f(x):
+    y = float.from_number(x) * Length.from_number(x) + complex.from_number(x * 1j).imag
+    return y * float(Decimal.from_number(x)) * complex.from_number(x).real
+""",
     "annotations that are not evaluated": """
 def f(x):
     y: Undefined[x] = x * 2

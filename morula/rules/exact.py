@@ -73,7 +73,10 @@ def from_number(method: Any) -> None:
 for _name in ("from_float", "from_decimal", "from_number"):  # the last one from CPython 3.14
     if hasattr(Fraction, _name):
         from_number(getattr(Fraction, _name).__func__)
-del _name
+for _type in (float, complex, Decimal):
+    if "from_number" in vars(_type):  # likewise
+        from_number(vars(_type)["from_number"])
+del _name, _type
 
 
 # -- Decimal ---------------------------------------------------------------------------------------
