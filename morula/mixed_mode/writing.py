@@ -114,11 +114,12 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
     """A call that writes to an array, and what that does to tangents."""
     if fn is np.ndarray.resize:
         flat.check_size(args[0], args[1 : len(args) - len(keywords)])
+    if fn is not np.nditer:  # which writes nothing yet
+        inplace.check_writes(args[1 if fn is np.ufunc.at else 0])
     if nothing_enters(run, fn, args, tangents):
         return split_call(fn, args, keywords), ZERO
     if fn is np.nditer:
         return entries(run, args, tangents, keywords)
-    inplace.check_writes(args[0])
     if fn is np.random.Generator.shuffle:
         return push(run, shuffle, ZERO, args, tangents, keywords)
     if id(fn) in DRAWS:
@@ -316,6 +317,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if not isinstance(places, np.flatiter):
         return NotImplemented
     x = places.base
+    inplace.check_writes(x)
     where = np.arange(x.size)[inplace.frozen(index)]
     v, v̇ = as_operand(run, value, tangents[2])
     if not np.size(v):
