@@ -270,8 +270,10 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
     if inplace.is_there_already(x, index, v):
         return operator.setitem(x, index, value), ZERO
     operator.setitem(x, index, value)
+    is_matrix = isinstance(x, np.matrix)  # of which columns have two dimensions
 
     def write(part: np.ndarray, values: Any) -> None:
+        part = part.view(np.matrix) if is_matrix else part
         part[index] = values
 
     put(run, x, dots[0], v, v̇, write)
