@@ -24,7 +24,7 @@ from types import (
     ModuleType,
 )
 from typing import Any
-from weakref import ProxyTypes
+from weakref import ProxyTypes, proxy
 
 import numpy as np
 
@@ -359,6 +359,12 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return objects.variables_of(vars, args, {})
     (x,) = args
     return objects.expose(x), ZERO
+
+
+@pushes(proxy)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """What stands for an object: the tangents are in the object's table."""
+    return split_call(proxy, args, keywords), ZERO
 
 
 # -- setting and deleting --------------------------------------------------------------------------
