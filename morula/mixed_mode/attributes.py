@@ -75,7 +75,10 @@ non_differentiable(table_owner)
 
 def own(run: Pass, x: Any, name: str) -> Any:
     """The tangent of an attribute that an object itself holds."""
-    return value_of(run, table_owner(x), name) if has_table(x) else ZERO
+    if has_table(x):
+        return value_of(run, table_owner(x), name)
+    fields = getattr(x, "__dict__", None)  # of a number, say, whose own tangent goes by value
+    return value_of(run, fields, name) if type(fields) is dict else ZERO
 
 
 @pushes(getattr, moves=True)
