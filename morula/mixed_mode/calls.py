@@ -287,6 +287,8 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return push(run, method.__func__, ZERO, args, tangents, keywords)
+    if type(method) is BuiltinFunctionType:
+        return push(run, method, ZERO, args, tangents, keywords)
     found = respelled(run, fn, args, tangents, keywords)
     return found or compiled(run, fn, ḟ, args, tangents, keywords)
 

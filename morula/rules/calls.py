@@ -206,9 +206,9 @@ def own_method(cls: type, name: str) -> Any:
     found = lookup(cls, name)
     if type(found) in COMPILED:
         return MISSING if found.__name__ == name else found
-    if type(found) is FunctionType or registered(found)[0] is not None:
-        return found
-    return MISSING
+    if type(found) is BuiltinFunctionType:  # which does not become a method
+        return MISSING
+    return found if type(found) is FunctionType or registered(found)[0] is not None else MISSING
 
 
 def bound_method_of(x: Any, name: str) -> Any:
@@ -668,6 +668,9 @@ def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return call(method.__func__, *args, **kwargs)
+    if type(method) is BuiltinFunctionType:
+        y, back = call(method, *args, **kwargs)
+        return y, lambda ȳ: (NONE, *back(ȳ)[1:])
     return respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
 
 
