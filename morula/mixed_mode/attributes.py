@@ -88,7 +88,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     kind = type(x)
     if default or keywords:
         return NotImplemented
-    if kind is ModuleType and name != "__dict__":
+    if kind is ModuleType and name in vars(x):
         return getattr(x, name), value_of(run, x, name) if run.table else ZERO
     if kind not in PLAIN:
         return NotImplemented
@@ -164,6 +164,9 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if isinstance(x, type):
         return class_attribute(run, x, name)
     if isinstance(x, ModuleType):
+        of_module = objects.hook_of_module(x, name)
+        if of_module is not None:
+            return push(run, of_module, ZERO, (name,), (ZERO,))
         y = objects.expose(x) if name == "__dict__" else getattr(x, name)
         return y, value_of(run, x, name)
     if cls is super:

@@ -393,9 +393,9 @@ def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
             set_box(run, cells[k], absorb(run, cells[k].cell_contents, c, f"{name}.{k}"))
         return ZERO
     if type(x) is partial:
-        parts = {"func": x.func, "args": x.args, "keywords": x.keywords}
+        held = {"func": x.func, "args": x.args, "keywords": x.keywords}
         dots = {
-            k: absorb(run, parts[k], c, f"{name}.{k}") for k, c in _fields(given, x, name).items()
+            k: absorb(run, held[k], c, f"{name}.{k}") for k, c in _fields(given, x, name).items()
         }
         fields = {k: c for k, c in dots.items() if not is_zero(c)}
         return Tangent[partial](fields) if fields else ZERO
