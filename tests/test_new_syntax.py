@@ -18,7 +18,7 @@ import types
 
 import pytest
 
-from morula import NoRuleError, grad, gradient, jvp, value_and_grad
+from morula import NoRuleError, UnsupportedError, grad, gradient, jvp, pullback, value_and_grad
 from tests.modes import check_modes
 from tests.rules.test_unknown import cubic_root
 
@@ -26,8 +26,13 @@ from tests.rules.test_unknown import cubic_root
 def defined(source, name="f"):
     """A function of a program."""
     scope = {"math": math, "LOG": []}
-    exec(compile(source, "<new syntax>", "exec"), scope)
+    exec(compile(source, "<new syntax>", "exec", dont_inherit=True), scope)
     return scope[name]
+
+
+def forward(f):
+    """The derivative in forward mode."""
+    return lambda x: jvp(f, (x,), (1.0,))[1]
 
 
 SINCE_3_12 = {
@@ -201,6 +206,46 @@ def f(x):
     t = Template("a", Interpolation(x * x, "x"), "b") + t"{x}"
     return t.values[0] * t.values[1] * len(t.strings)
 """,
+    "places in partials": """
+from functools import Placeholder as _, partial
+def g(a, b, c, d=1.0):
+    return a * b**2 + c * d
+def f(x):
+    p = partial(g, _, x, _, x * x)
+    q = partial(partial(p, 2.0), x)
+    return p(x, 3.0) * q() + sum(map(partial(g, _, 2.0), [x, 1.0], [2.0, x])) * p.args[1]
+""",
+    "places in partials from elsewhere": """
+import operator
+from functools import Placeholder as _, partial, partialmethod
+square = partial(operator.pow, _, 2)
+def g(a, b):
+    return a * b
+class K:
+    def difference(self, a, b):
+        return a - b * b
+    less = partialmethod(difference, _, 3.0)
+def apply(h, x):
+    return h(x)
+def f(x):
+    try:
+        partial(g, _, 2.0)()
+    except TypeError:
+        x = x * 2
+    try:
+        square()
+    except TypeError as error:
+        x = x * len(str(error))
+    return apply(square, x) * K().less(x)
+""",
+    "numbers made of numbers": """
+from decimal import Decimal
+class Length(float):
+    pass
+def f(x):
+    y = float.from_number(x) * Length.from_number(x) + complex.from_number(x * 1j).imag
+    return y * float(Decimal.from_number(x)) * complex.from_number(x).real
+""",
     "annotations that are not evaluated": """
 def f(x):
     y: Undefined[x] = x * 2
@@ -235,6 +280,59 @@ CASES = [
 @pytest.mark.parametrize("source", CASES)
 def test_new_syntax(source):
     check_modes(defined(source), 1.3)
+
+
+LATE = {
+    "type statement": ((3, 12), "type W = [x, 1.0]\n  return x * W.__value__[0]"),
+    "getattr": ((3, 12), "type W = x\n  return x * getattr(W, '__value__')"),
+    "bound": ((3, 12), "class K[T: x]: pass\n  return x * K.__type_params__[0].__bound__"),
+    "constraints": (
+        (3, 12),
+        "def g[T: (x, int)](): pass\n  return x * g.__type_params__[0].__constraints__[0]",
+    ),
+    "default": ((3, 13), "class K[T = x]: pass\n  return x * K.__type_params__[0].__default__"),
+    "defaults of many": (
+        (3, 13),
+        "def g[*T = [x]](): pass\n  return x * g.__type_params__[0].__default__[0]",
+    ),
+    "annotations": ((3, 11), "def g(a: x): pass\n  return x * g.__annotations__['a']"),
+    "annotations of a class": ((3, 14), "class K:\n    a: x\n  return x * K.__annotations__['a']"),
+}
+
+
+@pytest.mark.parametrize("mode", [grad, lambda f: lambda x: pullback(f, x)[1](1.0), forward])
+@pytest.mark.parametrize("name", LATE)
+def test_numbers_in_what_is_evaluated_late_are_refused(name, mode):
+    since, body = LATE[name]
+    if sys.version_info < since:
+        pytest.skip(f"new in CPython {since}")
+    with pytest.raises(UnsupportedError, match="in which there are numbers"):
+        mode(defined(f"def f(x):\n  {body}"))(1.3)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="new in CPython 3.13")
+def test_types_that_are_evaluated_late_are_free():
+    body = """
+def f(x):
+    type W[T] = list[T] | float
+    def g[T: float = int, S: (int, float) = float](a: T = x) -> S:
+        bound, (_, kind) = (t.__bound__ or t.__constraints__ for t in g.__type_params__)
+        return bound(a) * kind(a) if g.__annotations__["return"] else a
+    return g() * x if W.__value__ else x
+"""
+    check_modes(defined(body), 1.3)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="new in CPython 3.14")
+def test_functions_that_evaluate_types_are_followed():
+    body = """
+def f(x):
+    type W = x * x
+    def g[T: x](a: 2 * x): pass
+    bound = g.__type_params__[0].evaluate_bound(1)
+    return W.evaluate_value(1) * bound * g.__annotate__(1)["a"]
+"""
+    check_modes(defined(body), 1.3)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="new in CPython 3.14")

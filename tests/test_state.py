@@ -622,3 +622,47 @@ def test_an_array_that_was_at_hand_before_is_followed_or_refused():
         return rows.sums[0] * kept[1] + rows.made[0]
 
     check_gradient(f, np.array([0.6, 0.8]))
+
+
+LAZY = types.ModuleType("lazy_module_of_a_test")
+exec(
+    """
+def __getattr__(name):
+    if name not in stored:
+        raise AttributeError(name)
+    return 2 * stored[name]
+""",
+    LAZY.__dict__,
+)
+LAZY.stored = {"v": 1.0}
+
+
+def from_a_lazy_module(x):
+    LAZY.stored["v"] = x * x
+    return LAZY.v * getattr(LAZY, "v") * x
+
+
+def from_one_that_was_made_here(x):
+    module = types.ModuleType("made_here")
+    exec("def __getattr__(name):\n    return stored[name]", module.__dict__)
+    module.stored = {"v": x * x}
+    return module.v * getattr(module, "v", 0.0) + getattr(module, "stored")["v"]
+
+
+def of_a_name_that_is_not_there(x):
+    try:
+        return np.no_such_name
+    except AttributeError:
+        return x * x * (not hasattr(np, "nor_this"))
+
+
+@pytest.mark.parametrize(
+    "f", [from_a_lazy_module, from_one_that_was_made_here, of_a_name_that_is_not_there]
+)
+def test_attributes_that_a_module_computes(f):
+    check_gradient(f, 1.3)
+    h = 1e-6
+    slope = (f(1.3 + h) - f(1.3 - h)) / (2 * h)
+    assert grad(f)(1.3) == pytest.approx(slope)
+    assert pullback(f, 1.3)[1](1.0)[0] == pytest.approx(slope)
+    assert jvp(f, (1.3,), (1.0,))[1] == pytest.approx(slope)

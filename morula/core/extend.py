@@ -103,6 +103,7 @@ from morula.core.infer import (
     transfers,
     transfers_like,
 )
+from morula.core.inline import changes_objects
 from morula.core.instances import in_class, new_instance
 from morula.core.ir import Block, Branch, Call, Const, Var, count_uses, substitute
 from morula.core.orders import only_once
@@ -301,6 +302,7 @@ __all__ = [
     "called_in_company",
     "called_whole",
     "changes_in_place",
+    "changes_objects",
     "cheap",
     "coarse_detail",
     "coarsened",

@@ -11,7 +11,7 @@ import dis
 import functools
 import inspect
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import (
     CodeType,
     FunctionType,
@@ -41,6 +41,20 @@ if TYPE_CHECKING:
 
 IN_PLACE_OPERATORS = [getattr(operator, name) for name in IN_PLACE.values()]
 METHODS = ("fill", "sort", "partition", "put", "resize", "setfield", "itemset")
+
+
+def by_code(asked: Callable[[CodeType], Any]) -> Callable[[CodeType], Any]:
+    """Keep the answers; the constants of code that Morula has made may be such that have no hash."""
+    kept = functools.lru_cache(1024)(asked)
+
+    @functools.wraps(asked)
+    def answer(code: CodeType) -> Any:
+        try:
+            return kept(code)
+        except TypeError:
+            return asked(code)
+
+    return answer
 
 
 def writes_to_given(s: Specialiser, fn: Any) -> bool:
@@ -181,16 +195,8 @@ ANY_NAME = "*"
 BY_NAME = {"setattr", "delattr", "__setattr__", "__delattr__", "__dict__", "vars", "globals"}
 
 
+@by_code
 def stored_by(code: CodeType) -> tuple[set[str], set[str]]:
-    """`names_stored`; the constants of code that Morula has made may be such that have no hash."""
-    try:
-        return names_stored(code)
-    except TypeError:
-        return names_stored.__wrapped__(code)
-
-
-@functools.lru_cache(1024)
-def names_stored(code: CodeType) -> tuple[set[str], set[str]]:
     """The global variables and the attributes that a code object, or one inside it, rebinds."""
     variables, attributes = set(), set()
     for ins in dis.get_instructions(code):
@@ -222,7 +228,7 @@ def attributes_named_by(fn: Any) -> list[Any]:
     return [vars(m)[name] for m in modules for name in names if name in vars(m)]
 
 
-@functools.lru_cache(1024)
+@by_code
 def may_write_in_place(code: CodeType) -> bool:
     """Has a code object, or one inside it, instructions or names of what writes to arrays?"""
     keywords = [name for x in code.co_consts if type(x) is tuple for name in x]
@@ -249,7 +255,7 @@ BESIDES = {
 }
 
 
-@functools.lru_cache(1024)
+@by_code
 def code_writes(code: CodeType) -> bool:
     """The same of its code."""
     try:

@@ -28,6 +28,7 @@ from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
 from morula.interop.object_arrays import holds_objects
 from morula.interop.protocols import ARRAY_FUNCTION, METHODS, OF_ARRAYS, OPERATORS, UFUNCS, follows
+from morula.rules.mathematics import are_numbers, multiplied, sum_of_products
 from morula.rules.objects import is_by_identity
 
 # How an object is converted.
@@ -135,6 +136,7 @@ MAKERS = (
     np.ndarray.astype,
 )
 WRITERS = (operator.setitem, np.ndarray.__setitem__, np.ndarray.fill)
+OF_ITEMS = (math.fsum, math.prod)  # an object that these are given is iterated over
 NUMBERS: dict[str, type] = {math.__name__: float, cmath.__name__: complex}
 AS_THEY_ARE = (math.prod, getattr(math, "sumprod", math.prod))  # by the operators of the items
 non_differentiable(conversion, is_plain, is_sequence, all_within, asked_by, asks_for, dtype_among)
@@ -173,11 +175,20 @@ def converted(x: Any, asks: Asks) -> Any:
     return x
 
 
-BY_CONVERSION = claim(by_conversion)
+def by_operators(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """Products of objects, and sums of them, by the operators of their class."""
+    return multiplied(args[0], **kwargs) if fn is math.prod else sum_of_products(*args)
+
+
+BY_CONVERSION, BY_OPERATORS = claim(by_conversion), claim(by_operators)
 
 
 def claims(fn: Any, values: Args) -> Claim | None:
     """What a call means that converts one of its operands."""
+    if type(fn) is BuiltinFunctionType and fn in AS_THEY_ARE:
+        n = 1 if fn is math.prod else 2
+        items = [v for x in values[:n] if type(x) in (list, tuple) for v in x]
+        return None if are_numbers([*items, *values[n:]]) else BY_OPERATORS
     if all(map(is_plain, values)) or not may_convert(fn, values):
         return None
     asks = asks_for(fn, values, dtype_among(values[1:]) if fn in MAKERS else None)
@@ -195,6 +206,8 @@ def may_convert(fn: Any, values: Args) -> bool:
         name = ALIASES.get(fn.__name__, fn.__name__)
         return type(values[0]) in PLAIN or not hasattr(type(values[0]), name)
     if kind is BuiltinFunctionType:
+        if fn in OF_ITEMS:
+            return all([type(x) in (list, tuple) for x in values[:1]])
         if fn in OPERATORS or fn in IN_PLACE:
             return is_of_arrays(fn.__name__, *values)
         if fn is operator.setitem:

@@ -24,7 +24,7 @@ from types import (
     ModuleType,
 )
 from typing import Any
-from weakref import ProxyTypes
+from weakref import ProxyTypes, proxy
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from morula.mixed_mode.tangents import (
     value_of,
 )
 from morula.mixed_mode.transposition import transposed_attribute
-from morula.rules import boxes, dicts, objects, operators
+from morula.rules import boxes, dicts, late_types, objects, operators
 from morula.rules import builtins as of_builtins
 from morula.rules.arrays import attributes as of_arrays
 from morula.rules.arrays.traits import COMPLEX, FLOATING
@@ -75,7 +75,10 @@ non_differentiable(table_owner)
 
 def own(run: Pass, x: Any, name: str) -> Any:
     """The tangent of an attribute that an object itself holds."""
-    return value_of(run, table_owner(x), name) if has_table(x) else ZERO
+    if has_table(x):
+        return value_of(run, table_owner(x), name)
+    fields = getattr(x, "__dict__", None)  # of a number, say, whose own tangent goes by value
+    return value_of(run, fields, name) if type(fields) is dict else ZERO
 
 
 @pushes(getattr, moves=True)
@@ -85,7 +88,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     kind = type(x)
     if default or keywords:
         return NotImplemented
-    if kind is ModuleType and name != "__dict__":
+    if kind is ModuleType and name in vars(x):
         return getattr(x, name), value_of(run, x, name) if run.table else ZERO
     if kind not in PLAIN:
         return NotImplemented
@@ -146,6 +149,8 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if cls is FunctionType and name == "__defaults__":
         dots = [value_of(run, x, ("default", i)) for i in range(len(x.__defaults__ or ()))]
         return x.__defaults__, ZERO if all_zero(dots) else tuple(dots)
+    if late_types.is_late(cls, name):
+        return late_types.late(name, x), ZERO
     rule = objects.attribute_rule(cls, name)
     if rule is not None:
         y = getattr(x, name)
@@ -159,6 +164,9 @@ def attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     if isinstance(x, type):
         return class_attribute(run, x, name)
     if isinstance(x, ModuleType):
+        of_module = objects.hook_of_module(x, name)
+        if of_module is not None:
+            return push(run, of_module, ZERO, (name,), (ZERO,))
         y = objects.expose(x) if name == "__dict__" else getattr(x, name)
         return y, value_of(run, x, name)
     if cls is super:
@@ -357,6 +365,12 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         return objects.variables_of(vars, args, {})
     (x,) = args
     return objects.expose(x), ZERO
+
+
+@pushes(proxy)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """What stands for an object: the tangents are in the object's table."""
+    return split_call(proxy, args, keywords), ZERO
 
 
 # -- setting and deleting --------------------------------------------------------------------------

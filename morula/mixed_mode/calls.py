@@ -65,8 +65,11 @@ from morula.rules.calls import (
     body_of,
     derivative_body_of,
     entry,
+    has_places,
+    has_too_few,
     items_of_base,
     lookup,
+    order_of,
     own_method,
     part,
     registered,
@@ -284,6 +287,8 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return push(run, method.__func__, ZERO, args, tangents, keywords)
+    if type(method) is BuiltinFunctionType:
+        return push(run, method, ZERO, args, tangents, keywords)
     found = respelled(run, fn, args, tangents, keywords)
     return found or compiled(run, fn, ḟ, args, tangents, keywords)
 
@@ -369,6 +374,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         set_value(run, y.keywords, name, ẋ)
     if type(inner) is partial:  # flattened by CPython
         given = [entry(part(ḟ, "args"), i) for i in range(len(inner.args))] + given
+        given = [given[i] for i in order_of(inner.args, n - 1)]
         for name in inner.keywords:
             if name not in keywords:
                 set_value(run, y.keywords, name, value_of(run, inner.keywords, name))
@@ -387,10 +393,19 @@ def _(run: Pass, p: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names) 
     named = {k: (v, value_of(run, p.keywords, k)) for k, v in p.keywords.items()}
     named.update(zip(keywords, zip(args[n:], tangents[n:], strict=True), strict=True))
     given = unthunk(part(ḟ, "args"))
-    values = (*p.args, *args[:n], *[v for v, _ in named.values()])
+    values = (*p.args, *args[:n])
     zero = is_zero(given)
     held = [ZERO if zero else unthunk(given[i]) for i in range(len(p.args))]
-    dots = (*held, *tangents[:n], *[ẋ for _, ẋ in named.values()])
+    dots = (*held, *tangents[:n])
+    if has_places(p.args):
+        if has_too_few(p.args, n):
+            return split_call(p, args, keywords), ZERO  # which raises the error
+        order = order_of(p.args, n)
+        values, dots = tuple([values[i] for i in order]), tuple([dots[i] for i in order])
+    values, dots = (
+        (*values, *[v for v, _ in named.values()]),
+        (*dots, *[ẋ for _, ẋ in named.values()]),
+    )
     if general.is_emitted(p.func):
         return python_function(run, p.func, part(ḟ, "func"), values, dots, tuple(named))
     return push(run, p.func, part(ḟ, "func"), values, dots, tuple(named))

@@ -303,13 +303,13 @@ def follow_text(
 ) -> None:
     """Note a text that was made of a noted one, or of numbers with tangents; warn if one is read."""
     if lossy.is_text(y) or lossy.is_row(args, y):
-        if lossy.any_marked(args, run.encodings, lossy.reads(fn)):
+        if lossy.any_marked(args, run.encodings, lossy.reads(fn, args)):
             lossy.mark(y, run.encodings)
         elif lossy.makes(fn, args, y, False):
             note(run, args, tangents, y)
     elif y is None and lossy.any_marked(args, run.encodings):
         lossy.mark_all(args, run.encodings)
-    elif run.encodings and lossy.reads(fn) and lossy.any_marked(args, run.encodings):
+    elif run.encodings and lossy.reads(fn, args) and lossy.any_marked(args, run.encodings):
         if lossy.holds_text(y):
             lossy.mark(y, run.encodings)
         elif lossy.holds_numbers(y):
@@ -518,9 +518,8 @@ def opaque(
     entering = entering or reached(run, (fn, *args)) or lossy.any_marked(args, run.encodings)
     entering = entering or any([shows_memory(x) or id(x) in run.keepers for x in args])
     y = split_call(fn, args, keywords)
-    if entering or lossy.writes_later(fn):
-        lossy.mark_all(args, run.encodings)
     if entering:
+        lossy.mark_all(args, run.encodings)
         run.keepers.update({id(x): x for x in (*args, y) if may_keep(x)})
     if lossy.is_text(y) or lossy.holds_text(y):
         if entering:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, MappingView
+from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
@@ -391,6 +392,13 @@ def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
         for k, c in _fields(given, x, name).items():
             set_box(run, cells[k], absorb(run, cells[k].cell_contents, c, f"{name}.{k}"))
         return ZERO
+    if type(x) is partial:
+        held = {"func": x.func, "args": x.args, "keywords": x.keywords}
+        dots = {
+            k: absorb(run, held[k], c, f"{name}.{k}") for k, c in _fields(given, x, name).items()
+        }
+        fields = {k: c for k, c in dots.items() if not is_zero(c)}
+        return Tangent[partial](fields) if fields else ZERO
     if isinstance(x, Tangent):
         return absorb(run, x._fields, _fields(given, x, name), name)
     if not isinstance(x, BY_VALUE) and is_by_identity(x):
@@ -447,6 +455,8 @@ def _fields(given: Any, x: Any, name: str) -> dict[str, Any]:
     given = as_tangent(x, given)
     if isinstance(x, FunctionType):
         known = {*dict(captured_by(x))}
+    elif type(x) is partial:
+        known = {"func", "args", "keywords"}
     else:
         known = {*(x if isinstance(x, Tangent) else own_fields(x))}
     if not isinstance(given, (Tangent, dict)) or not {*given.keys()} <= known:

@@ -114,11 +114,12 @@ def written(run: Pass, fn: Any, args: Args, tangents: Args, keywords: Names) -> 
     """A call that writes to an array, and what that does to tangents."""
     if fn is np.ndarray.resize:
         flat.check_size(args[0], args[1 : len(args) - len(keywords)])
+    if fn is not np.nditer:  # which writes nothing yet
+        inplace.check_writes(args[1 if fn is np.ufunc.at else 0])
     if nothing_enters(run, fn, args, tangents):
         return split_call(fn, args, keywords), ZERO
     if fn is np.nditer:
         return entries(run, args, tangents, keywords)
-    inplace.check_writes(args[0])
     if fn is np.random.Generator.shuffle:
         return push(run, shuffle, ZERO, args, tangents, keywords)
     if id(fn) in DRAWS:
@@ -269,8 +270,10 @@ def item(run: Pass, fn: Any, args: Any, dots: Any, named: Any, named_dots: Any) 
     if inplace.is_there_already(x, index, v):
         return operator.setitem(x, index, value), ZERO
     operator.setitem(x, index, value)
+    is_matrix = isinstance(x, np.matrix)  # of which columns have two dimensions
 
     def write(part: np.ndarray, values: Any) -> None:
+        part = part.view(np.matrix) if is_matrix else part
         part[index] = values
 
     put(run, x, dots[0], v, v̇, write)
@@ -316,6 +319,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if not isinstance(places, np.flatiter):
         return NotImplemented
     x = places.base
+    inplace.check_writes(x)
     where = np.arange(x.size)[inplace.frozen(index)]
     v, v̇ = as_operand(run, value, tangents[2])
     if not np.size(v):

@@ -386,7 +386,7 @@ CONSTANT_METHODS = """
     is_subnormal is_zero is_canonical adjusted as_tuple compare compare_signal compare_total
     compare_total_mag logb logical_and logical_invert logical_or logical_xor number_class
     quantize rotate same_quantum shift to_eng_string to_integral to_integral_exact
-    to_integral_value radix next_minus next_plus next_toward
+    to_integral_value radix
 """
 
 

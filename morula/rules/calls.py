@@ -206,9 +206,9 @@ def own_method(cls: type, name: str) -> Any:
     found = lookup(cls, name)
     if type(found) in COMPILED:
         return MISSING if found.__name__ == name else found
-    if type(found) is FunctionType or registered(found)[0] is not None:
-        return found
-    return MISSING
+    if type(found) is BuiltinFunctionType:  # which does not become a method
+        return MISSING
+    return found if type(found) is FunctionType or registered(found)[0] is not None else MISSING
 
 
 def bound_method_of(x: Any, name: str) -> Any:
@@ -603,9 +603,42 @@ def _(fn: MethodType) -> Any:
     return fn.__func__, (fn.__self__,), {}
 
 
+PLACEHOLDER = getattr(functools, "Placeholder", MISSING)  # since CPython 3.14
+
+
+def has_places(held: Any) -> bool:
+    """Does a partial that holds these arguments leave places among them for others?"""
+    return any([x is PLACEHOLDER for x in held])
+
+
+def has_too_few(held: tuple[Any, ...], n: int) -> bool:
+    """Are n more arguments too few for the places that a partial leaves?"""
+    return sum([x is PLACEHOLDER for x in held]) > n
+
+
+def order_of(held: tuple[Any, ...], n: int) -> list[int]:
+    """The places, in (*held, *given), of the arguments that a partial passes on for n given ones."""
+    free = [i for i, x in enumerate(held) if x is PLACEHOLDER][:n]
+    order = list(range(len(held)))
+    for j, i in enumerate(free):
+        order[i] = len(held) + j
+    return order + list(range(len(held) + len(free), len(held) + n))
+
+
+def in_places(order: list[int], bars: Any) -> list[Any]:
+    """Cotangents of arguments in this order, put back."""
+    found = [ZERO] * (max(order, default=-1) + 1)
+    for i, c in zip(order, bars, strict=True):
+        found[i] = c
+    return found
+
+
+non_differentiable(has_places, has_too_few, order_of)
+
+
 @runs(partial)
 def _(fn: Any) -> Any:
-    return fn.func, fn.args, fn.keywords
+    return None if has_places(fn.args) else (fn.func, fn.args, fn.keywords)
 
 
 @runs(object)
@@ -635,6 +668,9 @@ def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     method = lookup(type(fn), "__call__")
     if type(method) is staticmethod:
         return call(method.__func__, *args, **kwargs)
+    if type(method) is BuiltinFunctionType:
+        y, back = call(method, *args, **kwargs)
+        return y, lambda ȳ: (NONE, *back(ȳ)[1:])
     return respelled(fn, args, kwargs) or compiled(fn, args, kwargs)
 
 

@@ -562,6 +562,8 @@ def _(x: dict) -> Any:
     @hands_on(x, items)
     def absorb(x̄: Any) -> Any:
         """A cotangent that a rule returned by value goes to the adjoint of the dict."""
+        if type(x̄) is int and x̄ == 0:  # as in arrays of objects, which are made full of 0
+            return ZERO
         if not isinstance(x̄, (dict, Tangent)):
             raise not_like(items, x̄)
         bars = adjoint_of(x)

@@ -6,11 +6,18 @@ Tests: tests/rules/test_exact.py
 """
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, getcontext
 from fractions import Fraction
 from typing import Any
 
-from morula.core.extend import NoTangent, ZeroTangent, find_rrule, project_to, rrule
+from morula.core.extend import (
+    NoTangent,
+    ZeroTangent,
+    find_rrule,
+    non_differentiable,
+    project_to,
+    rrule,
+)
 from morula.rules.mathematics import filled
 from morula.rules.numbers import Anything, Digits, Numeric, Scalar
 
@@ -73,7 +80,10 @@ def from_number(method: Any) -> None:
 for _name in ("from_float", "from_decimal", "from_number"):  # the last one from CPython 3.14
     if hasattr(Fraction, _name):
         from_number(getattr(Fraction, _name).__func__)
-del _name
+for _type in (float, complex, Decimal):
+    if "from_number" in vars(_type):  # likewise
+        from_number(vars(_type)["from_number"])
+del _name, _type
 
 
 # -- Decimal ---------------------------------------------------------------------------------------
@@ -209,15 +219,54 @@ def _(x: Decimal, other: Scalar, context: Anything = None):
     return x.scaleb(other, context), scaleb_pullback
 
 
+def is_taken(y: Decimal, x: Decimal, context: Any) -> bool:
+    """Is y what was made of x? It has the precision of the context, which may be less."""
+    return y == (context or getcontext()).plus(x)
+
+
+non_differentiable(is_taken)
+
+
+def neighbour(method: Any) -> None:
+    """The rule of the next number: as far as derivatives go, that is the number itself."""
+
+    @rrule(method)
+    def _(x: Decimal, context: Anything = None):
+        def neighbour_pullback(ȳ):
+            return ȳ, NoTangent()
+
+        return method(x, context), neighbour_pullback
+
+
+neighbour(Decimal.next_plus)
+neighbour(Decimal.next_minus)
+
+
+@rrule(Decimal.next_toward)
+def _(x: Decimal, other: Scalar, context: Anything = None):
+    def next_toward_pullback(ȳ):
+        return ȳ, ZeroTangent(), NoTangent()
+
+    return x.next_toward(other, context), next_toward_pullback
+
+
+@rrule(Decimal.canonical)
+def _(x: Decimal):
+    def canonical_pullback(ȳ):
+        return (ȳ,)
+
+    return x.canonical(), canonical_pullback
+
+
 def selection(method: Any) -> None:
     """The rule of `x.max(other)` and its like: ȳ goes to the one whose value was taken."""
 
     @rrule(method)
     def _(x: Decimal, other: Scalar, context: Anything = None):
         y = method(x, other, context)
+        first = is_taken(y, x, context)
 
         def selection_pullback(ȳ):
-            first = y == x
             return (
                 ȳ if first else ZeroTangent(),
                 ZeroTangent() if first else project_to(other)(ȳ),

@@ -9,6 +9,7 @@ Tests: tests/rules/test_functional.py
 import functools
 import math
 import operator
+import typing
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.arrays.bodies import instead_of
-from morula.rules.calls import MISSING, compiled, entry, serves
+from morula.rules.calls import MISSING, compiled, entry, runs_body, serves
 from morula.rules.containers import (
     Compared,
     answers,
@@ -250,3 +251,28 @@ def is_iterable(x: Any) -> bool:
 
 
 non_differentiable(is_iterable)
+
+
+# -- what only hands on ----------------------------------------------------------------------------
+
+
+def as_given(x: Any, /) -> Any:
+    """What a `typing.NewType` gives when it is called."""
+    return x
+
+
+def called(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`operator.call(fn, *args, **kwargs)`."""
+    return fn(*args, **kwargs)
+
+
+HANDING_ON: dict[Any, Any] = {typing.NewType.__call__: as_given, operator.call: called}
+
+
+@serves(*HANDING_ON)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return call(HANDING_ON[fn], *args, **kwargs)
+
+
+for _fn, _body in HANDING_ON.items():
+    runs_body(_body, _fn)

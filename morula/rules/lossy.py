@@ -30,6 +30,7 @@ from morula.core.extend import (
     Known,
     NotSpecialised,
     answers,
+    changes_objects,
     constant_unless,
     general,
     is_bound,
@@ -47,9 +48,10 @@ from morula.rules.arrays.inplace import users_line
 from morula.rules.lists import list_item
 from morula.rules.objects import is_part_of_python
 
-WRITABLE = (bytearray, mmap.mmap, io.StringIO, io.BytesIO)
+FILES = (io.StringIO, io.BytesIO, io.TextIOWrapper, io.BufferedRandom, io.FileIO)
+WRITABLE = (bytearray, mmap.mmap, *FILES)
 TABLE = type(csv.reader(()))
-TEXTS = (str, bytes, re.Match, CodeType, TABLE, *WRITABLE)
+TEXTS = (str, bytes, re.Match, CodeType, ast.AST, TABLE, *WRITABLE)
 MOST = 4096  # texts that are known at a time
 LONGEST = 2**22  # characters in them
 
@@ -59,9 +61,9 @@ def is_text(x: Any) -> bool:
     return isinstance(x, TEXTS) or (isinstance(x, np.ndarray) and x.dtype.kind in "SU")
 
 
-for _type in (str, bytes, bytearray, np.str_, np.bytes_, np.ndarray):
+TREES = (ast.Module, ast.Expression, ast.Interactive, ast.FunctionType)
+for _type in (str, bytes, bytearray, np.str_, np.bytes_, np.ndarray, *TREES):
     general.ENCODINGS[_type] = is_text
-general.ENCODINGS[type(csv.writer(io.StringIO()))] = lambda _: True
 del _type
 
 
@@ -116,21 +118,23 @@ def holds_numbers(x: Any, depth: int = 4) -> bool:
 
 
 MAKERS = (operator.mod, str.__mod__, str.format)
-READERS = (
+READERS: list[Any] = [
     float, complex, np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.ndarray.astype,
     float.__dict__["fromhex"], eval, ast.literal_eval,
-)  # fmt: skip
+]  # fmt: skip
 READING_OBJECTS: list[type] = []  # the types of objects that do when they are called
 ITEMS = (operator.getitem, getattr, dict.get, dict.pop, dict.setdefault)  # give what was there
 
 
-def is_one_of(fn: Any, functions: tuple[Any, ...]) -> bool:
+def is_one_of(fn: Any, functions: Iterable[Any]) -> bool:
     """Is it one of these functions?"""
     return any([fn is g for g in functions])
 
 
-def reads(fn: Any) -> bool:
+def reads(fn: Any, values: tuple[Any, ...] = ()) -> bool:
     """Is it known for reading numbers from texts?"""
+    if is_one_of(fn, ITEMS):
+        return len(values) > 0 and isinstance(values[0], ast.AST)  # a literal, in a syntax tree
     if isinstance(fn, type):
         return fn in READERS or issubclass(fn, Number | np.generic)
     return is_one_of(fn, READERS) or isinstance(fn, tuple(READING_OBJECTS))
@@ -150,28 +154,21 @@ def where_read(fn: Any, values: tuple[Any, ...], y: Any, by_code: bool) -> str:
         return ""
     is_item = is_one_of(fn, ITEMS)
     inside = not is_item and (by_code or reads(fn))
-    if writes_later(fn):
-        mark_all(values, known)
-        return ""
     if is_text(y) or (by_code and holds_text(y)) or is_row(values, y):
         made = not is_item and makes(fn, values, y, by_code)
         if made or any_marked(values, known, inside):
             mark(y, known)
         return ""
-    if is_item or not any_marked(values, known, inside):
+    of_text = reads(fn, values)
+    if (is_item and not of_text) or not any_marked(values, known, inside):
         return ""
     mark_all(values, known)
-    return users_line() if (by_code or reads(fn)) and holds_numbers(y) else ""
+    return users_line() if (by_code or of_text) and holds_numbers(y) else ""
 
 
 def holds_text(x: Any) -> bool:
     """Is it a list or a tuple that begins with a text?"""
     return type(x) in (list, tuple) and len(x) > 0 and is_text(x[0])
-
-
-def writes_later(fn: Any) -> bool:
-    """Does it make an object that writes numbers as text to what it is given now?"""
-    return is_one_of(fn, (csv.writer, csv.DictWriter))
 
 
 def is_row(values: tuple[Any, ...], y: Any) -> bool:
@@ -208,7 +205,7 @@ def warn_of_reading(where: str) -> None:
 general.FOLLOWS.append(general.Follows(where_read, reading_pullback, warn_of_reading))
 non_differentiable(
     is_text, is_marked, any_marked, mark, mark_all, holds_numbers, holds_text,
-    is_one_of, writes_later, is_row, reads, makes, warn_of_reading, is_reached_inside,
+    is_one_of, is_row, reads, makes, warn_of_reading, is_reached_inside,
 )  # fmt: skip
 
 # Asked at every call: a plain call would not be seen.
@@ -235,19 +232,59 @@ def _(adjoint: Any) -> None:
     unseen = {c.out for c in s.ir.calls() if is_unseen(s, c)}
     if any(c.primitive in (float, complex) and c.args[0] in unseen for c in s.ir.calls() if c.args):
         raise NotSpecialised("numbers that may have been text")
-    if any([writes_later(c.primitive) for c in s.ir.calls()]):
-        raise NotSpecialised("numbers written to tables")
+    printed = [c for c in s.ir.calls() if c.primitive is print and "file" in c.keywords]
+    if not all([prints_to_console(s, c) for c in printed]):
+        raise NotSpecialised("numbers that are printed to a file")
     made = [c for c in s.ir.calls() if gives_text(s, c)]
-    if not made:
+    if not made and not unseen:
         return
     dependent = reached_from(s, adjoint.leaves)
     texts = {c.out for c in made if any(x in dependent for x in c.operands())}
     encoded = reached_from(s, texts) if texts else set()
-    for c in s.ir.calls():
+    if may_read_what_is_stored(s, dependent, encoded):
+        raise NotSpecialised("numbers that may have been text")
+    for c in s.ir.calls() if encoded else ():
         if is_of_exceptions(c.primitive) or not is_kind_of_number(s.types.get(c.out)):
             continue
         if any(x in encoded for x in c.operands()):
             raise NotSpecialised("numbers that were text")
+
+
+def prints_to_console(s: Any, call: Any) -> bool:
+    """Does a call of print name the file of the console, or another one of the system?"""
+    file = call.args[len(call.args) - len(call.keywords) + call.keywords.index("file")]
+    k = Known(type(file.value)) if type(file) is Const else known(s.types.get(file))
+    if k is not None:
+        return issubclass(k.type, io.TextIOWrapper)
+    made = next((c for c in s.ir.calls() if c.out is file), None)
+    return made is not None and made.primitive is getattr and made.args[1].value in CONSOLE
+
+
+CONSOLE = ("stdout", "stderr")
+
+
+def may_read_what_is_stored(s: Any, dependent: set[Any], texts: set[Any]) -> bool:
+    """May a call of something unknown read a number from a text that another call has stored?
+
+    What stores it puts it into an object, or is unknown itself and depends on the arguments.
+    """
+    stored = False
+    for c in [*s.ir.calls()] * (2 if has_loops(s.ir) else 1):
+        given = is_unseen(s, c)
+        depends = any(x in dependent for x in c.operands())
+        if given and stored and not depends and is_kind_of_number(s.types.get(c.out)):
+            return True
+        changes = type(c.fn) is not Const or changes_objects(c.primitive)
+        stored |= (given and depends) or (changes and any(x in texts for x in c.args))
+    return False
+
+
+def has_loops(ir: Any) -> bool:
+    """Does a branch of a program lead back?"""
+    places = {block: i for i, block in enumerate(ir.blocks)}
+    return any(
+        places.get(b.block, len(places)) <= i for i, x in enumerate(ir.blocks) for b in x.branches
+    )
 
 
 def is_of_exceptions(fn: Any) -> bool:

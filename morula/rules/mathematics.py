@@ -11,7 +11,8 @@ Tests: tests/rules/test_mathematics.py
 
 import cmath
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -423,6 +424,14 @@ def sumprod_of(n: int, *pq: Any) -> Any:
     return math.sumprod(pq[:n], pq[n:])  # type: ignore[attr-defined]
 
 
+def are_numbers(xs: Sequence[Any]) -> bool:
+    """Are all of them numbers or arrays?"""
+    return all([isinstance(x, (Number, np.ndarray, np.generic)) for x in xs])
+
+
+non_differentiable(are_numbers)
+
+
 # What the functions of iterables do, as Python that can be differentiated.
 
 
@@ -433,7 +442,17 @@ def fsum(seq, /):
 
 def prod(iterable, /, *, start=1):
     """`math.prod` of any iterable."""
-    return prod_of(start, *iterable)
+    items = tuple(iterable)
+    return (
+        prod_of(start, *items) if are_numbers((start, *items)) else multiplied(items, start=start)
+    )
+
+
+def multiplied(xs, /, *, start=1):
+    """`math.prod` of objects, by their operators."""
+    for x in xs:
+        start = start * x
+    return start
 
 
 def dist(p, q, /):
@@ -445,7 +464,19 @@ def dist(p, q, /):
 def sumprod(p, q, /):
     """`math.sumprod` of any iterables."""
     p, q = tuple(p), tuple(q)
-    return sumprod_of(len(p), *p, *q)
+    if are_numbers((*p, *q)):
+        return sumprod_of(len(p), *p, *q)
+    return sum_of_products(p, q)
+
+
+def sum_of_products(p, q):
+    """`math.sumprod(p, q)` of objects, by their operators."""
+    p, q, total = tuple(p), tuple(q), 0
+    if len(p) != len(q):
+        raise ValueError("Inputs are not the same length")
+    for x, y in zip(p, q, strict=True):
+        total = total + x * y
+    return total
 
 
 IN_PYTHON = {math.fsum: fsum, math.prod: prod, math.dist: dist}

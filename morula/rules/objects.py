@@ -12,6 +12,7 @@ import builtins
 import copy
 import dis
 import gc
+import importlib
 import math
 import numbers
 import operator
@@ -105,6 +106,7 @@ from morula.rules.questions import (
     formatted,
     is_any,
     is_contained,
+    is_read_again,
     joined,
     print_each,
     range_of,
@@ -461,6 +463,10 @@ def attribute(x: Any, name: str) -> Attribute:
     if isinstance(x, type):
         return class_attribute(x, name)
     if isinstance(x, ModuleType):
+        of_module = hook_of_module(x, name)
+        if of_module is not None:
+            y, back = call(of_module, name)
+            return y, lambda ȳ: (back(ȳ), ZERO)[1]
         y = expose(x) if name == "__dict__" else getattr(x, name)
         return y, field(x, name) if is_assigned(x, name) else to_nobody
     if cls is super:
@@ -484,6 +490,17 @@ def attribute(x: Any, name: str) -> Attribute:
         return x̄
 
     return y, hook_pullback
+
+
+def hook_of_module(x: ModuleType, name: str) -> Any:
+    """The `__getattr__` of a module that has no such attribute, nor a module inside, or None."""
+    if name in vars(x) or hasattr(type(x), name) or f"{x.__name__}.{name}" in sys.modules:
+        return None
+    hook = vars(x).get("__getattr__")
+    return hook if type(hook) is FunctionType else None
+
+
+non_differentiable(hook_of_module, importlib.import_module)
 
 
 def through(custom: Any, x: Any, name: str) -> Attribute:
@@ -1257,12 +1274,20 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return answer_contained(fn, args, kwargs)
 
 
+asks_for_text = asks("__str__", "__repr__")
+
+
+def prints_in_python(types: tuple[Any, ...]) -> bool:
+    """Is the text of objects asked for, or may it be read again?"""
+    return asks_for_text(types) or is_read_again(types)
+
+
 # What asks objects one by one: the same in Python.
 IN_PYTHON = {
     any: (is_any, asks("__bool__", "__len__", *ITERATION, steps=True)),
     all: (are_all, asks("__bool__", "__len__", *ITERATION, steps=True)),
     primitives.format_value: (formatted, asks("__format__", "__str__", "__repr__")),
-    print: (print_each, asks("__str__", "__repr__")),
+    print: (print_each, prints_in_python),
     range: (range_of, asks("__index__")),
     str.join: (joined, asks(*ITERATION, steps=True)),
 }

@@ -27,7 +27,7 @@ from morula.core.extend import (
     projector,
     resolves,
 )
-from morula.rules.calls import item, part, serves
+from morula.rules.calls import has_places, has_too_few, in_places, item, order_of, part, serves
 from morula.rules.objects import give, take
 from morula.rules.structures import OnEntry
 
@@ -38,19 +38,21 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     inner = args[0]
     nested = y.func is not inner  # a partial without attributes is flattened by CPython
     m = len(inner.args) if nested else 0
+    order = order_of(inner.args if nested else (), len(args) - 1)
 
     def partial_pullback(ȳ: Any) -> tuple[Any, ...]:
-        f̄, args_bar, read = part(ȳ, "func"), part(ȳ, "args"), adjoint_of(y.keywords)
+        f̄, read = part(ȳ, "func"), adjoint_of(y.keywords)
+        held = in_places(order, [item(part(ȳ, "args"), i) for i in range(len(order))])
         if nested:
             bars = adjoint_of(inner.keywords)
             for k in inner.keywords:
                 if k not in kwargs:
                     give(bars, k, take(read, k))
-            f̄ = partial_tangent(f̄, [item(args_bar, i) for i in range(m)])
+            f̄ = partial_tangent(f̄, held[:m])
         return (
             NONE,
             f̄,
-            *[item(args_bar, m + i) for i in range(len(args) - 1)],
+            *held[m:],
             *[take(read, k) for k in kwargs],
         )
 
@@ -69,19 +71,23 @@ def partial_tangent(f̄: Any, args: list[Any]) -> Any:
 
 @resolves(partial, passing=True)
 def call_partial(p: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The function, with the arguments of the partial before those of the call."""
+    """The function, with the arguments of the partial before those of the call, or between them."""
     keywords = {**p.keywords, **kwargs}
-    y, back = call(p.func, *p.args, *args, **keywords)
-    n, m = len(p.args), len(p.args) + len(args)
+    values, n = (*p.args, *args), len(p.args)
+    order = order_of(p.args, len(args)) if has_places(p.args) else list(range(len(values)))
+    if has_too_few(p.args, len(args)):
+        return p(*args, **kwargs)  # which raises the error
+    y, back = call(p.func, *[values[i] for i in order], **keywords)
 
     def call_partial_pullback(ȳ: Any) -> tuple[Any, ...]:
         f̄, *cotangents = back(ȳ)
-        named = dict(zip(keywords, cotangents[m:], strict=True))
+        named = dict(zip(keywords, cotangents[len(order) :], strict=True))
         given = [named.pop(k) for k in kwargs]
         for k, c in named.items():
             if not is_zero(c):  # constant settings have no adjoint, nor need there be a pass
                 give(adjoint_of(p.keywords), k, c)
-        return partial_tangent(f̄, cotangents[:n]), *cotangents[n:m], *given
+        bars = in_places(order, cotangents[: len(order)])
+        return partial_tangent(f̄, bars[:n]), *bars[n:], *given
 
     return y, call_partial_pullback
 

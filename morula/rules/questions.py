@@ -5,8 +5,14 @@ class that answers by code of its own.
 Tests: tests/rules/test_special_methods.py
 """
 
+import io
 import operator
+import sys
+from types import FunctionType
 from typing import Any
+
+from morula.core.extend import non_differentiable
+from morula.rules.calls import lookup
 
 ASKS_OBJECTS = True  # as all modules do whose functions deal with objects of users
 
@@ -66,9 +72,46 @@ def formatted(value: Any, conversion: str, spec: Any) -> str:
     return format(value, spec)
 
 
-def print_each(*values: Any, **options: Any) -> None:
+def print_each(*values: Any, file: Any = None, **options: Any) -> None:
     """`print(…)`."""
-    print(*[str(value) for value in values], **options)
+    texts = [str(value) for value in values]
+    if writes_itself(type(file)):
+        write_each(texts, file, **options)
+    else:
+        print_texts(texts, sys.stdout if file is None else file, options)
+
+
+def write_each(
+    texts: list[str], file: Any, sep: Any = None, end: Any = None, flush: bool = False
+) -> None:
+    """Print to a file that is written in Python: it gets text by text."""
+    for i, text in enumerate(texts):
+        if i > 0:
+            file.write(" " if sep is None else sep)
+        file.write(text)
+    file.write("\n" if end is None else end)
+    if flush:
+        file.flush()
+
+
+def print_texts(texts: list[str], file: Any, options: dict[str, Any]) -> None:
+    """Print to any other."""
+    print(*texts, file=file, **options)
+
+
+def writes_itself(cls: Any) -> bool:
+    """Has a class of files a `write` in Python?"""
+    return isinstance(cls, type) and type(lookup(cls, "write")) is FunctionType
+
+
+def is_read_again(types: tuple[Any, ...]) -> bool:
+    """May what is printed be read again: is there a file in memory, or one of a user's?"""
+    if isinstance(sys.stdout, io.StringIO):
+        return True
+    return any([t is io.StringIO or writes_itself(t) for t in types])
+
+
+non_differentiable(print_texts, writes_itself, is_read_again)
 
 
 def range_of(*limits: Any) -> range:

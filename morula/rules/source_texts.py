@@ -7,6 +7,7 @@ Tests: tests/rules/test_source_texts.py
 """
 
 import builtins
+import dis
 import functools
 import sys
 from types import CodeType, FrameType, FunctionType
@@ -19,12 +20,15 @@ from morula.core.extend import (
     body_code,
     call,
     constant_unless_written,
+    general,
     non_differentiable,
     rewrites,
     unsupported,
 )
+from morula.rules.arrays.inplace import users_line
 from morula.rules.boxes import assign_all_globals, expose_globals
 from morula.rules.calls import serves
+from morula.rules.lossy import READERS, holds_numbers, is_marked, warn_of_reading
 
 
 @functools.lru_cache(maxsize=256)
@@ -36,7 +40,7 @@ def code_of(text: Any, mode: str) -> CodeType:
 def as_function(fn: Any, text: Any, *spaces: Any, **named: Any) -> tuple[Any, Any]:
     """A function of the names that a text finds and sets, and these names."""
     namespace, names = spaces_of(*spaces, **named)
-    if isinstance(text, (bytearray, memoryview)):
+    if is_buffer(text):
         text = bytes(text)
     if fn is eval and isinstance(text, (str, bytes)):
         text = text.lstrip(" \t" if isinstance(text, str) else b" \t")
@@ -79,10 +83,39 @@ def run_text(fn: Any, *args: Any, **named: Any) -> Any:
     """`eval(*args)` or `exec(*args)`."""
     body, names = as_function(fn, *args, **named)
     y = body(names)
+    if fn is exec:
+        bound_numbers(args[0], names)
     return y if fn is eval else None
 
 
-non_differentiable(as_function)
+def bound_numbers(text: Any, names: Any) -> list[Any]:
+    """The numbers that a text which has run has bound: read from it, as those that `eval` gives."""
+    code = (
+        text
+        if isinstance(text, CodeType)
+        else code_of(bytes(text) if is_buffer(text) else text, "exec")
+    )
+    found = [
+        names[name] for name in names_bound(code) if name in names and holds_numbers(names[name])
+    ]
+    if found and is_marked(text, general.LOSSY):
+        warn_of_reading(users_line())
+    return found
+
+
+def is_buffer(text: Any) -> bool:
+    """Is it a text in memory that may be written to?"""
+    return isinstance(text, (bytearray, memoryview))
+
+
+def names_bound(code: CodeType) -> list[str]:
+    """The names that a code binds."""
+    return [ins.argval for ins in dis.get_instructions(code) if ins.opname in BINDS]
+
+
+BINDS = ("STORE_NAME", "STORE_GLOBAL")
+READERS.append(bound_numbers)
+non_differentiable(as_function, bound_numbers)
 
 
 @serves(eval, exec)

@@ -38,7 +38,7 @@ from morula.core.extend import (
     transfers_like,
     type_stable,
 )
-from morula.rules.calls import body_of, derivative_body_of, with_derivative_of
+from morula.rules.calls import PLACEHOLDER, body_of, derivative_body_of, with_derivative_of
 from morula.rules.list_types import NUMBERS, is_array, items_in, items_of
 from morula.rules.lists import list_item
 from morula.rules.questions import are_all, is_any
@@ -420,6 +420,12 @@ def is_only_called(s: Any, fn: Any, uses: Any) -> bool:
     return uses[fn] == sum(call.fn is fn for call in s.ir.calls())
 
 
+def leaves_place(value: Any) -> bool:
+    """Is an argument of a partial what stands for one that is given later?"""
+    k = Known(type(value.value)) if type(value) is Const else known(value)
+    return k is not None and k.type is type(PLACEHOLDER)
+
+
 def call_through(s: Any, call: Call, partial: Any, uses: Any) -> bool:
     """A call of what functools.partial gives is one of the function, with more arguments.
 
@@ -428,6 +434,8 @@ def call_through(s: Any, call: Call, partial: Any, uses: Any) -> bool:
     if partial is None or partial.primitive is not functools.partial:
         return False
     if len(partial.args) == len(partial.keywords) or not is_only_called(s, partial.out, uses):
+        return False
+    if any([leaves_place(s.value(x)) for x in partial.args]):
         return False
     n, m = len(partial.args) - len(partial.keywords), len(call.args) - len(call.keywords)
     named = dict(zip(partial.keywords, partial.args[n:], strict=True))

@@ -8,10 +8,12 @@ Tests: tests/rules/test_threads.py
 
 from __future__ import annotations
 
+import _thread
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.pool import ApplyResult, IMapIterator, Pool
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from morula.core.extend import (
     NoTangent,
@@ -23,6 +25,7 @@ from morula.core.extend import (
     is_zero,
     no_rule,
     non_differentiable,
+    parts_of,
     unthunk,
 )
 from morula.rules.arrays.bodies import instead_of
@@ -70,24 +73,78 @@ def content_of(cell: Any) -> Any:
 
 
 def reached_from(thread: Any) -> list[Any]:
-    """A thread, its arguments, and what its function has captured."""
-    target = getattr(thread, "_target", None)
-    cells = getattr(target, "__closure__", None) or ()
-    return [thread, getattr(target, "__self__", None), *cells, *map(content_of, cells)]
+    """A thread, its arguments, and what its functions have captured."""
+    given = [*vars(thread).values(), *(getattr(thread, "_args", None) or ())]
+    held = [y for x in given for y in inside(x)]
+    return [thread, *given, *held, *[x for f in given if callable(f) for x in captured_by(f)]]
 
 
-@serves(threading.Thread.start)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    before = general.held_by(tuple([x for a in args for x in reached_from(a)]))
+def captured_by(fn: Any) -> list[Any]:
+    """The object of a method, and the cells of a function with what they hold."""
+    cells = getattr(fn, "__closure__", None) or ()
+    held = [getattr(fn, "__self__", None), *map(content_of, cells)]
+    return [*cells, *held, *[y for x in held for y in inside(x)]]
+
+
+def inside(x: Any) -> list[Any]:
+    """What an object of the standard library holds, such as a queue."""
+    return [*getattr(x, "__dict__", {}).values()] if parts_of(x) is None else []
+
+
+class Started:
+    """A thread that was started: what it may reach, and what it has changed when it was waited for."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.before = general.held_by(tuple(values))
+        self.changed: Any = None
+
+    def end(self) -> None:
+        """The thread is at its end; what it has put somewhere may be taken out from now on."""
+        self.changed = general.changes(self.before)
+
+    def is_needed(self) -> bool:
+        """Does the gradient depend on what it has changed, or may have?"""
+        if self.changed is None:
+            return any([is_reached(x) for x, _ in self.before])
+        changed = [*self.changed, *general.changes(self.before)]
+        return any([adjoint_object(x) is None or is_reached_at(x, keys) for x, keys in changed])
+
+
+_started: WeakKeyDictionary[threading.Thread, Started] = WeakKeyDictionary()
+non_differentiable(Started.end, Started.is_needed)
+
+
+def start(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], started: Started) -> Any:
+    """The start of a thread, which is refused if the gradient depends on what it does."""
     y = fn(*args, **kwargs)
 
     def start_pullback(ȳ: Any) -> Any:
-        changed = general.changes(before)
-        if any(adjoint_object(x) is None or is_reached_at(x, keys) for x, keys in changed):
+        if started.is_needed():
             raise no_rule(fn, args, why="which changes what the gradient depends on")
         return (NoTangent(),) * (1 + len(args) + len(kwargs))
 
     return y, start_pullback
+
+
+@serves(threading.Thread.start)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    _started[args[0]] = started = Started(reached_from(args[0]))
+    return start(fn, args, kwargs, started)
+
+
+@serves(_thread.start_new_thread, _thread.start_new)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    given = (*args, *kwargs.values())
+    return start(fn, args, kwargs, Started([*given, *captured_by(args[0])]))
+
+
+@serves(threading.Thread.join)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    y = fn(*args, **kwargs)
+    thread = args[0]
+    if thread in _started and not thread.is_alive():
+        _started[thread].end()
+    return y, lambda ȳ: (NoTangent(),) * (1 + len(args) + len(kwargs))
 
 
 @serves(

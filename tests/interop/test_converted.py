@@ -286,3 +286,44 @@ def test_lists_are_looked_into_where_numpy_converts_only():
     assert not may_convert(list.append, (many, 1.0))
     assert not may_convert(len, (many,))
     assert may_convert(np.array, (many,))
+
+
+class Length:
+    """It can be multiplied and added, is a number to math, and has items."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __float__(self):
+        return float(self.v)
+
+    def __mul__(self, other):
+        return Length(self.v * getattr(other, "v", other))
+
+    def __add__(self, other):
+        return Length(self.v + getattr(other, "v", other))
+
+    __rmul__, __radd__ = __mul__, __add__
+
+    def __iter__(self):
+        return iter([self.v, 2.0])
+
+
+PRODUCTS = {
+    "list": lambda x: math.prod([Length(x), Length(x * x)]),
+    "tuple": lambda x: math.prod((2.0, Length(x), 3, Length(x))),
+    "start": lambda x: math.prod([x, x * x], start=Length(x)),
+    "generator": lambda x: math.prod(Length(x * i) for i in range(1, 4)),
+    "items of an object": lambda x: Length(math.prod(Length(x)) * math.fsum(Length(x * x))),
+    "numbers": lambda x: Length(math.prod((x, 2, x * x), start=x) * math.prod([], start=3)),
+}
+if hasattr(math, "sumprod"):
+    PRODUCTS |= {
+        "sum": lambda x: math.sumprod([Length(x), x], (x, Length(x * x))),
+        "sum of numbers": lambda x: Length(math.sumprod([1e100, x, -1e100], (1.0, x * x, 1.0))),
+    }
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_objects_are_by_their_operators(name):
+    check_modes(lambda x: PRODUCTS[name](x).v * x, 1.3)

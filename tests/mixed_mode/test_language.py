@@ -624,3 +624,14 @@ def test_items_that_are_deleted_leave_no_tangent():
     assert value == items_that_are_deleted(x)
     assert slope == pytest.approx(expected, rel=1e-6)
     assert gradient(items_that_are_deleted, x)[0] == pytest.approx(expected, rel=1e-6)
+
+
+class Squared(float):
+    def __new__(cls, v):
+        self = float.__new__(cls, v)
+        self.__dict__["square"] = v * v
+        return self
+
+
+def test_what_is_written_to_the_dict_of_a_number():
+    assert jvp(lambda x: Squared(x).square * x, (1.5,), (1.0,))[1] == pytest.approx(3 * 1.5**2)

@@ -19,6 +19,7 @@ from morula import (
     pullback,
     value_and_grad,
 )
+from morula.core import writers
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -389,3 +390,10 @@ def test_memory_is_that_of_the_arguments():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[0] < peaks[1] / 4
+
+
+def test_constants_of_code_need_no_hash():
+    code = (lambda x: x + x).__code__.replace(co_consts=(None, {}))
+    assert not writers.may_write_in_place(code)
+    assert writers.stored_by(code) == (set(), set())
+    assert not writers.code_writes(code)

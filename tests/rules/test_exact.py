@@ -1,6 +1,6 @@
 """Fraction and Decimal: construction and methods."""
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -98,3 +98,21 @@ def test_second_derivatives(name):
 
 def test_decimals_from_floats():
     check_modes(lambda x: float(Decimal.from_float(x) ** 2 * Decimal(2).sqrt()) * x, 0.7)
+
+
+MORE_DIGITS = {
+    "max": lambda x: Decimal(x).max(Decimal(1)) * Decimal(1).max(Decimal(x)),
+    "min": lambda x: Decimal(x).min(Decimal(3)),
+    "max_mag": lambda x: Decimal(-x).max_mag(Decimal(1)),
+    "min_mag": lambda x: Decimal(-x).min_mag(Decimal(3)),
+    "of another context": lambda x: Decimal(x).max(Decimal(1), context=Context(prec=12)),
+    "the other one": lambda x: Decimal(x).min(Decimal(1)) * Decimal(x),
+    "next numbers": lambda x: Decimal(x).next_plus() * Decimal(x).next_minus(),
+    "next number towards": lambda x: Decimal(x).next_toward(Decimal(5)) * Decimal(x).canonical(),
+}
+
+
+@pytest.mark.parametrize("name", MORE_DIGITS)
+def test_decimals_with_more_digits_than_the_context_has(name):
+    """Decimal(1.3) has some fifty: what is chosen is rounded, and no longer equal to it."""
+    check_modes(lambda x: float(MORE_DIGITS[name](x)) * x, 1.3)

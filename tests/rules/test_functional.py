@@ -3,7 +3,9 @@
 # ruff: noqa: B905
 
 import functools
+import math
 import operator
+import typing
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 from morula import code_adjoint, gradient, pullback
 from morula.testing import check_gradient
+from tests.modes import check_modes
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -196,3 +199,33 @@ def test_reductions_of_lists_from_outside():
         with pytest.raises(TypeError, match="empty iterable"):
             gradient(f, [])
     assert "0 calls are resolved" in str(code_adjoint(by_operator, [1.0, 2.0]))
+
+
+Metres = typing.NewType("Metres", float)
+Several = typing.NewType("Several", list)
+
+
+class Sine:
+    __call__ = math.sin
+
+
+def filled(x):
+    xs = Several([x])
+    operator.call(xs.append, x * x)
+    return xs[0] * xs[1]
+
+
+HANDED_ON = {
+    "new type": lambda x: Metres(x * x) * x,
+    "new type that is mapped": lambda x: sum(map(Metres, [x, x * x])) * x,
+    "new type of a new type": lambda x: typing.NewType("Long", Metres)(Metres(x)) ** 3,
+    "call of a function": lambda x: operator.call(lambda a, b: a * b**2, x, b=x * x),
+    "call of what is compiled": lambda x: operator.call(math.sin, x) * operator.call(Metres, x),
+    "filled list": filled,
+    "builtin function in the place of a method": lambda x: Sine()(x) * x,
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_what_only_hands_on(name):
+    check_modes(HANDED_ON[name], 1.3)

@@ -1,15 +1,18 @@
 """Numbers that are read from texts and bytes: the lost derivative is said, constant texts are free."""
 
 import ast
+import contextlib
 import csv
 import ctypes
 import io
 import json
+import logging
 import mmap
 import re
 import sqlite3
 import string
 import struct
+import tempfile
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -65,7 +68,104 @@ READ_FROM_TEXTS = {
     "replaced by a function": lambda x: float(re.sub("x", lambda m: str(x * 2), "x")),
     "template": lambda x: float(string.Template("$x").substitute(x=x * 2)),
     "helper": lambda x: parsed(str(x)),
+    "syntax tree": lambda x: ast.parse(str(x * 2)).body[0].value.value,
+    "walk along a syntax tree": lambda x: literals(ast.parse(f"y = {x * 2}"))[0],
+    "syntax tree that is run": lambda x: eval(compile(ast.parse(str(x), mode="eval"), "x", "eval")),
+    "exec": lambda x: after(f"y = {x * 2}")["y"],
+    "exec of code": lambda x: after(compile(f"y = {x * 2}", "text", "exec"))["y"],
+    "exec of a syntax tree": lambda x: after(compile(ast.parse(f"y = {x}"), "text", "exec"))["y"],
+    "print": lambda x: float(printed(io.StringIO(), x)),
+    "print to a file outside": lambda x: float(printed(MEMORY, x)),
+    "print to an object": lambda x: float(printed(Sink(), x)),
+    "print to what stands for the console": lambda x: float(redirected(io.StringIO(), x)),
+    "writer of csv outside": lambda x: float(of_row(SINK, WRITER, x)),
+    "writer of csv and a file outside": lambda x: float(of_row(MEMORY, MEMORY_WRITER, x)),
+    "log": lambda x: float(logged(x)),
+    "log outside": lambda x: float(texts_kept(KEPT, x)),
+    "file": lambda x: float(through_file(x)),
 }
+
+
+class Sink:
+    def __init__(self):
+        self.texts = []
+
+    def write(self, text):
+        self.texts.append(text)
+
+    def getvalue(self):
+        return self.texts[0]
+
+
+class Kept:
+    def __init__(self):
+        self.texts = []
+
+    def put(self, x):
+        self.texts.append(str(x * 2))
+
+    def last(self):
+        return float(self.texts[-1])
+
+
+MEMORY, SINK, KEPT = io.StringIO(), Sink(), Kept()
+MEMORY_WRITER, WRITER = csv.writer(MEMORY), csv.writer(SINK)
+LOG = logging.getLogger("tests.rules.test_lossy")
+
+
+def literals(tree):
+    return [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+
+
+def after(text):
+    names = {}
+    exec(text, names)
+    return names
+
+
+def printed(stream, x):
+    if isinstance(stream, io.StringIO):
+        stream.seek(0)
+        stream.truncate()
+    print(x * 2, 3, sep=";", end=" ", file=stream, flush=False)
+    return stream.getvalue().split(";")[0]
+
+
+def redirected(stream, x):
+    with contextlib.redirect_stdout(stream):
+        print(x * 2)
+    return stream.getvalue()
+
+
+def of_row(stream, writer, x):
+    if isinstance(stream, io.StringIO):
+        stream.seek(0)
+        stream.truncate()
+    else:
+        stream.texts.clear()
+    writer.writerow(v for v in [x * 2, 1.0])
+    return stream.getvalue().split(",")[0]
+
+
+def logged(x):
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    LOG.addHandler(handler)
+    LOG.warning("%s", x * 2)
+    LOG.removeHandler(handler)
+    return stream.getvalue()
+
+
+def texts_kept(kept, x):
+    kept.put(x)
+    return kept.last()
+
+
+def through_file(x):
+    with tempfile.TemporaryFile("w+") as file:
+        file.write(str(x * 2))
+        file.seek(0)
+        return file.read()
 
 
 def written(stream, text):
@@ -318,6 +418,43 @@ def test_numbers_out_of_tables_are_told(f):
         assert gradient(f, 3.0) == (5.0,)
     with pytest.warns(UserWarning, match="read from a text"):
         assert jvp(f, (3.0,), (1.0,)) == (15.0, 5.0)
+
+
+def test_what_is_printed_or_written_to_tables_is_that_of_the_plain_call(capsys):
+    def f(x):
+        file = io.StringIO()
+        print("a", x, None, end="", sep=", ", file=file)
+        print(file=file)
+        writer = csv.writer(file, delimiter=";", quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerow(["a;b", x, None, 2])
+        writer.writerows([(x, x), "cd"])
+        sink = Sink()
+        print(x, 2, file=sink)
+        print("end", x)
+        texts.append((file.getvalue(), sink.texts))
+        return x * x
+
+    texts = []
+    f(X)
+    for derivative in ORDERS.values():
+        derivative(f)
+    for file, pieces in texts:
+        assert re.sub(r"1\.[0-9]+", "X", file) == texts_of_f
+        assert len(pieces) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(texts)
+
+
+texts_of_f = 'a, X, None\n"a;b";X;"";2\r\nX;X\r\n"c";"d"\r\n'
+
+
+def test_errors_of_tables_are_those_of_csv():
+    def f(x):
+        csv.writer(io.StringIO()).writerow(x)
+
+    for derivative in FIRST_ORDER.values():
+        with pytest.raises(csv.Error, match="iterable expected"):
+            derivative(f)
 
 
 def test_tables_of_no_numbers_are_free():

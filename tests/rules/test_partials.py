@@ -2,11 +2,23 @@
 
 import copy
 import functools
+from functools import partial
 
 import numpy as np
 import pytest
 
-from morula import J, Tangent, grad, gradient, hvp, jvp, pullback, rrule, value_and_grad
+from morula import (
+    DifferentiationError,
+    J,
+    Tangent,
+    grad,
+    gradient,
+    hvp,
+    jvp,
+    pullback,
+    rrule,
+    value_and_grad,
+)
 from morula.testing import check_gradient
 
 
@@ -141,3 +153,43 @@ def test_arrays_in_keywords(path):
         check_gradient(f, x)
         assert grad(f)(x).dtype == dtype
     assert grad(f)(np.zeros(0)).shape == (0,)
+
+
+def cubic(a, b, c=2.0):
+    return a * b * b * c
+
+
+TANGENTS = {
+    "arguments": ({"args": (1.0,)}, 4 * 3.0),
+    "keywords": ({"keywords": {"c": 1.0}}, 1.3 * 4),
+    "both": ({"args": (1.0,), "keywords": {"c": 0.5}}, 4 * 3.0 + 0.5 * 1.3 * 4),
+    "none": ({}, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", TANGENTS)
+def test_the_tangent_of_a_partial_mirrors_it(name):
+    fields, expected = TANGENTS[name]
+    p, ṗ = partial(cubic, 1.3, c=3.0), Tangent[partial](fields)
+    assert jvp(lambda p: p(2.0), (p,), (ṗ,)) == (p(2.0), pytest.approx(expected))
+    whole = jvp(lambda p: p.args[0] * p.keywords["c"] * p(2.0), (p,), (ṗ,))[1]
+    by_parts = jvp(lambda p: p.args[0] * p.keywords["c"], (p,), (ṗ,))[1]
+    assert whole == pytest.approx(1.3 * 3.0 * expected + by_parts * p(2.0))
+    mixed = gradient(lambda x: jvp(lambda p: p(x), (p,), (ṗ,))[1], 2.0)[0]
+    assert mixed == pytest.approx(expected)  # 2 expected / x
+
+
+def test_a_function_in_a_partial_has_a_tangent():
+    def scaled(s):
+        return lambda y: s * y
+
+    ṗ = Tangent[partial](func={"s": 1.0})
+    assert jvp(lambda p: p(2.0), (partial(scaled(1.3)),), (ṗ,)) == (2.6, 2.0)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"arg": (1.0,)}, {"args": 1.0}, {"args": (1.0, 2.0)}, {"keywords": {"z": 1.0}}]
+)
+def test_a_tangent_that_does_not_mirror_the_partial_is_refused(fields):
+    with pytest.raises(DifferentiationError, match="the tangent of argument 0"):
+        jvp(lambda p: p(2.0), (partial(cubic, 1.3),), (Tangent[partial](fields),))

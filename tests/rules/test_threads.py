@@ -1,5 +1,7 @@
 """Pools run their tasks in the thread that is differentiated; other threads are refused."""
 
+import _thread
+import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.pool import ThreadPool
@@ -113,3 +115,99 @@ def test_what_other_pools_compute_is_refused(path):
     for g in (f, by_result):
         with pytest.raises(NoRuleError, match="computed by others"):
             gradient(g, 1.5)
+
+
+def by_arguments(x):
+    found = []
+    thread = threading.Thread(target=lambda y: found.append(y * y), args=(x,))
+    thread.start()
+    thread.join()
+    return found[0] * x
+
+
+def by_a_method(x):
+    found = []
+    thread = threading.Thread(target=found.append, args=(x * x,))
+    thread.start()
+    thread.join()
+    return found.pop() * x
+
+
+def by_a_timer(x):
+    found = []
+    timer = threading.Timer(0.0, lambda: found.append(x * x))
+    timer.start()
+    timer.join()
+    return found[0] * x
+
+
+def by_a_queue(x):
+    q = queue.Queue()
+    threading.Thread(target=lambda: q.put(x * x)).start()
+    return q.get() * x
+
+
+def by_a_queue_that_is_handed_over(x):
+    q = queue.Queue()
+    thread = threading.Thread(target=lambda p, y: p.put(y), args=(q, x * x))
+    thread.start()
+    thread.join()
+    return q.get() * x
+
+
+def by_a_bare_thread(x):
+    found, ready = [], threading.Event()
+
+    def run():
+        found.append(x * x)
+        ready.set()
+
+    _thread.start_new_thread(run, ())
+    ready.wait()
+    return found[0] * x
+
+
+def by_a_class(x):
+    worker = Worker(x)
+    worker.start()
+    worker.join()
+    return worker.y * x
+
+
+class Worker(threading.Thread):
+    def __init__(self, x):
+        super().__init__()
+        self.x = x
+
+    def run(self):
+        self.y = self.x * self.x
+
+
+OF_ONE_S_OWN = [
+    by_arguments, by_a_method, by_a_timer, by_a_queue, by_a_queue_that_is_handed_over,
+    by_a_bare_thread, by_a_class,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", OF_ONE_S_OWN)
+def test_what_a_thread_of_one_s_own_computes_is_refused(f, path):
+    with pytest.raises(NoRuleError, match=r"start.*which changes what the gradient"):
+        gradient(f, 1.3)
+    with pytest.raises(NoRuleError, match=r"start.*which may reach what the derivative"):
+        jvp(f, (1.3,), (1.0,))
+
+
+def test_a_thread_that_nobody_waits_for(path):
+    def f(x):
+        ready, count = threading.Event(), [0]
+
+        def run():
+            ready.wait()
+            count[0] += 1
+
+        threading.Thread(target=run, daemon=True).start()
+        ready.set()
+        return [x * x][0] * x
+
+    assert gradient(f, 2.0) == (12.0,)
+    assert jvp(f, (2.0,), (1.0,)) == (8.0, 12.0)

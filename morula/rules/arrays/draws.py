@@ -195,8 +195,22 @@ def by_no_parameter(method: Any, n: int) -> None:
     def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bars = [NO_PARAMETER if 0 < i <= n else NONE for i in range(len(args))]
         bars += [NONE if name == "size" else NO_PARAMETER for name in kwargs]
+        read = [(x, call(read_list, x)[1]) for x in (*args, *kwargs.values()) if type(x) is list]
         zeros = [ZERO] * len(bars)
-        return fn(*args, **kwargs), lambda ȳ: [NONE, *(zeros if is_zero(ȳ) else bars)]
+
+        def draw_pullback(ȳ: Any) -> Any:
+            if is_zero(ȳ):
+                return [NONE, *zeros]
+            for x, back in read:
+                back([NO_PARAMETER] * len(x))
+            return [NONE, *bars]
+
+        return fn(*args, **kwargs), draw_pullback
+
+
+def read_list(xs: list[Any]) -> tuple[Any, ...]:
+    """The items of a list, whose cotangents lie beside it."""
+    return tuple([read_list(x) if type(x) is list else x for x in xs])
 
 
 def _vonmises(primal):

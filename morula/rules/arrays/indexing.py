@@ -140,7 +140,8 @@ def mark_reached(where, ȳ, index):
     """Note where something has come from `ȳ` at `index`."""
     if ȳ is ZERO:
         return
-    if type(ȳ) is not Selected or ȳ._where is None:
+    is_entry = np.ndim(ȳ) and not np.ndim(where[index])  # an array, among objects
+    if type(ȳ) is not Selected or ȳ._where is None or is_entry:
         where[index] = True
     else:
         np.logical_or.at(where, index, ȳ._where)

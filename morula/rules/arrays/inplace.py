@@ -115,6 +115,8 @@ def note_shown(x: np.ndarray, refusal: Callable[[], Any]) -> None:
 
 def check_writes(x: Any) -> None:
     """An error of Morula's own where an array is read-only in differentiated code only."""
+    if isinstance(x, np.flatiter):
+        x = x.base
     if isinstance(x, np.ndarray) and not x.flags.writeable:
         found = _shown.get(id(owner_of(x)))
         if found is not None:
@@ -530,6 +532,7 @@ for _in_place, _op in OPERATORS.items():
 
 @rrule(np.copyto, by_identity=True)
 def _(dst: np.ndarray, src: Anything, casting="same_kind", where=True):
+    check_writes(dst)
     v, v_back = as_operand(src)
     masked = where is not True
     some_back = to_masked(v, where, dst.shape) if masked else None
@@ -702,6 +705,7 @@ non_differentiable(field_at)
 
 @rrule(np.ufunc.at, by_identity=True)
 def _(ufunc: np.ufunc, x: np.ndarray, index: Anything, *operands: Anything):
+    check_writes(x)
     index = frozen(index)
     if ufunc in (np.add, np.subtract) and len(operands) == 1:
         return added_at(ufunc, x, index, operands[0])

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from morula.core.extend import (
+    ZERO,
     NoTangent,
     call,
     is_zero,
@@ -81,6 +82,9 @@ METHODS_OF_SCALARS = (
 
 def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
     """The value and the pullback of a call whose sequences and scalars are converted to arrays."""
+    y = primal(*args, **kwargs)
+    if isinstance(y, Sequence) and any([y is a for a in args]):  # as np.diff(a, 0) is
+        return y, lambda ȳ: tuple([ȳ if a is y else ZERO for a in (*args, *kwargs.values())])
     arrays = [as_array(a) if i in CONVERTED[primal] else a for i, a in enumerate(args)]
     _, back = call(by, *arrays, **kwargs)
     given = tuple([as_it_is(a) for a in (*args, *kwargs.values())])
@@ -94,7 +98,7 @@ def _by_arrays(primal: Any, by: Any, args: Any, kwargs: Any) -> Any:
             ]
         )
 
-    return primal(*args, **kwargs), sequence_pullback
+    return y, sequence_pullback
 
 
 def as_array(a):

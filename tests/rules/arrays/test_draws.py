@@ -226,6 +226,14 @@ def test_draws_without_a_formula_are_constant_unless_their_parameters_are_not(na
     def g(x):
         return np.sum(getattr(source(3), name)(*parameters[:-1], parameters[-1] * x))
 
+    def of_list(x):
+        *others, last = parameters
+        return np.sum(getattr(source(3), name)(*others, [y * x for y in np.ravel(last)]))
+
+    def of_constant_list(x):
+        *others, last = parameters
+        return np.sum(getattr(source(3), name)(*others, np.asarray(last).tolist())) * x
+
     slope = 4 * f(1.0, 3)
     assert gradient(f, 2.0, 3)[0] == pytest.approx(slope)
     assert morula.jvp(lambda x: f(x, 3), (2.0,), (1.0,))[1] == pytest.approx(slope)
@@ -233,6 +241,10 @@ def test_draws_without_a_formula_are_constant_unless_their_parameters_are_not(na
     for differentiate in (gradient, lambda g, x: morula.jvp(g, (x,), (1.0,))):
         with pytest.raises(morula.DifferentiationError):
             differentiate(g, 1.0)
+        if name != "multivariate_normal":
+            with pytest.raises(morula.DifferentiationError):
+                differentiate(of_list, 1.0)
+    assert gradient(of_constant_list, 1.0)[0] == pytest.approx(of_constant_list(1.0))
 
 
 COVARIANCE = np.array([[2.0, 0.5], [0.5, 1.0]])

@@ -92,3 +92,13 @@ def test_items_and_sums_in_forward_mode():
     assert jvp(lambda a: np.matrix(a).sum(), (a,), (a,)) == (6.0, 6.0)
     assert jvp(lambda a: np.matrix(a)[1, 0] * 2.0, (a,), (a,)) == (4.0, 4.0)
     assert gradient(lambda a: np.matrix(a).sum(), a)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_columns_that_are_written_to_in_forward_mode():
+    def f(x):
+        m = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+        m[:, 1] = np.matrix([[x], [x * x]])
+        return (m * m).sum()
+
+    h = 1e-6
+    assert jvp(f, (1.3,), (1.0,))[1] == pytest.approx((f(1.3 + h) - f(1.3 - h)) / (2 * h))

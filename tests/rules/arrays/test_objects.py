@@ -65,7 +65,20 @@ FUNCTIONS = {
     "fill": filled,
     "a slice written": assigned,
     "converted after a write": converted_after_a_write,
+    "lists": lambda v: chosen(np.array([[v], [v, v * v]], object)),
+    "tuples": lambda v: chosen(np.array([(v,), (v, v * v)], object)),
+    "dicts": lambda v: chosen(np.array([{0: v}, {0: 2.0, 1: v * v}], object)),
+    "arrays of different lengths": lambda v: chosen(arrays(v)),
+    "products of such": lambda v: chosen(arrays(v) * arrays(v)),
 }
+
+
+def chosen(xs):
+    return xs[1][1] * xs[0][0]
+
+
+def arrays(v):
+    return np.array([np.array([v]), np.array([v, v * v])], object)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

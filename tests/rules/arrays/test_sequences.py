@@ -355,3 +355,13 @@ def test_deques_of_every_kind(items):
         (found,) = back(type(value)(1))
         assert [*found] == [*expected]
         assert [*map(type, found)] == [*map(type, expected)]
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_sequence_that_is_given_back_as_it_is(kind):
+    def f(x):
+        xs = kind((x, x * x, 1.0))
+        return np.diff(xs, 0)[1] * np.diff(xs, n=0)[0]
+
+    assert pullback(f, 1.3)[1](1.0)[0] == pytest.approx(3 * 1.3**2)
+    check_gradient(f, 1.3)

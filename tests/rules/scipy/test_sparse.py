@@ -209,10 +209,36 @@ def test_what_changes_an_array_in_place_is_refused(rng):
         A.data = np.ones(len(d))
         return A.sum() * d[0]
 
-    for f in (item, diagonal, attribute, constant, factor, entries, scaled, into):
+    def copied(d):
+        A = build(d)
+        np.copyto(A.data, 2.0)
+        return A.sum() * d[0]
+
+    def added(d):
+        A = build(d)
+        np.add.at(A.data, [0, 0], d[0])
+        return A.sum()
+
+    def maximal(d):
+        A = build(d)
+        np.maximum.at(A.data, [0, 1], 2 * d[0])
+        return A.sum()
+
+    def one_of_part(d):
+        A = build(d)
+        A.data[:2].flat[0] = d[0]
+        return A.sum()
+
+    def in_order(d):
+        A = build(np.ones(len(d)))
+        A.data.sort()
+        return A.sum() * d[0]
+
+    writes = (entries, scaled, into, copied, added, maximal, one_of_part, in_order)
+    for f in (item, diagonal, attribute, constant, factor, *writes):
         with pytest.raises(UnsupportedError, match="changes a sparse array in place"):
             gradient(f, data(rng))
-    for f in (attribute, constant, entries, scaled, into):
+    for f in (attribute, constant, *writes):
         with pytest.raises(UnsupportedError, match="changes a sparse array in place"):
             jvp(f, (data(rng),), (data(rng),))
 
