@@ -110,6 +110,7 @@ from morula.core.traits import (
     holds_memory,
     is_called_in_company,
     is_harmless,
+    is_in_space,
     is_partial,
     is_partial_of_arrays,
     made_again,
@@ -363,7 +364,7 @@ class Adjoint:
             for x in (*call.args, call.out)
             for k in possibilities(self.specialiser.value(x) or Known(object))
         } - {None}
-        if len(fields) > 1:
+        if len(fields) > 1 and not is_in_space(rule.primal):
             return True
         return any(may_hold(self.specialiser.value(x)) for _, x in active)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from morula import hvp
+from morula import grad, hvp
 from morula.mixed_mode.jacobians import general_hvp, product_for
 from tests.core.test_orders import reasons
 
@@ -29,14 +29,19 @@ FUNCTIONS = {
     "differences of all": lambda x: np.sum((x[:, None] - x[None, :]) ** 4),
     "sums that keep their axis": lambda x: np.sum(np.sum(np.outer(x, x), 1, keepdims=True) ** 2),
     "entries as arguments": lambda x: (lambda a, b, c: a * b + c**2)(*x),
+    "vectors joined": lambda x: np.sum(np.concatenate([x, x**2]) ** 2),
+    "vectors stacked": lambda x: np.sum(np.stack([x, x**2], axis=1) ** 2),
     "the Rosenbrock function of SciPy": optimize.rosen,
 }
 
 
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS.keys())
 def test_products_have_programs(f):
-    np.testing.assert_allclose(hvp(f, X, V), general_hvp(f, X, V), rtol=1e-9, atol=1e-12)
+    found, h = hvp(f, X, V), 1e-5
+    np.testing.assert_allclose(found, general_hvp(f, X, V), rtol=1e-9, atol=1e-12)
     assert not reasons(product_for(f, X))
+    slopes = [grad(f)(X + d * V) for d in (h, -h)]
+    np.testing.assert_allclose(found, (slopes[0] - slopes[1]) / (2 * h), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -22,7 +22,8 @@ polynomials      polymul, vander, …
 signals          convolve, interp, gradient, trapezoid, cross, …
 bodies           how Python code tells the derivative of a function
 indexing         x[i], take, sort, …
-shapes           reshape, transpose, concatenate, …
+shapes           reshape, transpose, roll, repeat, …
+joining          concatenate, stack, append, …
 result_types     what is known of results, where samples do not show it
 splits           split, array_split in compiled programs
 construction     array, full, linspace, astype, float, …
@@ -54,6 +55,7 @@ from morula.rules.arrays import (
     index_tricks,
     indexing,
     inplace,
+    joining,
     matrix_class,
     memory,
     memoryviews,
@@ -93,6 +95,7 @@ __all__ = [
     "index_tricks",
     "indexing",
     "inplace",
+    "joining",
     "matrix_class",
     "memory",
     "memoryviews",

@@ -118,7 +118,11 @@ def _(f, call):
 def keeps_items(k):
     """Is it known for no list, nor something that holds one?"""
     if type(k) is Const:
-        return not isinstance(k.value, Sequence)
+        return (
+            all(map(keeps_items, map(Const, k.value)))
+            if type(k.value) is tuple
+            else (not isinstance(k.value, Sequence))
+        )
     kind = getattr(k, "type", None)
     if kind is tuple and k.detail is not None:
         return all(map(keeps_items, k.detail))
