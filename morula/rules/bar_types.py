@@ -14,8 +14,8 @@ import numpy as np
 
 from morula.core.extend import Call, Const, Known, result_on_samples, transfers
 from morula.rules.arrays.arithmetic import by_base, log_or_zero
+from morula.rules.arrays.einsum import einsum_cotangent
 from morula.rules.arrays.products import (
-    einsum_cotangent,
     inner_left,
     inner_right,
     left_of_stacks,

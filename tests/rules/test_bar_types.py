@@ -31,6 +31,8 @@ FUNCTIONS = {
     "entries as arguments": lambda x: (lambda a, b, c: a * b + c**2)(*x),
     "vectors joined": lambda x: np.sum(np.concatenate([x, x**2]) ** 2),
     "vectors stacked": lambda x: np.sum(np.stack([x, x**2], axis=1) ** 2),
+    "an einsum": lambda x: np.einsum("i,ij,j->", x, np.outer(x, x), x),
+    "an einsum of one": lambda x: np.einsum("ii->i", np.outer(x, x)) @ x,
     "the Rosenbrock function of SciPy": optimize.rosen,
 }
 

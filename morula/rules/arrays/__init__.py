@@ -7,7 +7,8 @@ broadcasting     sums over broadcast axes, and their transposes
 arithmetic       + - * / ** % and the ufuncs behind them
 elementwise      the other ufuncs, where, clip, parts of complex numbers
 reductions       sum, mean, prod, var, max, cumsum, …
-products         matmul, dot, einsum, …
+products         matmul, dot, tensordot, …
+einsum           einsum
 quantiles        median, quantile, percentile
 nan              nansum, nanmean, nanvar, …
 moving           delete, insert, unique, block, choose, select, …
@@ -49,6 +50,7 @@ from morula.rules.arrays import (
     constants,
     construction,
     draws,
+    einsum,
     elementwise,
     flat,
     freshness,
@@ -89,6 +91,7 @@ __all__ = [
     "constants",
     "construction",
     "draws",
+    "einsum",
     "elementwise",
     "flat",
     "freshness",
