@@ -33,6 +33,8 @@ FUNCTIONS = {
     "vectors stacked": lambda x: np.sum(np.stack([x, x**2], axis=1) ** 2),
     "an einsum": lambda x: np.einsum("i,ij,j->", x, np.outer(x, x), x),
     "an einsum of one": lambda x: np.einsum("ii->i", np.outer(x, x)) @ x,
+    "a tensordot": lambda x: np.sum(np.tensordot(np.outer(x, x), x, axes=([1], [0])) ** 2),
+    "an outer tensordot": lambda x: np.sum(np.tensordot(x, x, 0) ** 2),
     "the Rosenbrock function of SciPy": optimize.rosen,
 }
 

@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 from numpy import dot
 
-from morula.core.extend import NoTangent, folds, non_differentiable, rrule, type_stable
+from morula.core.extend import (
+    Const,
+    NoTangent,
+    folds,
+    non_differentiable,
+    primitives,
+    rewrites,
+    rrule,
+    type_stable,
+)
 from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
 from morula.rules.arrays.types import Numeric, Scalar
 from morula.rules.versions import present
@@ -253,18 +262,45 @@ def _(a: Numeric, b: Numeric):
 @rrule(np.tensordot)
 def _(a: np.ndarray, b: np.ndarray, axes=2):
     """Contract `axes` of a with those of b."""
-    over_a, over_b = contracted(axes, a.ndim, b.ndim)
-    rest_a = tuple(i for i in range(a.ndim) if i not in over_a)
-    rest_b = tuple(i for i in range(b.ndim) if i not in over_b)
+    over_b, a_order, over_a, b_order = contraction(axes, a.ndim, b.ndim)
 
     def tensordot_pullback(ȳ):
-        return (
-            left_tensordot(ȳ, b, over_a, over_b, rest_a, rest_b),
-            right_tensordot(ȳ, a, over_a, over_b, rest_a, rest_b),
-            NoTangent(),
-        )
+        ā = np.tensordot(ȳ, b.conjugate(), over_b)
+        b̄ = np.tensordot(a.conjugate(), ȳ, over_a)
+        return in_order(ā, a_order), in_order(b̄, b_order), NoTangent()
 
     return np.tensordot(a, b, axes), tensordot_pullback
+
+
+def contraction(axes, a_ndim, b_ndim):
+    """What the cotangents of a tensordot are summed over, and how their axes are to be permuted.
+
+    ȳ has the axes of a and of b that are left. Summed over those of b, it has those of a and, sorted,
+    the contracted axes of b; and so, in the order of the factors, for b.
+    """
+    over_a, over_b = contracted(axes, a_ndim, b_ndim)
+    rest_a = tuple([i for i in range(a_ndim) if i not in over_a])
+    rest_b = tuple([i for i in range(b_ndim) if i not in over_b])
+    n = len(rest_a)
+    a_found = (*rest_a, *[i for _, i in sorted(zip(over_b, over_a, strict=True))])
+    b_found = (*[i for _, i in sorted(zip(over_a, over_b, strict=True))], *rest_b)
+    return (
+        (tuple(range(n, n + len(rest_b))), rest_b),
+        order_of(a_found),
+        (rest_a, tuple(range(n))),
+        order_of(b_found),
+    )
+
+
+def order_of(places):
+    """The permutation that brings each axis to its place; None: they are there."""
+    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    return None if order == tuple(range(len(places))) else order
+
+
+def in_order(x, order):
+    """x with its axes permuted."""
+    return x if order is None else np.transpose(x, order)
 
 
 def contracted(axes, a_ndim, b_ndim):
@@ -274,22 +310,50 @@ def contracted(axes, a_ndim, b_ndim):
     over_a, over_b = axes
     over_a = (over_a,) if isinstance(over_a, int | np.integer) else tuple(over_a)
     over_b = (over_b,) if isinstance(over_b, int | np.integer) else tuple(over_b)
-    return tuple(i % a_ndim for i in over_a), tuple(i % b_ndim for i in over_b)
+    return tuple([i % a_ndim for i in over_a]), tuple([i % b_ndim for i in over_b])
 
 
-def left_tensordot(ȳ, b, over_a, over_b, rest_a, rest_b):
-    """ȳ has the axes rest_a, rest_b; summing over rest_b leaves rest_a and over_b, sorted."""
-    n = len(rest_a)
-    mixed = np.tensordot(ȳ, b.conjugate(), (range(n, n + len(rest_b)), rest_b))
-    order = sorted(range(len(over_b)), key=over_b.__getitem__)
-    return np.moveaxis(mixed, range(mixed.ndim), (*rest_a, *[over_a[i] for i in order]))
+non_differentiable(contraction)
 
 
-def right_tensordot(ȳ, a, over_a, over_b, rest_a, rest_b):
-    """Summing over rest_a leaves over_a, sorted, and rest_b."""
-    mixed = np.tensordot(a.conjugate(), ȳ, (rest_a, range(len(rest_a))))
-    order = sorted(range(len(over_a)), key=over_a.__getitem__)
-    return np.moveaxis(mixed, range(mixed.ndim), (*[over_b[i] for i in order], *rest_b))
+@folds(contraction)
+def _(f: Any, call: Any) -> Any:
+    """Constants, if they are known."""
+    found = [constant_of(f, x) for x in call.args]
+    if None in found:
+        return None
+    return [f.same_call(call, primitives.build_tuple, *map(f.const, contraction(*found)))]
+
+
+def constant_of(f: Any, x: Any) -> Any:
+    """A whole number, or a tuple or list of these, that an operand is known to be."""
+    if type(x) is Const:
+        return x.value
+    made = f.definition(x, primitives.build_tuple)
+    if made is None and f.used_once(x):  # so nobody changes it
+        made = f.definition(x, primitives.build_list)
+    items = [None] if made is None else [constant_of(f, a) for a in made.args]
+    return None if None in items else tuple(items)
+
+
+@folds(np.tensordot)
+def _(f: Any, call: Any) -> Any:
+    """Axes in lists are constant as well."""
+    if len(call.args) != 3 or type(call.args[2]) is Const:
+        return None
+    axes = constant_of(f, call.args[2])
+    if axes is None:
+        return None
+    return [f.same_call(call, np.tensordot, *call.args[:2], f.const(axes))]
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """They are the third argument."""
+    named = [c for c in s.ir.calls() if c.primitive is np.tensordot and c.keywords == ("axes",)]
+    for call in named:
+        call.keywords = ()
+    return bool(named)
 
 
 @rrule(np.kron)

@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 
+from morula import grad, pullback
 from morula.testing import check_rrule
 
 MATMUL = [
@@ -83,3 +84,36 @@ def test_tensordot_of_different_sizes(rng):
     a, b = draw(rng, (2, 3, 4)), draw(rng, (4, 5, 2))
     check_rrule(np.tensordot, a, b, axes=([2, 0], [0, 2]), order=2)
     check_rrule(np.tensordot, a, b, axes=([0], [2]))
+
+
+def sorted_late(a, b):
+    axes = [0, 2]
+    swapped = [2, 0]
+    axes.sort(reverse=True)
+    swapped.reverse()
+    return np.tensordot(a, b, (axes, swapped))
+
+
+TENSORDOTS = {
+    "lists": lambda a, b: np.tensordot(a, b, axes=([1, 2], [1, 0])),
+    "lists, by position": lambda a, b: np.tensordot(a, b, ([2, 1], [0, 1])),
+    "tuples": lambda a, b: np.tensordot(a, b, axes=((-2,), (1,))),
+    "single axes": lambda a, b: np.tensordot(a, b, axes=(2, 0)),
+    "a number": lambda a, b: np.tensordot(a, b, 1),
+    "lists that change": sorted_late,
+}
+
+
+@pytest.mark.parametrize("fn", TENSORDOTS.values(), ids=TENSORDOTS.keys())
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("c16", "f8"), ("f4", "f4"), ("c16", "c16")])
+def test_tensordot_in_programs(rng, fn, dtypes):
+    a, b = draw(rng, (2, 3, 4), dtypes[0]), draw(rng, (4, 3, 2), dtypes[1])
+
+    def f(a, b):
+        return np.sum(np.abs(fn(a, b)) ** 2)
+
+    f.__code__ = f.__code__.replace(co_name=str(fn))
+    _, back = pullback(f, a, b)
+    for x, x̄, expected in zip((a, b), grad(f, (0, 1))(a, b), back(1.0), strict=True):
+        assert x̄.dtype == x.dtype
+        np.testing.assert_allclose(x̄, expected, rtol=1e-4 if dtypes[0] == "f4" else 1e-10)
