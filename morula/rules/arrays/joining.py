@@ -223,7 +223,7 @@ def _(f: Any, call: Call) -> Any:
     """Likewise of what was stacked: the arrays get one axis more, of length 1."""
     parts, items = call.args
     along, moved = 0, f.definition(parts, np.moveaxis)
-    if moved is not None and type(moved.args[1]) is Const and moved.args[2] == Const(0):
+    if moved is not None and type(value_of(moved.args[1])) is int and value_of(moved.args[2]) == 0:
         parts, along = moved.args[0], moved.args[1].value
 
     def widened(shape: Shape) -> Shape:
@@ -387,3 +387,8 @@ def shape_of(k: Any) -> Any:
 
 
 ARRAYS_AND_NUMBERS = (float, int, complex, np.ndarray, np.generic)
+
+
+def value_of(x: Any) -> Any:
+    """The value of a constant operand."""
+    return x.value if type(x) is Const else None
