@@ -1094,7 +1094,11 @@ def _(s: Any, call: Any, args: Any) -> Any:
     """Cotangents of real arrays are real, of whatever else nothing is known."""
     found = result_on_samples(scattered, args)
     dtype = getattr(args[3], "value", None)
-    if found is None and args[0] is None and getattr(dtype, "kind", None) == "f":
+    unknown = args[0] is None or (
+        getattr(args[0], "type", None) is np.ndarray
+        and args[0].detail[0] == getattr(dtype, "str", 0)
+    )
+    if found is None and unknown and getattr(dtype, "kind", None) == "f":
         return result_on_samples(np.zeros, args[2:])
     return found
 

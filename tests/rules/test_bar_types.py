@@ -35,6 +35,21 @@ FUNCTIONS = {
     "an einsum of one": lambda x: np.einsum("ii->i", np.outer(x, x)) @ x,
     "a tensordot": lambda x: np.sum(np.tensordot(np.outer(x, x), x, axes=([1], [0])) ** 2),
     "an outer tensordot": lambda x: np.sum(np.tensordot(x, x, 0) ** 2),
+    "a transform": lambda x: np.sum(np.abs(np.fft.fft(x)) ** 4),
+    "a longer transform": lambda x: np.sum(np.abs(np.fft.fft(x, 5)) ** 4),
+    "a shorter transform": lambda x: np.sum(np.abs(np.fft.ifft(x, 2, norm="ortho")) ** 4),
+    "a transform of real numbers": lambda x: np.sum(np.abs(np.fft.rfft(np.exp(x))) ** 4),
+    "there and back": lambda x: np.sum(np.fft.irfft(np.fft.rfft(x, 6) ** 2, 6) ** 3),
+    "a transform of columns": lambda x: np.sum(np.abs(np.fft.rfft(np.outer(x, x), axis=0)) ** 4),
+    "a transform of Hermitian numbers": lambda x: np.sum(np.fft.hfft(x * (1 + 2j * x), 4) ** 3),
+    "its inverse": lambda x: np.sum(np.abs(np.fft.ihfft(x)) ** 4),
+    "a transform over two axes": lambda x: np.sum(np.abs(np.fft.fft2(np.outer(x, x))) ** 2),
+    "a transform over all axes": lambda x: np.sum(np.abs(np.fft.rfftn(np.outer(x, x))) ** 2),
+    "zeros around": lambda x: np.sum(np.cos(np.pad(x, (1, 2)))),
+    "a number around": lambda x: np.sum(np.pad(np.outer(x, x), 1, constant_values=x[0]) ** 3),
+    "widths in a list": lambda x: np.sum(np.pad(np.outer(x, x), [[0, 1], [2, 0]]) ** 3),
+    "edges around": lambda x: np.sum(np.pad(x, 2, mode="edge") ** 3),
+    "a reflection": lambda x: np.sum(np.pad(np.outer(x, x), (1, 2), "reflect") ** 3),
     "the Rosenbrock function of SciPy": optimize.rosen,
 }
 
@@ -54,3 +69,19 @@ def test_products_keep_their_dtype(dtype):
     found = hvp(lambda x: np.sum((A.astype(dtype) @ x) ** 2.0), x, v)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, 2 * A.T @ A @ V, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_keywords_beside_single_precision(dtype):
+    """A whole number by keyword is a number of another field, but no array is of another one."""
+
+    def f(x):
+        y = np.sum(np.outer(x, x) ** 2, axis=0, keepdims=True)
+        return np.sum(np.stack([y[0], x**2], axis=1) * np.sum(y, axis=1))
+
+    x, v, h = X.astype(dtype), V.astype(dtype), 1e-5
+    found = hvp(f, x, v)
+    assert found.dtype == grad(f)(x).dtype == dtype
+    assert not reasons(product_for(f, x))
+    slopes = [grad(f)(X + d * V) for d in (h, -h)]
+    np.testing.assert_allclose(found, (slopes[0] - slopes[1]) / (2 * h), rtol=1e-4)

@@ -107,11 +107,6 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return array_of(args[0], remaining(call, args, args[0], 2)) if args else None
 
 
-@transfers(np.pad)
-def _(s: Any, call: Any, args: Any) -> Any:
-    return array_of(args[0], int(args[0].detail[1])) if args and is_array(args[0]) else None
-
-
 @transfers(np.bincount)
 def _(s: Any, call: Any, args: Any) -> Any:
     """Of weights, floats."""
