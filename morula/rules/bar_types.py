@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import Call, Const, Known, result_on_samples, transfers
+from morula.core.extend import (
+    Call,
+    Const,
+    Known,
+    folds,
+    is_zero_value,
+    result_on_samples,
+    transfers,
+)
 from morula.rules.arrays.arithmetic import by_base, log_or_zero
 from morula.rules.arrays.einsum import einsum_cotangent
 from morula.rules.arrays.products import (
@@ -25,6 +33,8 @@ from morula.rules.arrays.reductions import cumprod_cotangent, product_slopes
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.matrices import adjugate
 from morula.rules.linalg.norms import norm_cotangent
+from morula.rules.linalg.parts import beside_vectors, of_values
+from morula.rules.linalg.spectral import hermitian_eigen_cotangent, of_eigenvalues
 
 
 def real_array(value: Any) -> bool:
@@ -90,3 +100,21 @@ def _(s: Any, call: Any, args: Any) -> Any:
         return None
     known = same_kind([ȳ, *operands.detail]) and real_array(operands.detail[i.value])
     return operands.detail[i.value] if known else None
+
+
+@transfers(of_values, beside_vectors)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Matrices with real numbers on their diagonals."""
+    if not real_array(args[0]):
+        return None
+    dtype, ndim, shape = args[0].detail
+    return Known(np.ndarray, (dtype, ndim + 1, shape and (*shape, shape[-1])))
+
+
+@folds(hermitian_eigen_cotangent)
+def _(f: Any, call: Any) -> Any:
+    """Vectors that have no cotangents are left out; others are refused where values are equal."""
+    w̄, V̄, w, V = call.args
+    if not is_zero_value(V̄) or f.types(w̄) is not np.ndarray:
+        return None
+    return [f.same_call(call, of_eigenvalues, w̄, w, V)]

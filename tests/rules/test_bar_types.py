@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from morula import grad, hvp
+from morula import UnsupportedError, grad, hvp
 from morula.mixed_mode.jacobians import general_hvp, product_for
 from tests.core.test_orders import reasons
 
@@ -50,6 +50,13 @@ FUNCTIONS = {
     "widths in a list": lambda x: np.sum(np.pad(np.outer(x, x), [[0, 1], [2, 0]]) ** 3),
     "edges around": lambda x: np.sum(np.pad(x, 2, mode="edge") ** 3),
     "a reflection": lambda x: np.sum(np.pad(np.outer(x, x), (1, 2), "reflect") ** 3),
+    "a trace": lambda x: np.trace(np.outer(x, np.exp(x)), offset=1) ** 2,
+    "a diagonal": lambda x: np.sum(np.diagonal(np.outer(x, np.exp(x))) ** 2),
+    "an inverse": lambda x: np.trace(np.linalg.inv(A + np.outer(x, x))),
+    "the logarithm of a determinant": lambda x: np.linalg.slogdet(A + np.outer(x, x))[1],
+    "eigenvalues": lambda x: np.sum(np.linalg.eigvalsh(A + np.outer(x, x)) ** 3),
+    "eigenvalues beside vectors": lambda x: np.sum(np.linalg.eigh(A + np.outer(x, x))[0] ** 3),
+    "singular values": lambda x: np.sum(np.linalg.svdvals(A + np.outer(x, x)) ** 3),
     "the Rosenbrock function of SciPy": optimize.rosen,
 }
 
@@ -85,3 +92,23 @@ def test_keywords_beside_single_precision(dtype):
     assert not reasons(product_for(f, x))
     slopes = [grad(f)(X + d * V) for d in (h, -h)]
     np.testing.assert_allclose(found, (slopes[0] - slopes[1]) / (2 * h), rtol=1e-4)
+
+
+def spread_out(a):
+    values, vectors = np.linalg.eigh(a)
+    return np.sum((vectors * values**2) @ vectors.T)
+
+
+@pytest.mark.parametrize("f", [spread_out, lambda a: np.sum(np.linalg.eigh(a)[1][0] * [1, 2, 3])])
+def test_vectors_of_equal_values_are_refused(f):
+    for a in (np.eye(3), np.diag([1.0, 1.0, 2.0])):
+        with pytest.raises(UnsupportedError, match="equal values"):
+            hvp(f, a, A)
+
+
+def test_roots_beside_a_diagonal():
+    """What is not on the diagonal has no cotangent, so no slope of it counts."""
+    for f in (lambda x: np.trace(np.sqrt(x)), lambda x: np.sum(np.diagonal(np.sqrt(x)) ** 2)):
+        with np.errstate(divide="ignore"):
+            assert np.isfinite(grad(f)(np.diag(X))).all()
+            assert np.isfinite(hvp(f, np.diag(X), np.diag(V))).all()
