@@ -18,10 +18,12 @@ from morula.core.extend import (
     Known,
     folds,
     is_zero_value,
+    marks_results,
     result_on_samples,
     transfers,
 )
 from morula.rules.arrays.arithmetic import by_base, log_or_zero
+from morula.rules.arrays.broadcasting import spread
 from morula.rules.arrays.einsum import einsum_cotangent
 from morula.rules.arrays.products import (
     inner_left,
@@ -29,10 +31,11 @@ from morula.rules.arrays.products import (
     left_of_stacks,
     right_of_stacks,
 )
+from morula.rules.arrays.quantiles import shared_out
 from morula.rules.arrays.reductions import cumprod_cotangent, product_slopes
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.matrices import adjugate
-from morula.rules.linalg.norms import norm_cotangent
+from morula.rules.linalg.norms import direction, norm_cotangent
 from morula.rules.linalg.parts import beside_vectors, of_values
 from morula.rules.linalg.spectral import hermitian_eigen_cotangent, of_eigenvalues
 
@@ -89,7 +92,7 @@ def _(s: Any, call: Call, args: Any) -> Any:
 def _(s: Any, call: Any, args: Any) -> Any:
     """Of the Euclidean norm; others choose entries, and say so by marks."""
     ȳ, y, x, ord, *_ = args
-    euclidean = type(ord) is Const and ord.value in (None, 2)
+    euclidean = type(ord) is Const and ord.value in (None, 2, "fro")
     return x if euclidean and real_array(x) and same_kind([ȳ, y, x]) else None
 
 
@@ -118,3 +121,34 @@ def _(f: Any, call: Any) -> Any:
     if not is_zero_value(V̄) or f.types(w̄) is not np.ndarray:
         return None
     return [f.same_call(call, of_eigenvalues, w̄, w, V)]
+
+
+@transfers(shared_out)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Like the array of which entries were taken."""
+    a = args[-1]
+    return a if real_array(a) and same_kind([args[0], a]) else None
+
+
+marks_results(shared_out)
+
+
+@folds(norm_cotangent)
+def _(f: Any, call: Any) -> Any:
+    """Of the Euclidean norm of a real array."""
+    ȳ, y, x, ord, axis, keepdims = call.args
+    order, over, kept = (getattr(k, "value", ...) for k in (ord, axis, keepdims))
+    k = f.known(x)
+    orders = (None, 2) if real_array(k) and k.detail[1] == 1 else (None, "fro")
+    euclidean = real_array(k) and order in orders
+    if not euclidean or over is not None or kept is not False:
+        return None
+    if not all(f.types(a) in (float, np.float64, np.float32) for a in (ȳ, y)):
+        return None
+    shape = f.new_call(call, getattr, x, f.const("shape"))
+    length = f.new_call(call, spread, y, shape.out)
+    along = f.new_call(call, direction, x, length.out, f.const(True))
+    return [shape, length, along, f.same_call(call, operator.mul, ȳ, along.out)]
+
+
+like(0, direction)

@@ -57,6 +57,17 @@ FUNCTIONS = {
     "eigenvalues": lambda x: np.sum(np.linalg.eigvalsh(A + np.outer(x, x)) ** 3),
     "eigenvalues beside vectors": lambda x: np.sum(np.linalg.eigh(A + np.outer(x, x))[0] ** 3),
     "singular values": lambda x: np.sum(np.linalg.svdvals(A + np.outer(x, x)) ** 3),
+    "a norm of a matrix": lambda x: np.linalg.norm(np.outer(x, np.exp(x)), "fro"),
+    "norms of rows": lambda x: np.sum(np.linalg.norm(np.outer(x, np.exp(x)), axis=1) ** 3),
+    "an integral": lambda x: np.trapezoid(x**3, np.arange(3.0)),
+    "integrals along an axis": lambda x: np.trapezoid(np.outer(x, x), x**2, axis=0) @ x,
+    "a median": lambda x: np.median(x) ** 2,
+    "medians of rows": lambda x: np.sum(np.median(np.outer(x, np.exp(x))[:2], axis=0) ** 2),
+    "a quantile": lambda x: np.quantile(x, 0.3) ** 2,
+    "a convolution": lambda x: np.sum(np.convolve(x, np.exp(x)) ** 2),
+    "the middle of a convolution": lambda x: np.sum(np.convolve(x, x[:2], "same") ** 2),
+    "a correlation": lambda x: np.sum(np.correlate(x, x**2, "full") ** 2),
+    "a default of None": lambda x: (lambda y, w=None: y if w is None else y @ w)(x, x**2),
     "the Rosenbrock function of SciPy": optimize.rosen,
 }
 
@@ -112,3 +123,12 @@ def test_roots_beside_a_diagonal():
         with np.errstate(divide="ignore"):
             assert np.isfinite(grad(f)(np.diag(X))).all()
             assert np.isfinite(hvp(f, np.diag(X), np.diag(V))).all()
+
+
+def test_the_norm_has_no_second_derivative_at_zero():
+    def f(x):
+        return np.linalg.norm(x)
+
+    assert grad(f)(np.zeros(3)).tolist() == [0.0] * 3
+    with pytest.raises(UnsupportedError, match="no second derivative at 0"):
+        hvp(f, np.zeros(3), V)
