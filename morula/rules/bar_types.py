@@ -6,6 +6,7 @@ Tests: tests/rules/test_bar_types.py
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -28,16 +29,20 @@ from morula.rules.arrays.einsum import einsum_cotangent
 from morula.rules.arrays.products import (
     inner_left,
     inner_right,
+    left_kron,
     left_of_stacks,
+    right_kron,
     right_of_stacks,
 )
 from morula.rules.arrays.quantiles import shared_out
 from morula.rules.arrays.reductions import cumprod_cotangent, product_slopes
+from morula.rules.arrays.shapes import summed_repeats
 from morula.rules.linalg.factors import cholesky_cotangent
 from morula.rules.linalg.matrices import adjugate
 from morula.rules.linalg.norms import direction, norm_cotangent
 from morula.rules.linalg.parts import beside_vectors, of_values
 from morula.rules.linalg.spectral import hermitian_eigen_cotangent, of_eigenvalues
+from morula.rules.scipy.special.softmax import logsumexp_cotangent
 
 
 def real_array(value: Any) -> bool:
@@ -78,8 +83,8 @@ def like(k: int, *helpers: Callable[..., Any]) -> None:
 
 
 like(0, log_or_zero, product_slopes, adjugate)
-like(1, left_of_stacks, inner_left, cholesky_cotangent)
-like(2, right_of_stacks, inner_right, cumprod_cotangent)
+like(1, left_of_stacks, inner_left, cholesky_cotangent, left_kron)
+like(2, right_of_stacks, inner_right, cumprod_cotangent, right_kron)
 
 
 @transfers(by_base)
@@ -92,8 +97,10 @@ def _(s: Any, call: Call, args: Any) -> Any:
 def _(s: Any, call: Any, args: Any) -> Any:
     """Of the Euclidean norm; others choose entries, and say so by marks."""
     ȳ, y, x, ord, *_ = args
-    euclidean = type(ord) is Const and ord.value in (None, 2, "fro")
-    return x if euclidean and real_array(x) and same_kind([ȳ, y, x]) else None
+    if type(ord) is not Const or not real_array(x) or not same_kind([ȳ, y, x]):
+        return None
+    powers = x.detail[1] == 1 and type(ord.value) in (int, float) and math.isfinite(ord.value)
+    return x if powers or ord.value in (None, 2, "fro") else None
 
 
 @transfers(einsum_cotangent)
@@ -152,3 +159,15 @@ def _(f: Any, call: Any) -> Any:
 
 
 like(0, direction)
+
+
+@transfers(summed_repeats)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """An array of the shape that is asked for."""
+    shape = args[1].value if type(args[1]) is Const else None
+    if shape is None or not real_array(args[0]):
+        return None
+    return Known(np.ndarray, (args[0].detail[0], len(shape), shape))
+
+
+like(2, logsumexp_cotangent)

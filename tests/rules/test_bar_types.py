@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, special
 
 from morula import UnsupportedError, grad, hvp
 from morula.mixed_mode.jacobians import general_hvp, product_for
@@ -68,6 +68,18 @@ FUNCTIONS = {
     "the middle of a convolution": lambda x: np.sum(np.convolve(x, x[:2], "same") ** 2),
     "a correlation": lambda x: np.sum(np.correlate(x, x**2, "full") ** 2),
     "a default of None": lambda x: (lambda y, w=None: y if w is None else y @ w)(x, x**2),
+    "a norm of another order": lambda x: np.linalg.norm(x, 3) ** 2,
+    "the sum of sizes": lambda x: np.linalg.norm(np.outer(x, x)[0], 1) ** 2,
+    "a logarithm of a sum": lambda x: special.logsumexp(x * x),
+    "logarithms of sums": lambda x: np.sum(special.logsumexp(np.outer(x, x), axis=1) ** 2),
+    "repetitions": lambda x: np.sum(np.repeat(np.outer(x, x), 2, axis=1) ** 3),
+    "a grid": lambda x: np.sum(np.linspace(x[0], x[1], 5) ** 3),
+    "grids": lambda x: np.sum(np.linspace(x, x**2, 4) ** 3),
+    "a polynomial": lambda x: np.polyval(x, 1.5) ** 2,
+    "a polynomial at zero": lambda x: np.polyval(x, x[0] - 0.31) ** 2,
+    "a polynomial at many points": lambda x: np.sum(np.polyval(x, np.outer(x, x)) ** 2),
+    "a constant polynomial": lambda x: np.sum(np.polyval(x[:1], x) ** 2),
+    "a Kronecker product": lambda x: np.sum(np.kron(x, np.outer(x, x)) ** 2),
     "the Rosenbrock function of SciPy": optimize.rosen,
 }
 

@@ -358,20 +358,40 @@ def _(s: Any) -> bool:
 
 @rrule(np.kron)
 def _(a: np.ndarray, b: np.ndarray):
-    ndim = max(a.ndim, b.ndim)
-    a_shape = (1,) * (ndim - a.ndim) + a.shape
-    b_shape = (1,) * (ndim - b.ndim) + b.shape
-    split = tuple(n for pair in zip(a_shape, b_shape, strict=True) for n in pair)
-
     def kron_pullback(ȳ):
-        blocks = ȳ.reshape(split)  # axes of a and of b in turn
-        a_wide = a.reshape([n for m in a_shape for n in (m, 1)])
-        b_wide = b.reshape([n for m in b_shape for n in (1, m)])
-        ā = np.sum(blocks * b_wide.conjugate(), axis=tuple(range(1, 2 * ndim, 2)))
-        b̄ = np.sum(blocks * a_wide.conjugate(), axis=tuple(range(0, 2 * ndim, 2)))
-        return np.reshape(ā, a.shape), np.reshape(b̄, b.shape)
+        return left_kron(ȳ, a, b), right_kron(ȳ, a, b)
 
     return np.kron(a, b), kron_pullback
+
+
+def left_kron(ȳ, a, b):
+    """ā of y = kron(a, b): summed over the entries of b."""
+    a_shape, b_shape = in_blocks(a.shape, b.shape)
+    b_wide = b.reshape([n for m in b_shape for n in (1, m)])
+    blocks = ȳ.reshape([n for pair in zip(a_shape, b_shape, strict=True) for n in pair])
+    axes = tuple(range(1, 2 * len(a_shape), 2))
+    return np.reshape(np.sum(blocks * b_wide.conjugate(), axis=axes), a.shape)
+
+
+def right_kron(ȳ, a, b):
+    """b̄ of y = kron(a, b): summed over the entries of a."""
+    a_shape, b_shape = in_blocks(a.shape, b.shape)
+    a_wide = a.reshape([n for m in a_shape for n in (m, 1)])
+    blocks = ȳ.reshape([n for pair in zip(a_shape, b_shape, strict=True) for n in pair])
+    axes = tuple(range(0, 2 * len(a_shape), 2))
+    return np.reshape(np.sum(blocks * a_wide.conjugate(), axis=axes), b.shape)
+
+
+def in_blocks(a_shape, b_shape):
+    """The shapes of two arrays with as many axes; y has those of a and of b in turn."""
+    ndim = max(len(a_shape), len(b_shape))
+    return (
+        (1,) * (ndim - len(a_shape)) + a_shape,
+        (1,) * (ndim - len(b_shape)) + b_shape,
+    )
+
+
+non_differentiable(in_blocks)
 
 
 # -- products over one axis, of stacks of vectors --------------------------------------------------
