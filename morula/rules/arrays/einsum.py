@@ -201,6 +201,8 @@ def _(f: Any, call: Call) -> Any:
     ȳ, subscripts, operands, optimize = call.args
     known = f.details(operands) if f.types(operands) is tuple else None
     shapes = [shape_of(k) for k in known or ()]
+    if f.types(ȳ) is None:  # nor is it known that NumPy takes these subscripts
+        return None
     if type(subscripts) is not Const or not shapes or None in shapes:
         return None
     letters = [f.const(x) for x in parsed(subscripts.value, tuple(map(len, shapes)))]
@@ -218,7 +220,7 @@ def _(f: Any, call: Call) -> Any:
     ȳ, i, inputs, output, operands, optimize = call.args
     if not all(type(x) is Const for x in (i, inputs, output, optimize)) or f.types(ȳ) is None:
         return None
-    known = f.details(operands) if f.types(operands) is tuple else None
+    known: Any = f.details(operands) if f.types(operands) is tuple else None
     shapes = [shape_of(k) for k in known or ()]
     if not shapes or any(shape is None or None in shape for shape in shapes):
         return None

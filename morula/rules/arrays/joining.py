@@ -258,11 +258,17 @@ def constant_shape(f: Any, x: Any) -> Any:
     if type(x) is Const:
         return x.value
     items = f.details(x) if f.types(x) is tuple else None
-    known = items is not None and all(type(k) is Const for k in items)
-    return tuple([k.value for k in items]) if known else None
+    if items is None or not all(type(k) is Const for k in items):
+        return None
+    return tuple([k.value for k in items])
 
 
-FLAT = Joint(lambda shape: (None if None in shape else math.prod(shape),), lambda shapes: 0)
+def flat(shape: Any) -> Any:
+    """The shape of an array along one axis."""
+    return (None if None in shape else math.prod(shape),)
+
+
+FLAT = Joint(flat, lambda shapes: 0)
 
 
 def one_by_one(f: Any, call: Call, ȳ: Any, items: Any, joint: Joint) -> Any:
@@ -371,7 +377,7 @@ def shape_of(k: Any) -> Any:
     """The shape of an array, a number or a nested tuple, with None for extents that are not known."""
     if type(k) is Const and type(k.value) is not tuple:
         return np.shape(k.value) if isinstance(k.value, ARRAYS_AND_NUMBERS) else None
-    items = map(Const, k.value) if type(k) is Const else k.detail if k is not None else None
+    items: Any = [*map(Const, k.value)] if type(k) is Const else getattr(k, "detail", None)
     kind = tuple if type(k) is Const else getattr(k, "type", None)
     if kind in NUMBERS:
         return ()

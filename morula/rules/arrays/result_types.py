@@ -120,7 +120,7 @@ def _(s: Any, call: Any, args: Any) -> Any:
 @transfers(np.ndim)
 def _(s: Any, call: Any, args: Any) -> Any:
     """The answer, of arrays and numbers."""
-    x = args[0] if args else None
+    x: Any = args[0] if args else None
     if is_array(x):
         return Const(int(x.detail[1]))
     kind = type(x.value) if type(x) is Const else getattr(x, "type", None)

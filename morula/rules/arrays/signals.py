@@ -45,7 +45,7 @@ def _(f: Any, call: Any) -> Any:
     ȳ, n, m, mode, *swapped = call.args
     if type(mode) is Const and mode.value == "full":
         return ȳ
-    given = [getattr(x, "value", None) for x in (n, m, mode, *swapped)]
+    given: list[Any] = [getattr(x, "value", None) for x in (n, m, mode, *swapped)]
     known = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
     if None in given or known is None or given[2] not in ("same", "valid"):
         return None
