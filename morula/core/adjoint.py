@@ -112,6 +112,7 @@ from morula.core.traits import (
     holds_memory,
     is_called_in_company,
     is_harmless,
+    is_in_space,
     is_partial,
     is_partial_of_arrays,
     made_again,
@@ -337,11 +338,12 @@ class Adjoint:
         direct = rule.trusted and not by_keyword and not self.needs_projection(rule, call, active)
         if direct:
             return Pair(Const(rule.function), call.args, call.keywords, active, rule.by_identity)
-        if rule.trusted and not call.keywords and self.may_project(rule, active):
-            function = projecting_rule(rule.function, n, tuple(i for i, _ in active))
+        if rule.trusted and not by_keyword and self.may_project(rule, active):
+            places = tuple(i for i, _ in active)
+            function = projecting_rule(rule.function, n, places, call.keywords)
             self.rules[id(function)] = Rule(rule.primal, function)
             self.note_pure(function)
-            return Pair(Const(function), call.args, (), active, False)
+            return Pair(Const(function), call.args, call.keywords, active, False)
         active = tuple((i, x) for i, x in enumerate(call.args) if x in self.varied)
         return Pair(Const(checked_rule(rule)), call.args, call.keywords, active, rule.by_identity)
 
@@ -366,7 +368,7 @@ class Adjoint:
             for x in (*call.args, call.out)
             for k in possibilities(self.specialiser.value(x) or Known(object))
         } - {None}
-        if len(fields) > 1:
+        if len(fields) > 1 and not is_in_space(rule.primal):
             return True
         return any(may_hold(self.specialiser.value(x)) for _, x in active)
 
@@ -1098,19 +1100,28 @@ def rule(items, i):
 
 
 @functools.cache
-def projecting_rule(function: FunctionType, n: int, active: tuple[int, ...]) -> FunctionType:
-    """A rule for n arguments, with these of its cotangents brought to the spaces of the arguments."""
-    names = ", ".join([f"x{i}" for i in range(n)])
-    cotangents = [f"to_space(x{i}, bars[{i}])" if i in active else "NONE" for i in range(n)]
+def projecting_rule(
+    function: FunctionType, n: int, active: tuple[int, ...], keywords: tuple[str, ...] = ()
+) -> FunctionType:
+    """A rule for n arguments, with these of its cotangents brought to the spaces of the arguments.
+
+    Arguments by keyword have no cotangents.
+    """
+    names = [f"_{i}" for i in range(n)]
+    given = ", ".join([*names, *[f"{name}={name}" for name in keywords]])
+    parameters = ", ".join([*names, *(("*", *keywords) if keywords else ())])
+    cotangents = [
+        f"_to_space({x}, _bars[{i}])" if i in active else "_NONE" for i, x in enumerate(names)
+    ]
     source = f"""
-def rule({names}):
-    y, back = inner({names})
-    def projecting_pullback(ȳ):
-        bars = back(ȳ)
+def rule({parameters}):
+    _y, _back = _inner({given})
+    def projecting_pullback(_ȳ):
+        _bars = _back(_ȳ)
         return {", ".join(cotangents)},
-    return y, projecting_pullback
+    return _y, projecting_pullback
 """
-    scope = {"NONE": NONE, "to_space": to_space, "inner": function, "__name__": __name__}
+    scope = {"_NONE": NONE, "_to_space": to_space, "_inner": function, "__name__": __name__}
     exec(source, scope)
     return scope["rule"]  # type: ignore[return-value]
 

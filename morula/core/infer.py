@@ -76,6 +76,7 @@ from morula.core.traits import (
     effects,
     has_constants,
     has_python,
+    holds_memory,
     is_compiled,
     is_finest,
     leaves_types,
@@ -434,7 +435,10 @@ class Inference:
 
     def is_decided(self, call: Call, value: Value) -> bool:
         """Is it clear for good whether two operands are one object? Zeros may cease to be zeros."""
-        return not getattr(value, "value", True) or all(is_none(self.value(a)) for a in call.args)
+        if not getattr(value, "value", True):
+            return True
+        given = [self.value(a) for a in call.args]
+        return all(map(is_none, given)) or is_none_beside(given)
 
     def resolve_constants(self) -> bool:
         """Variables that are known constants become constants."""
@@ -912,15 +916,33 @@ def item_of(over: Any) -> Value:
     return None
 
 
-@transfers(operator.is_not, operator.not_, operator.truth)
+def is_number(value: Value) -> bool:
+    """Is it known to be a number or an array, so that it is not None?"""
+    if type(value) is not Known or value.type in (None, Plain, object):
+        return False
+    return typed_zero(value.type) is not None or value.type in holds_memory
+
+
+def is_none_beside(args: list[Value]) -> bool:
+    """Is one of two values None, and the other one a number or an array?"""
+    return any(is_none(a) and is_number(b) for a, b in (args, args[::-1]))
+
+
+@transfers(operator.not_, operator.truth)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    are_same = call.primitive is operator.is_not and all(map(is_none, args))
-    return Const(False) if are_same else Known(bool)
+    return Known(bool)
+
+
+@transfers(operator.is_not)
+def _(s: Inference, call: Call, args: list[Value]) -> Value:
+    if is_none_beside(args):
+        return Const(True)
+    return Const(False) if all(map(is_none, args)) else Known(bool)
 
 
 @transfers(operator.is_)
 def _(s: Inference, call: Call, args: list[Value]) -> Value:
-    if any(is_other_object(a, b) for a, b in (args, args[::-1])):
+    if is_none_beside(args) or any(is_other_object(a, b) for a, b in (args, args[::-1])):
         return Const(False)
     if all(map(is_none, args)):
         return Const(True)

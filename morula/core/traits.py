@@ -477,6 +477,19 @@ def instead_if_marked(fn: Any) -> Any:
     return _of_marked.get(id(fn))
 
 
+_in_space: set[int] = set()
+
+
+def gives_in_space(*fns: Any) -> None:
+    """Declare callables whose rules bring their cotangents to the spaces of the arguments."""
+    _in_space.update(map(id, fns))
+
+
+def is_in_space(fn: Any) -> bool:
+    """Is it one of these?"""
+    return id(fn) in _in_space
+
+
 _cheap: set[int] = set()
 
 

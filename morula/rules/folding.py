@@ -19,7 +19,9 @@ from morula.core.extend import (
     Call,
     Const,
     Known,
+    NoTangent,
     Tangent,
+    ZeroTangent,
     accumulate,
     alternatives,
     cheap,
@@ -44,6 +46,7 @@ from morula.core.extend import (
     to_space,
     transfers,
     type_stable,
+    unthunk,
     written_results,
 )
 from morula.rules.arrays.arithmetic import real_slope
@@ -80,6 +83,7 @@ from morula.rules.arrays.reductions import (
     marked_shared,
     on_diagonal,
     plus_shared,
+    set_on_diagonal,
     shared,
 )
 from morula.rules.arrays.structural import Selected, mark, masked, selected, unmarked
@@ -375,7 +379,7 @@ HANDING_ON = {
         np.ndarray.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.ravel, np.broadcast_to,
         unbroadcast, match, spread, restore, total, collapse, np.ufunc.reduce, np.where, masked,
         selected, scatter, scattered, array_part, marked_part, add_at, set_at, on_diagonal,
-        scatter_all, scattered_all, pieced, plus_at,
+        set_on_diagonal, scatter_all, scattered_all, pieced, plus_at,
     )
 }  # fmt: skip
 UNASKING = {
@@ -857,7 +861,8 @@ def are_vectors(f: Any, arrays: Any) -> bool:
 def _(f: Any, call: Any) -> Any:
     """Where no axis has gone, to restore is to spread."""
     ȳ, shape, axis, keepdims = (*call.args, f.const(None), f.const(False))[:4]
-    if value_of(axis, 0) is None or value_of(keepdims) is True:
+    whole = value_of(axis, 0) is None or value_of(keepdims) is True
+    if whole or f.types(ȳ) in (float, np.float64, np.float32):
         return [f.same_call(call, spread, ȳ, shape)]
     return None
 
@@ -1086,6 +1091,7 @@ _unmarked_forms(scatter, scattered)
 _unmarked_forms(marked_part, array_part)
 _unmarked_forms(marked_shared, shared)
 _unmarked_forms(selected, masked)
+_unmarked_forms(on_diagonal, set_on_diagonal)
 _unmarked_forms(marked_entries_at, entries_at)
 
 
@@ -1094,7 +1100,11 @@ def _(s: Any, call: Any, args: Any) -> Any:
     """Cotangents of real arrays are real, of whatever else nothing is known."""
     found = result_on_samples(scattered, args)
     dtype = getattr(args[3], "value", None)
-    if found is None and args[0] is None and getattr(dtype, "kind", None) == "f":
+    unknown = args[0] is None or (
+        getattr(args[0], "type", None) is np.ndarray
+        and args[0].detail[0] == getattr(dtype, "str", 0)
+    )
+    if found is None and unknown and getattr(dtype, "kind", None) == "f":
         return result_on_samples(np.zeros, args[2:])
     return found
 
@@ -1256,6 +1266,17 @@ def divides_by_a_number(args: Any) -> bool:
 
 
 harmless_where[id(operator.truediv)] = divides_by_a_number
+
+
+@folds(unthunk)
+def _(f: Any, call: Call) -> Any:
+    """What is known for a number, an array or a tuple is no thunk."""
+    (x,) = call.args
+    kind = type(x.value) if type(x) is Const else f.types(x)
+    return x if kind in SETTLED else None
+
+
+SETTLED = (float, int, complex, np.float64, np.float32, np.ndarray, tuple, ZeroTangent, NoTangent)
 
 
 @folds(to_space)

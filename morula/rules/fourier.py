@@ -12,11 +12,21 @@ Tests: tests/rules/test_fourier.py
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, non_differentiable, rrule, type_stable
+from morula.core.extend import (
+    Const,
+    Known,
+    NoTangent,
+    folds,
+    non_differentiable,
+    rrule,
+    transfers,
+    type_stable,
+)
 from morula.rules.arrays.sequences import takes_sequences
 from morula.rules.numbers import Anything
 
@@ -67,7 +77,7 @@ def resized(x, size, axis):
 Step = tuple[str, int, int, int]  # the transform, its length, the size of what it takes, its axis
 
 
-def steps(name: str, shape: tuple[int, ...], s: Any, axes: Any) -> list[Step]:
+def steps(name: str, shape: tuple[int, ...], s: Any, axes: Any) -> tuple[Step, ...]:
     """The transforms along one axis that one over `axes` consists of, in their order."""
     axes = list(range(len(shape)) if axes is None and s is None else axes or range(-len(s), 0))
     sizes = list(shape)
@@ -87,7 +97,72 @@ def steps(name: str, shape: tuple[int, ...], s: Any, axes: Any) -> list[Step]:
             out = n // 2 + 1 if each in OVER_REAL else n
         found.append((each, n, sizes[axis], axis))
         sizes[axis] = out
-    return found
+    return tuple(found)
+
+
+@folds(transpose)
+def _(f: Any, call: Any) -> Any:
+    """The transform back, where it is known which and how long it is."""
+    kind, ȳ, length, size, axis, norm = call.args
+    whole = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
+    if whole is None or not all(type(x) is Const for x in (kind, length, size, axis, norm)):
+        return None
+    calls: list[Any] = []
+
+    def append(fn: Any, *args: Any) -> Any:
+        calls.append(f.new_call(call, fn, *args))
+        return calls[-1].out
+
+    def weights(factor: float, x: Any) -> Any:
+        return append(inner, f.const(factor), length, axis, x)
+
+    none, back = f.const(None), f.const(FLIPPED[norm.value])
+    n = length.value
+    if kind.value in ("fft", "ifft"):
+        x̄ = append(np.fft.ifft if kind.value == "fft" else np.fft.fft, ȳ, none, axis, back)
+    elif kind.value in OVER_REAL:
+        z = ȳ if kind.value == "rfft" else append(np.conjugate, ȳ)
+        z = append(operator.mul, z, weights(0.5, ȳ))
+        x̄ = append(np.fft.irfft, z, length, axis, back if kind.value == "rfft" else norm)
+    else:
+        z = append(np.fft.rfft, ȳ, none, axis, back if kind.value == "irfft" else norm)
+        w = weights(2.0, z)
+        x̄ = append(operator.mul, z if kind.value == "irfft" else append(np.conjugate, z), w)
+        n = n // 2 + 1
+    if n != size.value:
+        append(resized, x̄, size, axis)
+    calls[-1].out = call.out
+    return calls
+
+
+@folds(resized)
+def _(f: Any, call: Any) -> Any:
+    """By a slice, or by zeros."""
+    x, size, axis = call.args
+    whole = f.details(x) if f.types(x) is np.ndarray else None
+    if whole is None or whole[2] is None or not all(type(c) is Const for c in (size, axis)):
+        return None
+    at = axis.value % whole[1]
+    have = whole[2][at]
+    if have is None or have == size.value:
+        return None if have is None else x
+    if size.value < have:
+        index = (slice(None),) * at + (slice(size.value),)
+        return [f.same_call(call, operator.getitem, x, f.const(index))]
+    widths = tuple([(0, size.value - have if i == at else 0) for i in range(whole[1])])
+    return [f.same_call(call, np.pad, x, f.const(widths))]
+
+
+@transfers(inner)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Real numbers, as precise as the frequencies."""
+    _, length, axis, x = args
+    whole = x.detail if getattr(x, "type", None) is np.ndarray else None
+    if whole is None or type(length) is not Const or type(axis) is not Const:
+        return None
+    at = axis.value % whole[1]
+    shape = tuple([length.value // 2 + 1 if i == at else 1 for i in range(whole[1])])
+    return Known(np.ndarray, (np.empty(0, whole[0]).real.dtype.str, whole[1], shape))
 
 
 def transpose_all(ȳ, taken, norm):
@@ -100,14 +175,38 @@ def transpose_all(ȳ, taken, norm):
 non_differentiable(inner, steps)
 
 
+@folds(steps)
+def _(f: Any, call: Any) -> Any:
+    """They are constant, if the shape and the axes are."""
+    if not all(type(x) is Const for x in call.args):
+        return None
+    return f.const(steps(*[x.value for x in call.args]))
+
+
+@folds(transpose_all)
+def _(f: Any, call: Any) -> Any:
+    """One after the other."""
+    ȳ, taken, norm = call.args
+    if type(taken) is not Const or not taken.value:
+        return None
+    calls = []
+    for step in reversed(taken.value):
+        kind, *rest = map(f.const, step)
+        calls.append(f.new_call(call, transpose, kind, ȳ, *rest, norm))
+        ȳ = calls[-1].out
+    calls[-1].out = call.out
+    return calls
+
+
 def _along_one(name):
     primal = getattr(np.fft, name)
+    to_real = name in TO_REAL
 
     @rrule(primal)
     def _(a: np.ndarray, n=None, axis=-1, norm=None):
         y = primal(a, n, axis, norm)
         size = a.shape[axis]
-        length = y.shape[axis] if name in TO_REAL else (size if n is None else n)
+        length = y.shape[axis] if to_real else (size if n is None else n)
 
         def transform_pullback(ȳ):
             x̄ = transpose(name, ȳ, length, size, axis, norm)
@@ -122,12 +221,13 @@ def _along_several(name):
 
     @rrule(primal)
     def _(a: np.ndarray, s=None, axes=default, norm=None):
+        y = primal(a, s, axes, norm)
         taken = steps(name, a.shape, s, axes)
 
         def transform_pullback(ȳ):
             return transpose_all(ȳ, taken, norm), NoTangent(), NoTangent(), NoTangent()
 
-        return primal(a, s, axes, norm), transform_pullback
+        return y, transform_pullback
 
 
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
@@ -136,6 +236,7 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     takes_sequences(getattr(np.fft, _name))
 for _name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"):
     _along_several(_name)
+    type_stable(getattr(np.fft, _name))
     takes_sequences(getattr(np.fft, _name))
 
 

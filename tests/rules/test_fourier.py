@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from morula import gradient, jvp
+from morula import grad, gradient, jvp, pullback
 from morula.testing import check_gradient, check_rrule
 from tests.rules.linalg.matrices import draw
 
@@ -63,3 +63,28 @@ def test_frequencies_depend_on_the_distance_of_the_samples(of):
     check_gradient(lambda d: of.rfftfreq(4, d=d)[2] * d * d, 0.7)
     assert gradient(lambda d: of.fftfreq(4, d)[1], 0.5) == (-1.0,)
     assert jvp(lambda d: of.rfftfreq(4, d)[1], (0.5,), (1.0,)) == (0.5, -1.0)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("n", [None, 3, 8])
+def test_programs(rng, name, norm, n):
+    namespace = {"np": np}
+    exec(f"def f(x): return np.sum(np.abs(np.fft.{name}(x, {n}, 0, {norm!r})) ** 3)", namespace)
+    f = namespace["f"]
+    for dtype in ("f8", "f4") if name in ("rfft", "ihfft") else ("f8", "c16", "c8"):
+        x = draw(rng, (5, 2), dtype)
+        _, back = pullback(f, x)
+        found = grad(f)(x)
+        assert found.dtype == x.dtype
+        rtol = 1e-4 if dtype in ("f4", "c8") else 1e-10
+        np.testing.assert_allclose(found, back(1.0)[0], rtol=rtol, atol=1e-3 * rtol)
+
+
+@pytest.mark.parametrize("call", ["fft2(x)", "irfftn(x, (3, 4))", "fftn(x, axes=(1,))", "rfft2(x)"])
+def test_programs_along_several_axes(rng, call):
+    namespace = {"np": np}
+    exec(f"def f(x): return np.sum(np.abs(np.fft.{call}) ** 3)", namespace)
+    x = draw(rng, (3, 4), "f8")
+    _, back = pullback(namespace["f"], x)
+    np.testing.assert_allclose(grad(namespace["f"])(x), back(1.0)[0])

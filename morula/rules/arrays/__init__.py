@@ -7,7 +7,8 @@ broadcasting     sums over broadcast axes, and their transposes
 arithmetic       + - * / ** % and the ufuncs behind them
 elementwise      the other ufuncs, where, clip, parts of complex numbers
 reductions       sum, mean, prod, var, max, cumsum, …
-products         matmul, dot, einsum, …
+products         matmul, dot, tensordot, …
+einsum           einsum
 quantiles        median, quantile, percentile
 nan              nansum, nanmean, nanvar, …
 moving           delete, insert, unique, block, choose, select, …
@@ -22,7 +23,8 @@ polynomials      polymul, vander, …
 signals          convolve, interp, gradient, trapezoid, cross, …
 bodies           how Python code tells the derivative of a function
 indexing         x[i], take, sort, …
-shapes           reshape, transpose, concatenate, …
+shapes           reshape, transpose, roll, repeat, …
+joining          concatenate, stack, append, …
 result_types     what is known of results, where samples do not show it
 splits           split, array_split in compiled programs
 construction     array, full, linspace, astype, float, …
@@ -48,12 +50,14 @@ from morula.rules.arrays import (
     constants,
     construction,
     draws,
+    einsum,
     elementwise,
     flat,
     freshness,
     index_tricks,
     indexing,
     inplace,
+    joining,
     matrix_class,
     memory,
     memoryviews,
@@ -87,12 +91,14 @@ __all__ = [
     "constants",
     "construction",
     "draws",
+    "einsum",
     "elementwise",
     "flat",
     "freshness",
     "index_tricks",
     "indexing",
     "inplace",
+    "joining",
     "matrix_class",
     "memory",
     "memoryviews",

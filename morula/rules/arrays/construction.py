@@ -30,7 +30,7 @@ from morula.core.extend import (
     type_stable,
 )
 from morula.rules.arrays.bodies import derivative_of, instead_of
-from morula.rules.arrays.broadcasting import part, total, unbroadcast
+from morula.rules.arrays.broadcasting import part, shape_of, total, unbroadcast
 from morula.rules.arrays.constants import decided_by_types
 from morula.rules.arrays.indexing import entry
 from morula.rules.arrays.structural import Selected, mark
@@ -118,7 +118,11 @@ def _(f, call):
 def keeps_items(k):
     """Is it known for no list, nor something that holds one?"""
     if type(k) is Const:
-        return not isinstance(k.value, Sequence)
+        return (
+            all(map(keeps_items, map(Const, k.value)))
+            if type(k.value) is tuple
+            else (not isinstance(k.value, Sequence))
+        )
     kind = getattr(k, "type", None)
     if kind is tuple and k.detail is not None:
         return all(map(keeps_items, k.detail))
@@ -536,7 +540,8 @@ def _(start: Anything, stop: Anything, step=1, dtype=None, *, device=None):
 
 @rrule(np.linspace)
 def _(start: Numeric, stop: Numeric, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
-    shapes = np.shape(start), np.shape(stop)
+    start_shape = shape_of(start)
+    stop_shape = shape_of(stop)
     parts = num - 1 if endpoint else num
     y = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
     rounded = dtype is not None and rounds(np.dtype(dtype), start + stop)
@@ -553,10 +558,10 @@ def _(start: Numeric, stop: Numeric, num=50, endpoint=True, retstep=False, dtype
         stop_bar = np.tensordot(t, ȳ, ((0,), (0,)))
         start_bar = np.sum(ȳ, axis=0) - stop_bar
         return (
-            unbroadcast(start_bar - step_bar, shapes[0]),
-            unbroadcast(stop_bar + step_bar, shapes[1]),
-            *[NONE] * 5,
-        )
+            unbroadcast(start_bar - step_bar, start_shape),
+            unbroadcast(stop_bar + step_bar, stop_shape),
+            NONE, NONE, NONE, NONE, NONE,
+        )  # fmt: skip
 
     return y, linspace_pullback
 

@@ -36,7 +36,7 @@ from morula.core.extend import (
 from morula.rules.arrays.broadcasting import restore, spread, total
 from morula.rules.arrays.elementwise import marked_part, taken
 from morula.rules.arrays.indexing import scatter
-from morula.rules.arrays.reductions import marked_shared
+from morula.rules.arrays.reductions import marked_shared, on_diagonal
 from morula.rules.arrays.sequences import BINARY, UNARY
 from morula.rules.arrays.structural import selected
 from morula.rules.arrays.traits import INTEGERS, MOST_ENTRIES, whole_shape
@@ -108,7 +108,7 @@ def _by_name(name: str) -> None:
 
 for _name in ("reshape", "transpose", "copy", "astype", "ravel", "flatten", "swapaxes"):
     _by_name(_name)
-marks_results(selected, scatter, taken, marked_part, marked_shared)
+marks_results(selected, scatter, taken, marked_part, marked_shared, on_diagonal)
 
 # Every extent of the result is that of an operand, or 1; numbers among the operands decide none.
 ELEMENTWISE = (

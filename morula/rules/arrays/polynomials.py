@@ -7,10 +7,75 @@ Tests: tests/rules/arrays/test_polynomials.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from morula.core.extend import UnsupportedError
+from morula.core.extend import (
+    Const,
+    UnsupportedError,
+    rewrites,
+    rrule,
+    transfers,
+    type_stable,
+)
 from morula.rules.arrays.bodies import derivative_of, instead_of
+from morula.rules.arrays.types import Numeric
+from morula.rules.list_types import is_array
+
+
+def horner(p, x):
+    """`np.polyval` of an array of coefficients at a number or an array."""
+    return np.polyval(p, x)
+
+
+@rrule(horner)
+def _(p: np.ndarray, x: Numeric):
+    """Σ pₖ xᵏ:  p̄ₖ = Σ ȳ x*ᵏ,  x̄ = ȳ times the conjugate of the derivative."""
+    n = len(p)
+
+    def horner_pullback(ȳ):
+        slope = horner(p[:-1] * np.arange(n - 1, 0, -1), x)
+        return by_coefficients(ȳ, p, x), ȳ * np.conjugate(slope)
+
+    return horner(p, x), horner_pullback
+
+
+def by_coefficients(ȳ, p, x):
+    """p̄ of y = horner(p, x)."""
+    powers = np.asarray(x)[..., None] ** np.arange(len(p))[::-1]
+    return np.tensordot(np.asarray(ȳ), np.conjugate(powers), np.ndim(x))
+
+
+type_stable(horner)
+
+
+@transfers(by_coefficients)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Like the coefficients, where all is real."""
+    ȳ, p, x = args
+    alike = all(is_real(k) for k in (ȳ, x)) and is_array(p) and p.detail[0] == "<f8"
+    return p if alike else None
+
+
+def is_real(k: Any) -> bool:
+    """Is it a real number of double precision, or an array of such numbers?"""
+    if is_array(k):
+        return k.detail[0] == "<f8"
+    kind = type(k.value) if type(k) is Const else getattr(k, "type", None)
+    return kind in (float, int, np.float64)
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """In programs, polynomials are evaluated by what has a rule."""
+    changed = False
+    for call in s.ir.calls():
+        if call.primitive is np.polyval and len(call.args) == 2 and not call.keywords:
+            p, x = map(s.value, call.args)
+            if is_array(p) and p.detail[:2] == ("<f8", 1) and is_real(x):
+                call.fn, changed = Const(horner), True
+    return changed
 
 
 @instead_of(np.polymul)

@@ -1,9 +1,8 @@
-"""Rules of the products: @, matmul, dot, vdot, inner, outer, einsum, tensordot, kron, vecdot, ….
+"""Rules of the products: @, matmul, dot, vdot, inner, outer, tensordot, kron, vecdot, ….
 
     Y = A B:          Ā = Ȳ Bᴴ      B̄ = Aᴴ Ȳ
     y = A b:          Ā = ȳ bᴴ      b̄ = Aᴴ ȳ
     y = aᵀ b:         ā = ȳ b*      b̄ = ȳ a*          (vdot conjugates a: b̄ = ȳ a, ā = ȳ* b)
-    einsum:           each operand's cotangent is an einsum of ȳ with the other operands
 
 Shapes: stacks of matrices broadcast over their leading axes. `dot` is taken rather than `@` for
 matrices: where an inner dimension is 1, as with a batch of one, it takes a quarter of the time.
@@ -13,18 +12,23 @@ Tests: tests/rules/arrays/test_products.py
 from __future__ import annotations
 
 import operator
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy import dot
 
-from morula.core.extend import NONE, NoTangent, call, folds, non_differentiable, rrule, type_stable
+from morula.core.extend import (
+    Const,
+    NoTangent,
+    folds,
+    non_differentiable,
+    primitives,
+    rewrites,
+    rrule,
+    type_stable,
+)
 from morula.rules.arrays.broadcasting import match, shape_of, total, unbroadcast
-from morula.rules.arrays.construction import as_it_is
-from morula.rules.arrays.outs import call_with_out
 from morula.rules.arrays.types import Numeric, Scalar
-from morula.rules.calls import compiled, serves
 from morula.rules.versions import present
 
 # -- matrix products -------------------------------------------------------------------------------
@@ -258,18 +262,45 @@ def _(a: Numeric, b: Numeric):
 @rrule(np.tensordot)
 def _(a: np.ndarray, b: np.ndarray, axes=2):
     """Contract `axes` of a with those of b."""
-    over_a, over_b = contracted(axes, a.ndim, b.ndim)
-    rest_a = tuple(i for i in range(a.ndim) if i not in over_a)
-    rest_b = tuple(i for i in range(b.ndim) if i not in over_b)
+    over_b, a_order, over_a, b_order = contraction(axes, a.ndim, b.ndim)
 
     def tensordot_pullback(ȳ):
-        return (
-            left_tensordot(ȳ, b, over_a, over_b, rest_a, rest_b),
-            right_tensordot(ȳ, a, over_a, over_b, rest_a, rest_b),
-            NoTangent(),
-        )
+        ā = np.tensordot(ȳ, b.conjugate(), over_b)
+        b̄ = np.tensordot(a.conjugate(), ȳ, over_a)
+        return in_order(ā, a_order), in_order(b̄, b_order), NoTangent()
 
     return np.tensordot(a, b, axes), tensordot_pullback
+
+
+def contraction(axes, a_ndim, b_ndim):
+    """What the cotangents of a tensordot are summed over, and how their axes are to be permuted.
+
+    ȳ has the axes of a and of b that are left. Summed over those of b, it has those of a and, sorted,
+    the contracted axes of b; and so, in the order of the factors, for b.
+    """
+    over_a, over_b = contracted(axes, a_ndim, b_ndim)
+    rest_a = tuple([i for i in range(a_ndim) if i not in over_a])
+    rest_b = tuple([i for i in range(b_ndim) if i not in over_b])
+    n = len(rest_a)
+    a_found = (*rest_a, *[i for _, i in sorted(zip(over_b, over_a, strict=True))])
+    b_found = (*[i for _, i in sorted(zip(over_a, over_b, strict=True))], *rest_b)
+    return (
+        (tuple(range(n, n + len(rest_b))), rest_b),
+        order_of(a_found),
+        (rest_a, tuple(range(n))),
+        order_of(b_found),
+    )
+
+
+def order_of(places):
+    """The permutation that brings each axis to its place; None: they are there."""
+    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    return None if order == tuple(range(len(places))) else order
+
+
+def in_order(x, order):
+    """x with its axes permuted."""
+    return x if order is None else np.transpose(x, order)
 
 
 def contracted(axes, a_ndim, b_ndim):
@@ -279,40 +310,88 @@ def contracted(axes, a_ndim, b_ndim):
     over_a, over_b = axes
     over_a = (over_a,) if isinstance(over_a, int | np.integer) else tuple(over_a)
     over_b = (over_b,) if isinstance(over_b, int | np.integer) else tuple(over_b)
-    return tuple(i % a_ndim for i in over_a), tuple(i % b_ndim for i in over_b)
+    return tuple([i % a_ndim for i in over_a]), tuple([i % b_ndim for i in over_b])
 
 
-def left_tensordot(ȳ, b, over_a, over_b, rest_a, rest_b):
-    """ȳ has the axes rest_a, rest_b; summing over rest_b leaves rest_a and over_b, sorted."""
-    n = len(rest_a)
-    mixed = np.tensordot(ȳ, b.conjugate(), (range(n, n + len(rest_b)), rest_b))
-    order = sorted(range(len(over_b)), key=over_b.__getitem__)
-    return np.moveaxis(mixed, range(mixed.ndim), (*rest_a, *[over_a[i] for i in order]))
+non_differentiable(contraction)
 
 
-def right_tensordot(ȳ, a, over_a, over_b, rest_a, rest_b):
-    """Summing over rest_a leaves over_a, sorted, and rest_b."""
-    mixed = np.tensordot(a.conjugate(), ȳ, (rest_a, range(len(rest_a))))
-    order = sorted(range(len(over_a)), key=over_a.__getitem__)
-    return np.moveaxis(mixed, range(mixed.ndim), (*[over_b[i] for i in order], *rest_b))
+@folds(contraction)
+def _(f: Any, call: Any) -> Any:
+    """Constants, if they are known."""
+    found = [constant_of(f, x) for x in call.args]
+    if None in found:
+        return None
+    return [f.same_call(call, primitives.build_tuple, *map(f.const, contraction(*found)))]
+
+
+def constant_of(f: Any, x: Any) -> Any:
+    """A whole number, or a tuple or list of these, that an operand is known to be."""
+    if type(x) is Const:
+        return x.value
+    made = f.definition(x, primitives.build_tuple)
+    if made is None and f.used_once(x):  # so nobody changes it
+        made = f.definition(x, primitives.build_list)
+    items = [None] if made is None else [constant_of(f, a) for a in made.args]
+    return None if None in items else tuple(items)
+
+
+@folds(np.tensordot)
+def _(f: Any, call: Any) -> Any:
+    """Axes in lists are constant as well."""
+    if len(call.args) != 3 or type(call.args[2]) is Const:
+        return None
+    axes = constant_of(f, call.args[2])
+    if axes is None:
+        return None
+    return [f.same_call(call, np.tensordot, *call.args[:2], f.const(axes))]
+
+
+@rewrites
+def _(s: Any) -> bool:
+    """They are the third argument."""
+    named = [c for c in s.ir.calls() if c.primitive is np.tensordot and c.keywords == ("axes",)]
+    for call in named:
+        call.keywords = ()
+    return bool(named)
 
 
 @rrule(np.kron)
 def _(a: np.ndarray, b: np.ndarray):
-    ndim = max(a.ndim, b.ndim)
-    a_shape = (1,) * (ndim - a.ndim) + a.shape
-    b_shape = (1,) * (ndim - b.ndim) + b.shape
-    split = tuple(n for pair in zip(a_shape, b_shape, strict=True) for n in pair)
-
     def kron_pullback(ȳ):
-        blocks = ȳ.reshape(split)  # axes of a and of b in turn
-        a_wide = a.reshape([n for m in a_shape for n in (m, 1)])
-        b_wide = b.reshape([n for m in b_shape for n in (1, m)])
-        ā = np.sum(blocks * b_wide.conjugate(), axis=tuple(range(1, 2 * ndim, 2)))
-        b̄ = np.sum(blocks * a_wide.conjugate(), axis=tuple(range(0, 2 * ndim, 2)))
-        return np.reshape(ā, a.shape), np.reshape(b̄, b.shape)
+        return left_kron(ȳ, a, b), right_kron(ȳ, a, b)
 
     return np.kron(a, b), kron_pullback
+
+
+def left_kron(ȳ, a, b):
+    """ā of y = kron(a, b): summed over the entries of b."""
+    a_shape, b_shape = in_blocks(a.shape, b.shape)
+    b_wide = b.reshape([n for m in b_shape for n in (1, m)])
+    blocks = ȳ.reshape([n for pair in zip(a_shape, b_shape, strict=True) for n in pair])
+    axes = tuple(range(1, 2 * len(a_shape), 2))
+    return np.reshape(np.sum(blocks * b_wide.conjugate(), axis=axes), a.shape)
+
+
+def right_kron(ȳ, a, b):
+    """b̄ of y = kron(a, b): summed over the entries of a."""
+    a_shape, b_shape = in_blocks(a.shape, b.shape)
+    a_wide = a.reshape([n for m in a_shape for n in (m, 1)])
+    blocks = ȳ.reshape([n for pair in zip(a_shape, b_shape, strict=True) for n in pair])
+    axes = tuple(range(0, 2 * len(a_shape), 2))
+    return np.reshape(np.sum(blocks * a_wide.conjugate(), axis=axes), b.shape)
+
+
+def in_blocks(a_shape, b_shape):
+    """The shapes of two arrays with as many axes; y has those of a and of b in turn."""
+    ndim = max(len(a_shape), len(b_shape))
+    return (
+        (1,) * (ndim - len(a_shape)) + a_shape,
+        (1,) * (ndim - len(b_shape)) + b_shape,
+    )
+
+
+non_differentiable(in_blocks)
 
 
 # -- products over one axis, of stacks of vectors --------------------------------------------------
@@ -356,158 +435,7 @@ if hasattr(np, "matvec"):  # since NumPy 2.2
         return np.vecmat(a, b), vecmat_pullback
 
 
-# -- einsum ----------------------------------------------------------------------------------------
-
-
-@rrule(np.einsum)
-def _(subscripts: str, *operands, optimize=False, dtype=None):
-    inputs, output = einsum_subscripts(subscripts, operands)
-    given = tuple([as_it_is(x) for x in operands])
-
-    def einsum_pullback(ȳ):
-        cotangents = [
-            einsum_cotangent(ȳ, i, inputs, output, given, optimize) for i in range(len(given))
-        ]
-        return (NoTangent(), *cotangents)
-
-    if dtype is None:
-        return np.einsum(subscripts, *operands, optimize=optimize), einsum_pullback
-    return np.einsum(subscripts, *operands, optimize=optimize, dtype=dtype), einsum_pullback
-
-
-@serves(np.einsum)
-def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Operands and lists of axes in turn, the axes of the result last; or a call with out=."""
-    found = call_with_out(fn, args, kwargs)
-    if found is not None:
-        return found
-    if len(args) < 2 or isinstance(args[0], str):
-        return compiled(fn, args, kwargs)
-    operands, subscripts = as_letters(args)
-    y, back = call(np.einsum, subscripts, *operands, **kwargs)
-    n = len(operands)
-
-    def einsum_pullback(ȳ):
-        _, _, *cotangents = back(ȳ)
-        found = [NONE] * len(args)
-        found[: 2 * n : 2] = cotangents[:n]
-        return (NONE, *found, *[NONE] * len(kwargs))
-
-    return y, einsum_pullback
-
-
-def as_letters(args: Any) -> Any:
-    """The operands and the subscripts of an `einsum` that is given by lists of axes."""
-    n = len(args) // 2
-    operands, axes = args[: 2 * n : 2], list(args[1::2])
-    if len(args) % 2:
-        axes.append(args[-1])
-    letters = "".join(
-        ["," * (0 < i < n) + "->" * (i == n) + subscripts_of(axes[i]) for i in range(len(axes))]
-    )
-    return operands, letters
-
-
-def subscripts_of(axes: Any) -> str:
-    """The letters of a list of axes."""
-    return "".join(["..." if i is Ellipsis else LETTERS[i] for i in axes])
-
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-non_differentiable(subscripts_of)
-
-
-def einsum_subscripts(subscripts, operands):
-    """The letters of each operand and of the result, with letters in place of the ellipses."""
-    return parsed(subscripts, tuple([np.ndim(x) for x in operands]))
-
-
-@lru_cache(maxsize=1000)
-def parsed(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
-    """The same, from the numbers of axes of the operands."""
-    subscripts = subscripts.replace(" ", "")
-    inputs, arrow, output = subscripts.partition("->")
-    terms = inputs.split(",")
-    free = [c for c in LETTERS if c not in inputs]
-    extra = [
-        ndim - len(t.replace("...", "")) if "..." in t else 0
-        for t, ndim in zip(terms, ndims, strict=True)
-    ]
-    most = max(extra, default=0)
-    dots = "".join(free[:most])
-    terms = [t.replace("...", dots[most - n :]) for t, n in zip(terms, extra, strict=True)]
-    if arrow:
-        return tuple(terms), output.replace("...", dots)
-    letters = sorted(set("".join(terms)) - set(dots))
-    once = [c for c in letters if "".join(terms).count(c) == 1]
-    return tuple(terms), dots + "".join(once)
-
-
-def einsum_cotangent(ȳ, i, inputs, output, operands, optimize):
-    """The cotangent of operand i: einsum of ȳ with the others, spread over what was summed away.
-
-    A letter that the operand has twice is put on its diagonal.
-    """
-    plan = einsum_plan(i, inputs, output, tuple([np.shape(x) for x in operands]))
-    others = [np.conjugate(x) for x in (*operands[:i], *operands[i + 1 :])]
-    x̄ = np.einsum(plan.expression, ȳ, *others, optimize=optimize)
-    x̄ = np.broadcast_to(np.reshape(x̄, einsum_shape(plan, np.shape(x̄))), plan.full)
-    x̄ = unbroadcast(x̄, plan.own)
-    if plan.diagonal is None:
-        return x̄
-    return np.einsum(plan.diagonal, x̄, *[np.eye(n, dtype=x̄.dtype) for n in plan.repeated])
-
-
-class EinsumPlan(NamedTuple):
-    """How the cotangent of an operand is found."""
-
-    expression: str  # of ȳ and the other operands: gives the letters that these have
-    letters: str  # of the operand, each once
-    found: str  # those that the expression gives
-    full: tuple[int, ...]  # the sizes of the letters, where operands broadcast
-    own: tuple[int, ...]  # those that the operand has
-    diagonal: str | None  # puts the result on diagonals
-    repeated: tuple[int, ...]  # the sizes of the letters that the operand has again
-
-
-@lru_cache(maxsize=1000)
-def einsum_plan(i, inputs, output, shapes):
-    """The plan for operand i; all of it is letters and sizes."""
-    sizes: dict = {}
-    for letters, shape in zip(inputs, shapes, strict=True):
-        for c, n in zip(letters, shape, strict=True):
-            sizes[c] = n if n != 1 else sizes.get(c, 1)
-    wanted = inputs[i]
-    own = dict(zip(wanted, shapes[i], strict=True))
-    letters = "".join(dict.fromkeys(wanted))
-    terms = [*inputs[:i], *inputs[i + 1 :]]
-    found = "".join([c for c in letters if c in output or any(c in t for t in terms)])
-    expression = ",".join([output, *terms]) + "->" + found
-    fresh = [c for c in "zyxwvutsrqponmlkjihgfedcba" if c not in wanted]
-    spelled, again = "", []
-    for c in wanted:
-        if c in spelled:
-            again.append((c, fresh.pop()))
-        spelled += again[-1][1] if c in spelled else c
-    diagonal = ",".join([letters, *[a + b for a, b in again]]) + "->" + spelled if again else None
-    return EinsumPlan(
-        expression,
-        letters,
-        found,
-        tuple([sizes[c] for c in letters]),
-        tuple([own[c] for c in letters]),
-        diagonal,
-        tuple([own[a] for a, _ in again]),
-    )
-
-
-def einsum_shape(plan, shape):
-    """The shape of what was found with an axis of length 1 for each letter that was not."""
-    return tuple([shape[plan.found.index(c)] if c in plan.found else 1 for c in plan.letters])
-
-
-non_differentiable(einsum_plan, einsum_shape, einsum_subscripts)
 type_stable(
     operator.matmul, np.matmul, np.dot, np.ndarray.dot, np.vdot, np.inner, np.outer, np.tensordot,
-    np.vecdot, *present(np, "matvec vecmat"), np.einsum,
+    np.vecdot, *present(np, "matvec vecmat"),
 )  # fmt: skip

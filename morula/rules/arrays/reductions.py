@@ -17,7 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, ZeroTangent, non_differentiable, rrule, type_stable
+from morula.core.extend import (
+    Const,
+    Known,
+    NoTangent,
+    ZeroTangent,
+    folds,
+    non_differentiable,
+    rrule,
+    transfers,
+    type_stable,
+)
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import (
     quotient,
@@ -29,7 +39,7 @@ from morula.rules.arrays.broadcasting import (
     unbroadcast,
 )
 from morula.rules.arrays.constants import decided_by_types
-from morula.rules.arrays.indexing import scatter
+from morula.rules.arrays.indexing import scatter, scattered
 from morula.rules.arrays.structural import mark, masked, selected, unmarked
 from morula.rules.arrays.types import NO_VALUE, Anything
 from morula.rules.numbers import is_inexact
@@ -234,7 +244,17 @@ def diagonal_shape(shape, offset, axis1, axis2):
 
 
 def on_diagonal(ȳ, shape, offset, axis1, axis2):
+    """`set_on_diagonal`, where what is beside the diagonals is structurally zero."""
+    return diagonals_in(scatter, ȳ, shape, offset, axis1, axis2)
+
+
+def set_on_diagonal(ȳ, shape, offset, axis1, axis2):
     """Zeros of this shape, with ȳ on the diagonals."""
+    return diagonals_in(scattered, ȳ, shape, offset, axis1, axis2)
+
+
+def diagonals_in(scatter, ȳ, shape, offset, axis1, axis2):
+    """The same, by a function that puts entries into zeros."""
     steps = np.arange(ȳ.shape[-1])
     index = (..., steps + max(-offset, 0), steps + max(offset, 0))
     n, m = shape[axis1], shape[axis2]
@@ -242,13 +262,48 @@ def on_diagonal(ȳ, shape, offset, axis1, axis2):
     return np.moveaxis(scatter(ȳ, index, (*rest, n, m), ȳ.dtype), (-2, -1), (axis1, axis2))
 
 
-@rrule(on_diagonal)
-def _(ȳ: Anything, shape: Anything, offset: Anything, axis1: Anything, axis2: Anything):
-    def on_diagonal_pullback(x̄):
-        nothing = NoTangent()
-        return np.diagonal(x̄, offset, axis1, axis2), nothing, nothing, nothing, nothing
+def _taking_back(put):
+    @rrule(put)
+    def _(ȳ: Anything, shape: Anything, offset: Anything, axis1: Anything, axis2: Anything):
+        def diagonal_pullback(x̄):
+            nothing = NoTangent()
+            return np.diagonal(x̄, offset, axis1, axis2), nothing, nothing, nothing, nothing
 
-    return on_diagonal(ȳ, shape, offset, axis1, axis2), on_diagonal_pullback
+        return put(ȳ, shape, offset, axis1, axis2), diagonal_pullback
+
+
+_taking_back(on_diagonal)
+_taking_back(set_on_diagonal)
+non_differentiable(diagonal_shape)
+
+
+@folds(diagonal_shape)
+def _(f: Any, call: Any) -> Any:
+    """It is constant, if the shape is."""
+    if not all(type(x) is Const for x in call.args):
+        return None
+    shape, offset, *axes = [x.value for x in call.args]
+    fits = all(-len(shape) <= axis < len(shape) for axis in axes)
+    return f.const(diagonal_shape(shape, offset, *axes)) if fits else None
+
+
+@transfers(diagonal_shape)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """An axis less."""
+    shape = args[0]
+    axes = shape.value if type(shape) is Const else getattr(shape, "detail", None)
+    return None if axes is None else Known(tuple, (Known(int),) * (len(axes) - 1))
+
+
+@transfers(on_diagonal, set_on_diagonal)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """An array of the shape that is asked for."""
+    ȳ, shape, *_ = args
+    if getattr(ȳ, "type", None) is not np.ndarray or ȳ.detail[0][1] != "f":
+        return None
+    if type(shape) is Const:
+        return Known(np.ndarray, (ȳ.detail[0], len(shape.value), shape.value))
+    return Known(np.ndarray, (ȳ.detail[0], ȳ.detail[1] + 1, None))
 
 
 # -- products --------------------------------------------------------------------------------------

@@ -5,11 +5,21 @@ Tests: tests/rules/arrays/test_result_types.py
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import Call, Const, Known, known, only_reads, result_on_samples, transfers
+from morula.core.extend import (
+    Call,
+    Const,
+    Known,
+    answers,
+    known,
+    only_reads,
+    result_on_samples,
+    transfers,
+)
 from morula.rules.arrays.traits import whole_shape
 from morula.rules.list_types import is_array, items_in
 
@@ -110,9 +120,24 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return array_of(args[0], remaining(call, args, args[0], 2)) if args else None
 
 
-@transfers(np.pad)
+@transfers(np.ndim)
 def _(s: Any, call: Any, args: Any) -> Any:
-    return array_of(args[0], int(args[0].detail[1])) if args and is_array(args[0]) else None
+    """The answer, of arrays and numbers."""
+    x: Any = args[0] if args else None
+    if is_array(x):
+        return Const(int(x.detail[1]))
+    kind = type(x.value) if type(x) is Const else getattr(x, "type", None)
+    return Const(0) if kind in (float, int, complex, np.float64, np.float32) else Known(int)
+
+
+@transfers(np.size)
+def _(s: Any, call: Any, args: Any) -> Any:
+    """Likewise, of arrays of known shape."""
+    shape = whole_shape(args[0].detail) if len(args) == 1 and is_array(args[0]) else None
+    return Known(int) if shape is None else Const(math.prod(shape))
+
+
+answers(np.ndim, np.size)
 
 
 @transfers(np.bincount)

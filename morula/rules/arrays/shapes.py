@@ -1,4 +1,4 @@
-"""Rules of what moves entries and changes none: reshape, transpose, concatenate, repeat, roll, ….
+"""Rules of what moves entries and changes none: reshape, transpose, split, repeat, roll, ….
 
 Each pullback is the movement back; where an entry was copied its cotangents are summed.
 Shapes: as NumPy's. Sequences of arrays get their cotangents as a sequence of the same type.
@@ -11,11 +11,9 @@ import numpy as np
 
 from morula.core.extend import (
     NONE,
-    ZERO,
     AbstractZero,
     NoTangent,
     NotKnown,
-    ZeroTangent,
     is_zero,
     no_rule,
     non_differentiable,
@@ -26,10 +24,9 @@ from morula.core.extend import (
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import match_part, part, unbroadcast
 from morula.rules.arrays.construction import as_it_is, like_sequence
-from morula.rules.arrays.indexing import entry, scatter
+from morula.rules.arrays.indexing import scatter
 from morula.rules.arrays.structural import zeros_without_cotangent
 from morula.rules.arrays.types import Anything, Numeric, Scalar, Sequence
-from morula.rules.numbers import is_inexact
 
 # -- one array in another shape --------------------------------------------------------------------
 
@@ -376,135 +373,6 @@ def _(a: np.ndarray, shift: Anything, axis=None):
     return np.roll(a, shift, axis), roll_pullback
 
 
-# -- several arrays in one -------------------------------------------------------------------------
-
-
-def pieces(ȳ, sizes, axis):
-    """ȳ cut along `axis` into pieces of these sizes."""
-    before = (slice(None),) * (axis % ȳ.ndim)
-    start = 0
-    cut = []
-    for n in sizes:
-        cut.append(ȳ[(*before, slice(start, start + n))])
-        start += n
-    return cut
-
-
-def members(parts, items):
-    """Parts of a cotangent as those of the items that were joined: list for list, tuple for tuple.
-
-    Each in the shape, and in the space, of its item.
-    """
-    cotangents = []
-    for i, x in enumerate(items):
-        x̄ = entry(parts, i)
-        if x̄ is ZERO:
-            pass
-        elif type(x) is not np.ndarray or x̄.dtype != x.dtype or x̄.shape != x.shape:
-            x̄ = like_sequence(np.reshape(x̄, np.shape(x)), x)
-        cotangents.append(x̄)
-    return tuple(cotangents) if isinstance(items, tuple) else cotangents
-
-
-def _joining(primal, axis_of, prepare):
-    """Rules of what joins a sequence of arrays along the axis that each of `prepare` has."""
-
-    @rrule(primal)
-    def _(tup: Sequence):
-        given = as_it_is(tup)
-
-        def joining_pullback(ȳ):
-            shapes = [np.shape(a) for a in given]
-            axis = axis_of(shapes)
-            return (members(pieces(ȳ, [prepare(s)[axis] for s in shapes], axis), given),)
-
-        return primal(tup), joining_pullback
-
-
-@rrule(np.concatenate)
-def _(arrays: Sequence, axis=0, *, dtype=None, casting="same_kind"):
-    given = as_it_is(arrays)
-
-    def concatenate_pullback(ȳ):
-        sizes = [np.size(a) if axis is None else np.shape(a)[axis] for a in given]
-        return members(pieces(ȳ, sizes, 0 if axis is None else axis), given), NoTangent()
-
-    if dtype is None:
-        return np.concatenate(arrays, axis), concatenate_pullback
-    y = np.concatenate(arrays, axis, dtype=dtype, casting=casting)
-    return y, concatenate_pullback if is_inexact(y.dtype) else to_whole_numbers
-
-
-@rrule(np.concatenate)
-def _(arrays: np.ndarray, axis=0):
-    shape = arrays.shape
-
-    def concatenate_pullback(ȳ):
-        if axis is None:
-            return ȳ.reshape(shape), NoTangent()
-        return np.stack(pieces(ȳ, [shape[1:][axis]] * shape[0], axis)), NoTangent()
-
-    return np.concatenate(arrays, axis), concatenate_pullback
-
-
-def to_whole_numbers(ȳ):
-    """The pullback of what rounds."""
-    return ZeroTangent(), NoTangent()
-
-
-@rrule(np.stack)
-def _(arrays: Sequence, axis=0):
-    given = as_it_is(arrays)
-
-    def stack_pullback(ȳ):
-        return members(np.moveaxis(ȳ, axis, 0), given), NoTangent()
-
-    return np.stack(arrays, axis), stack_pullback
-
-
-@rrule(np.stack)
-def _(arrays: np.ndarray, axis=0):
-    def stack_pullback(ȳ):
-        return np.moveaxis(ȳ, axis, 0), NoTangent()
-
-    return np.stack(arrays, axis), stack_pullback
-
-
-def _1d(shape):
-    return shape or (1,)
-
-
-def _2d(shape):
-    return (1, *_1d(shape)) if len(shape) < 2 else shape
-
-
-def _3d(shape):
-    return (*_2d(shape), 1) if len(shape) < 3 else shape
-
-
-def _column(shape):
-    return (*_1d(shape), 1) if len(shape) < 2 else shape
-
-
-_joining(np.vstack, lambda shapes: 0, _2d)
-_joining(np.hstack, lambda shapes: 0 if shapes and len(shapes[0]) < 2 else 1, _1d)
-_joining(np.dstack, lambda shapes: 2, _3d)
-_joining(np.column_stack, lambda shapes: 1, _column)
-
-
-@rrule(np.append)
-def _(arr: np.ndarray, values: Numeric, axis=None):
-    shapes = [arr.shape, np.shape(values)]
-
-    def append_pullback(ȳ):
-        along = 0 if axis is None else axis
-        sizes = [int(np.prod(s)) if axis is None else s[axis] for s in shapes]
-        a, b = pieces(ȳ, sizes, along)
-        return np.reshape(a, shapes[0]), np.reshape(b, shapes[1]), NoTangent()
-
-    return np.append(arr, values, axis), append_pullback
-
-
 # -- one array in several --------------------------------------------------------------------------
 
 
@@ -643,7 +511,6 @@ type_stable(
     np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel, np.ndarray.flatten,
     np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.transpose,
     np.ndarray.transpose, np.matrix_transpose, np.swapaxes, np.ndarray.swapaxes, np.moveaxis,
-    np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.concatenate, np.stack, np.vstack,
-    np.hstack, np.dstack, np.column_stack, np.append, np.repeat, np.ndarray.repeat, np.tile,
+    np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.repeat, np.ndarray.repeat, np.tile,
     np.diff,
 )  # fmt: skip

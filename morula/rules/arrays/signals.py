@@ -11,10 +11,11 @@ Tests: tests/rules/arrays/test_signals.py
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NoTangent, rrule, type_stable
+from morula.core.extend import Const, NoTangent, folds, rrule, type_stable
 from morula.rules.arrays.bodies import derivative_of
 from morula.rules.arrays.broadcasting import shape_of
 from morula.rules.arrays.indexing import scatter
@@ -28,9 +29,30 @@ def in_full(ȳ, n, m, mode, swapped=False):
     short, long = min(n, m), max(n, m)
     if mode == "full":
         return ȳ
+    return scatter(ȳ, part_of_full(short, long, mode, swapped), (n + m - 1,), ȳ.dtype)
+
+
+def part_of_full(short, long, mode, swapped):
+    """Which entries of the whole convolution these are."""
     start = short - 1 if mode == "valid" else short // 2 if swapped else (short - 1) // 2
     length = long - short + 1 if mode == "valid" else long
-    return scatter(ȳ, slice(start, start + length), (n + m - 1,), ȳ.dtype)
+    return slice(start, start + length)
+
+
+@folds(in_full)
+def _(f: Any, call: Any) -> Any:
+    """What is the whole stays; of others it is known where they stand."""
+    ȳ, n, m, mode, *swapped = call.args
+    if type(mode) is Const and mode.value == "full":
+        return ȳ
+    given: list[Any] = [getattr(x, "value", None) for x in (n, m, mode, *swapped)]
+    known = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
+    if None in given or known is None or given[2] not in ("same", "valid"):
+        return None
+    n, m, mode, *swapped = given
+    where = part_of_full(min(n, m), max(n, m), mode, *(swapped or [False]))
+    dtype = np.dtype(known[0])
+    return [f.same_call(call, scatter, ȳ, f.const(where), f.const((n + m - 1,)), f.const(dtype))]
 
 
 @rrule(np.convolve)

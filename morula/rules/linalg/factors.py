@@ -24,6 +24,7 @@ from morula.core.extend import (
     NoTangent,
     UnsupportedError,
     call,
+    effects,
     non_differentiable,
     partial_functions,
     rrule,
@@ -128,6 +129,7 @@ def refuse_settled(settled: Any, below: int) -> None:
 
 non_differentiable(refuse_settled)
 partial_functions(refuse_settled)
+effects(refuse_settled)
 
 
 def reflections(A: Any) -> Any:

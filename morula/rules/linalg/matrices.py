@@ -27,7 +27,7 @@ from morula.core.extend import (
 )
 from morula.rules.arrays.broadcasting import match
 from morula.rules.arrays.construction import as_it_is
-from morula.rules.arrays.shapes import members
+from morula.rules.arrays.joining import members
 from morula.rules.arrays.types import Sequence
 from morula.rules.linalg.parts import ctranspose, diagonal, field, on_diagonal, precision
 

@@ -17,6 +17,7 @@ from morula.core.extend import (
     NoTangent,
     Tangent,
     UnsupportedError,
+    effects,
     frule,
     is_zero,
     non_differentiable,
@@ -270,6 +271,6 @@ non_differentiable(
     precision, repeated, vanishing, involved, require_zero, require_full_rank, require_distinct,
     require_unmixed, require_single, is_mixed, both,
 )  # fmt: skip
-partial_functions(
-    require_zero, require_full_rank, require_distinct, require_unmixed, require_single
-)
+REFUSALS = (require_zero, require_full_rank, require_distinct, require_unmixed, require_single)
+partial_functions(*REFUSALS)
+effects(*REFUSALS)  # so that programs keep them

@@ -31,6 +31,7 @@ from morula.core.extend import (
     AbstractZero,
     NoTangent,
     UnsupportedError,
+    effects,
     non_differentiable,
     partial_functions,
     rrule,
@@ -78,12 +79,16 @@ NO_VECTORS = (
 def hermitian_eigen_cotangent(w̄, V̄, w, V):
     """Ā, Hermitian, of A ↦ (w, V)."""
     if isinstance(V̄, AbstractZero):
-        inner = of_values(filled(w̄, w), w, False)
-    else:
-        w̄ = filled(w̄, w)
-        K = ctranspose(V) @ V̄
-        inner = beside_vectors(w̄, w, False) + over_gaps((K - ctranspose(K)) / 2, K, w̄, w)
+        return of_eigenvalues(filled(w̄, w), w, V)
+    w̄ = filled(w̄, w)
+    K = ctranspose(V) @ V̄
+    inner = beside_vectors(w̄, w, False) + over_gaps((K - ctranspose(K)) / 2, K, w̄, w)
     return hermitian(V @ inner @ ctranspose(V))
+
+
+def of_eigenvalues(w̄, w, V):
+    """The same, if the vectors have no cotangents."""
+    return hermitian(V @ of_values(w̄, w, False) @ ctranspose(V))
 
 
 def over_gaps(skew, K, w̄, w):
@@ -105,6 +110,7 @@ def refuse_mixed(skew: Any, K: Any, w̄: Any, same: Any) -> None:
 
 non_differentiable(refuse_mixed)
 partial_functions(refuse_mixed)
+effects(refuse_mixed)
 
 
 @rrule(np.linalg.eigh)
@@ -169,6 +175,7 @@ def refuse_defective(V: Any) -> None:
 
 non_differentiable(refuse_defective)
 partial_functions(refuse_defective)
+effects(refuse_defective)
 
 
 @rrule(np.linalg.eig)
@@ -278,6 +285,7 @@ def refuse_mixed_singular(J: Any, K: Any, s̄: Any, same: Any, zero: Any) -> Non
 
 non_differentiable(refuse_mixed_singular)
 partial_functions(refuse_mixed_singular)
+effects(refuse_mixed_singular)
 
 
 def over_gaps_of(X, s):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, grad, gradient, jvp
+from morula import UnsupportedError, grad, gradient, jvp, pullback
 from morula.testing import check_rrule
 
 WIDTHS = [0, 1, 3, (2, 1), ((1, 0), (0, 2)), ((4, 9), (7, 5))]
@@ -77,3 +77,48 @@ def test_second_derivatives_by_what_is_put_around(pad, path):
     steps = grad(f)(0.7 + 1e-5) - grad(f)(0.7 - 1e-5)
     assert grad(grad(f))(0.7) == pytest.approx(steps / 2e-5)
     assert jvp(grad(f), (0.7,), (1.0,))[1] == pytest.approx(steps / 2e-5)
+
+
+def widths_that_change(x):
+    widths = [0, 1]
+    widths.reverse()
+    return np.pad(x, widths)
+
+
+CALLS = {
+    "a number": lambda x: np.pad(x, 2),
+    "no width": lambda x: np.pad(x, 0),
+    "a pair": lambda x: np.pad(x, (1, 2), "constant"),
+    "a list": lambda x: np.pad(x, [1, 2]),
+    "each axis": lambda x: np.pad(np.outer(x, x), ((1, 0), (0, 2)), mode="constant"),
+    "a variable width": lambda x: np.pad(x, len(x[x > 0])),
+    "a list that changes": widths_that_change,
+    "an array": lambda x: np.pad(x, np.array([1, 2])),
+    "a constant": lambda x: np.pad(x, 1, constant_values=7),
+    "a value": lambda x: np.pad(x, 1, constant_values=x[1]),
+    "two values": lambda x: np.pad(x, 1, constant_values=(x[1], 2.0)),
+    "edge": lambda x: np.pad(x, 2, "edge"),
+    "wrap": lambda x: np.pad(np.outer(x, x), (2, 5), mode="wrap"),
+    "reflect": lambda x: np.pad(x, (1, 2), mode="reflect"),
+    "odd": lambda x: np.pad(x, (1, 2), mode="reflect", reflect_type="odd"),
+    "even": lambda x: np.pad(x, (1, 2), mode="symmetric", reflect_type="even"),
+    "mean": lambda x: np.pad(x, 1, mode="mean"),
+    "ramp": lambda x: np.pad(x, 2, mode="linear_ramp", end_values=x[0]),
+    "a branch not taken": lambda x: np.where(np.arange(5) < 4, np.pad(x, 1), np.nan) * (
+        np.arange(5) < 4
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+def test_programs(call, dtype):
+    def f(x):
+        y = call(x)
+        return np.sum(np.nan_to_num(np.abs(y) ** 2 * np.cos(np.arange(y.shape[-1]))))
+
+    x = np.array([0.5, -0.3, 0.7]).astype(dtype)
+    _, back = pullback(f, x)
+    found = grad(f)(x)
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(found, back(1.0)[0], rtol=1e-5 if dtype == "f4" else 1e-10)

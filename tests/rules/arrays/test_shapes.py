@@ -63,34 +63,6 @@ def test_atleast(fn):
         check_rrule(fn, x)
 
 
-JOINS = [np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack]
-
-
-@pytest.mark.parametrize("fn", JOINS)
-@pytest.mark.parametrize("x", [X[0, 0], X[0], X])
-@pytest.mark.parametrize("kind", [list, tuple])
-def test_joins(fn, x, kind):
-    check_rrule(fn, kind([x, 2 * x, x + 1]))
-    if fn in (np.concatenate, np.stack):
-        check_rrule(fn, kind([x, 2 * x]), -1)
-    if fn is np.concatenate:
-        check_rrule(fn, kind([x, 2 * x]), axis=None)
-
-
-def test_joins_of_different_things():
-    check_rrule(np.concatenate, (X[0], X[0, :1]))
-    check_rrule(np.hstack, [X[0, 0], 2.0, X[0, 1]])
-    check_rrule(np.stack, (1.0, np.float64(2.0)))
-    check_rrule(np.vstack, [X[0, 0], X[0]])
-    check_rrule(np.column_stack, [X[0, :, 0], X[0]])
-    check_rrule(np.concatenate, (X[0].astype("f4"), X[0] * 1j))
-    check_rrule(np.concatenate, X)
-    check_rrule(np.concatenate, X, axis=1)
-    check_rrule(np.stack, X, axis=1)
-    check_rrule(np.append, X, X[:1], 0)
-    check_rrule(np.append, X, 3.0)
-
-
 @pytest.mark.parametrize(
     "call",
     [(np.split, 2), (np.split, [1, 2], 1), (np.array_split, 3, 2), (np.vsplit, 2), (np.hsplit, 3),

@@ -34,15 +34,27 @@ def shares(a, y, axis):
     return np.where(infinite, ties / counts, finite)
 
 
+def logsumexp_cotangent(ȳ, y, a, axis, keepdims):
+    """ā of y = log Σ exp a."""
+    shape = np.shape(a)
+    over = axis
+    if axis is None:
+        over = tuple(range(len(shape)))
+    wide = restore(np.asarray(ȳ), shape, over, keepdims)
+    top = restore(np.asarray(y), shape, over, keepdims)
+    return match(wide * np.conjugate(shares(a, top, over)), shape_of(a))
+
+
 @rrule(sp.logsumexp)
 def _(a: Numeric, axis=None, b: Numeric | None = None, keepdims=False, return_sign=False):
     y = sp.logsumexp(a, axis, b, keepdims, return_sign)
-    given = None
-    if isinstance(b, (list, tuple)):
-        given = as_it_is(b)
-        b = np.asarray(given)
+    given = as_it_is(b) if isinstance(b, (list, tuple)) else None
+    weights = b if given is None else np.asarray(given)
 
     def logsumexp_pullback(ȳ):
+        if weights is None and not return_sign:
+            ā = logsumexp_cotangent(ȳ, y, a, axis, keepdims)
+            return ā, NoTangent(), NoTangent(), NoTangent(), NoTangent()
         level = y
         sign = 1.0
         rest = (NoTangent(), NoTangent())
@@ -54,7 +66,7 @@ def _(a: Numeric, axis=None, b: Numeric | None = None, keepdims=False, return_si
                 ȳ = np.zeros_like(level)
             if not is_zero(s̄) and np.iscomplexobj(sign):  # a unit: it turns with the phase
                 ȳ = ȳ + 1j * np.imag(np.conjugate(sign) * s̄)
-        shape = np.broadcast_shapes(np.shape(a), () if b is None else np.shape(b))
+        shape = np.broadcast_shapes(np.shape(a), () if weights is None else np.shape(weights))
         over = axis
         if axis is None:
             over = tuple(range(len(shape)))
@@ -62,12 +74,12 @@ def _(a: Numeric, axis=None, b: Numeric | None = None, keepdims=False, return_si
         top = restore(np.asarray(level), shape, over, keepdims)
         unit = restore(np.broadcast_to(sign, np.shape(level)), shape, over, keepdims)
         part_of = shares(np.broadcast_to(a, shape), top, over) * np.conjugate(unit)
-        if b is None:
+        if weights is None:
             ā = wide * np.conjugate(part_of)
             return match(ā, shape_of(a)), NoTangent(), NoTangent(), *rest
-        ā = np.where(np.equal(b, 0), 0.0, wide * np.conjugate(part_of * b))
+        ā = np.where(np.equal(weights, 0), 0.0, wide * np.conjugate(part_of * weights))
         b̄ = wide * np.conjugate(part_of)
-        b̄ = match(b̄, shape_of(b))
+        b̄ = match(b̄, shape_of(weights))
         if given is not None:
             b̄ = like_sequence(b̄, given)
         return match(ā, shape_of(a)), NoTangent(), b̄, *rest
