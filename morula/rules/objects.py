@@ -107,6 +107,8 @@ from morula.rules.questions import (
     is_any,
     is_contained,
     is_read_again,
+    filled_in,
+    filled_in_from,
     joined,
     print_each,
     range_of,
@@ -1282,6 +1284,8 @@ def prints_in_python(types: tuple[Any, ...]) -> bool:
     return asks_for_text(types) or is_read_again(types)
 
 
+IN_FIELDS = ("__format__", "__str__", "__repr__", "__getitem__", "__getattr__", "__getattribute__")
+
 # What asks objects one by one: the same in Python.
 IN_PYTHON = {
     any: (is_any, asks("__bool__", "__len__", *ITERATION, steps=True)),
@@ -1290,6 +1294,8 @@ IN_PYTHON = {
     print: (print_each, prints_in_python),
     range: (range_of, asks("__index__")),
     str.join: (joined, asks(*ITERATION, steps=True)),
+    str.format: (filled_in, asks(*IN_FIELDS)),
+    str.format_map: (filled_in_from, asks(*IN_FIELDS)),
 }
 for _op, (_, _asks) in IN_PYTHON.items():
     constant_unless(_asks, _op, types_of=None if _op is range else types_within)

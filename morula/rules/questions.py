@@ -7,6 +7,7 @@ Tests: tests/rules/test_special_methods.py
 
 import io
 import operator
+import string
 import sys
 from types import FunctionType
 from typing import Any
@@ -117,6 +118,16 @@ non_differentiable(print_texts, writes_itself, is_read_again)
 def range_of(*limits: Any) -> range:
     """`range(…)` of what counts as an integer."""
     return range(*[operator.index(limit) for limit in limits])
+
+
+def filled_in(text: str, *values: Any, **named: Any) -> str:
+    """`text.format(…)`: each value is asked for its text."""
+    return string.Formatter().vformat(text, values, named)
+
+
+def filled_in_from(text: str, named: Any) -> str:
+    """`text.format_map(named)`."""
+    return string.Formatter().vformat(text, (), named)
 
 
 def joined(separator: str, texts: Any) -> str:

@@ -366,3 +366,45 @@ def test_operators_of_sequences_wait_for_those_of_numbers_and_classes(name):
     assert value == f(x)
     assert found == pytest.approx(slope, rel=1e-7)
     assert jvp(f, (x,), (1.0,)) == pytest.approx((value, slope), rel=1e-7)
+
+
+class Told:
+    """Notes what its text is asked for."""
+
+    def __init__(self, v, notes):
+        self.v, self.notes = v, notes
+
+    def __format__(self, spec):
+        self.notes.append(self.v * 2)
+        return format("told", spec)
+
+    def __str__(self):
+        self.notes.append(self.v * 3)
+        return "told"
+
+    def __repr__(self):
+        self.notes.append(self.v * 5)
+        return "Told()"
+
+
+FILLED_IN = {
+    "by place": lambda t, u: "{}".format(t),  # noqa: UP032
+    "by name": lambda t, u: "{0:>6} {a!r} {{}}".format(t, a=u),
+    "an item": lambda t, u: "{0[0]} and {0[1]!s}".format([t, u]),
+    "a mapping": lambda t, u: "{a:<7}{b}".format_map({"a": t, "b": u}),
+    "a width in braces": lambda t, u: "{:{}}".format(t, 9),
+}
+
+
+@pytest.mark.parametrize("name", FILLED_IN)
+def test_what_format_asks_objects_for(name):
+    def f(x):
+        notes = []
+        text = FILLED_IN[name](Told(x, notes), Told(x * x, notes))
+        return sum(notes) * len(text)
+
+    x, h = 1.3, 1e-6
+    value, found = value_and_grad(f)(x)
+    assert value == f(x)
+    assert found == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-7)
+    assert jvp(f, (x,), (1.0,)) == pytest.approx((value, found))
