@@ -103,12 +103,12 @@ from morula.rules.calls import (
 from morula.rules.foreign import CData
 from morula.rules.questions import (
     are_all,
+    filled_in,
+    filled_in_from,
     formatted,
     is_any,
     is_contained,
     is_read_again,
-    filled_in,
-    filled_in_from,
     joined,
     print_each,
     range_of,

@@ -388,7 +388,7 @@ class Told:
 
 
 FILLED_IN = {
-    "by place": lambda t, u: "{}".format(t),  # noqa: UP032
+    "by place": lambda t, u: "{}".format(t),
     "by name": lambda t, u: "{0:>6} {a!r} {{}}".format(t, a=u),
     "an item": lambda t, u: "{0[0]} and {0[1]!s}".format([t, u]),
     "a mapping": lambda t, u: "{a:<7}{b}".format_map({"a": t, "b": u}),
