@@ -32,6 +32,7 @@ from morula.core.extend import (
     answers,
     changes_objects,
     constant_unless,
+    count_uses,
     general,
     is_bound,
     is_known,
@@ -268,11 +269,12 @@ def may_read_what_is_stored(s: Any, dependent: set[Any], texts: set[Any]) -> boo
 
     What stores it puts it into an object, or is unknown itself and depends on the arguments.
     """
-    stored = False
+    stored, used = False, count_uses(s.ir)
     for c in [*s.ir.calls()] * (2 if has_loops(s.ir) else 1):
         given = is_unseen(s, c)
         depends = any(x in dependent for x in c.operands())
-        if given and stored and not depends and is_kind_of_number(s.types.get(c.out)):
+        reads = given and c.out in used and is_kind_of_number(s.types.get(c.out))
+        if reads and stored and not depends:
             return True
         changes = type(c.fn) is not Const or changes_objects(c.primitive)
         stored |= (given and depends) or (changes and any(x in texts for x in c.args))
