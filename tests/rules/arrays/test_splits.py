@@ -86,3 +86,17 @@ def test_a_number_of_parts_that_changes():
     for n in (2, 3, 4):
         found = morula.gradient(f, x, n)[0]
         np.testing.assert_allclose(found, 2 * x * np.repeat(np.arange(1, n + 1), 12 // n))
+
+
+def test_places_in_a_list_that_changes():
+    def f(x, later):
+        places = [3, 1]
+        places.sort()
+        if later:
+            places.append(4)
+        parts = np.split(x, places)
+        return sum((k + 1) * np.sum(part**2) for k, part in enumerate(parts))
+
+    x = np.arange(1.0, 6)
+    assert morula.grad(f)(x, False).tolist() == [2.0, 8.0, 12.0, 24.0, 30.0]
+    assert morula.grad(f)(x, True).tolist() == [2.0, 8.0, 12.0, 24.0, 40.0]
