@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from types import CodeType, MethodDescriptorType
+from collections.abc import Mapping, Sequence
+from types import CodeType, FunctionType, MethodDescriptorType
 from typing import Any
 
 from morula.core import primitives
 from morula.core.bytecode.instructions import IN_PLACE
-from morula.core.ir import IR, Block, Branch, Call, Const, Inlined, Operand, Position, Var
+from morula.core.ir import (
+    IR,
+    Block,
+    Branch,
+    Call,
+    Const,
+    Inlined,
+    Operand,
+    Position,
+    Var,
+    count_uses,
+)
 from morula.core.traits import has_effect
 
 # What changes an object that others may hold: never removed for want of a use of its result.
@@ -84,6 +95,18 @@ def _may_have_effect(call: Call, loaded: dict[Operand, Call]) -> bool:
         return source.args[1].value in MUTATORS
     value = source.args[0].value.get(source.args[1].value)
     return changes_objects(value) or has_effect(value)
+
+
+def _is_statement(call: Call, loaded: dict[Operand, Call], uses: Mapping[Var, int]) -> bool:
+    """Is a function called for what it does, as to refuse something, and not for its result?"""
+    if call.out in uses:
+        return False
+    source = loaded.get(call.fn)
+    value = call.primitive
+    if source is not None and source.primitive is primitives.load_global:
+        namespace, name = source.args
+        value = namespace.value.get(name.value) if type(namespace) is type(name) is Const else None
+    return type(value) is FunctionType
 
 
 def inline(
@@ -185,6 +208,8 @@ def copy_blocks(
         for c in callee.calls()
         if c.primitive in (getattr, primitives.load_global)
     }
+    uses = count_uses(callee)
+    of_callee = {c.out: c for c in callee.calls()}
     for old, new in twins.items():
         for call in old.calls:
             out = renamed[call.out]
@@ -192,7 +217,11 @@ def copy_blocks(
             where = position if inlined is None else call.position._replace(inlined=inlined)
             twin = Call(out, find(call.fn), [find(a) for a in call.args], call.keywords, where)
             twin.movable = call.movable
-            twin.removable = (removable or call.removable) and not _may_have_effect(twin, loaded)
+            twin.removable = (
+                (removable or call.removable)
+                and not _may_have_effect(twin, loaded)
+                and not _is_statement(call, of_callee, uses)
+            )
             new.calls.append(twin)
         new.branches = [
             Branch(

@@ -20,7 +20,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Number
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -271,7 +271,7 @@ def may_read_what_is_stored(s: Any, dependent: set[Any], texts: set[Any]) -> boo
     """
     stored, used = False, count_uses(s.ir)
     for c in [*s.ir.calls()] * (2 if has_loops(s.ir) else 1):
-        given = is_unseen(s, c)
+        given = is_unseen(s, c) and not is_of_rules(c.primitive)
         depends = any(x in dependent for x in c.operands())
         reads = given and c.out in used and is_kind_of_number(s.types.get(c.out))
         if reads and stored and not depends:
@@ -279,6 +279,11 @@ def may_read_what_is_stored(s: Any, dependent: set[Any], texts: set[Any]) -> boo
         changes = type(c.fn) is not Const or changes_objects(c.primitive)
         stored |= (given and depends) or (changes and any(x in texts for x in c.args))
     return False
+
+
+def is_of_rules(fn: Any) -> bool:
+    """Is it a helper of a rule, which stores no text?"""
+    return type(fn) is FunctionType and str(fn.__module__).startswith("morula.")
 
 
 def has_loops(ir: Any) -> bool:
