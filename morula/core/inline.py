@@ -209,7 +209,7 @@ def copy_blocks(
         if c.primitive in (getattr, primitives.load_global)
     }
     uses = count_uses(callee)
-    of_callee = {c.out: c for c in callee.calls()}
+    of_callee: dict[Operand, Call] = {c.out: c for c in callee.calls()}
     for old, new in twins.items():
         for call in old.calls:
             out = renamed[call.out]

@@ -271,7 +271,7 @@ def may_read_what_is_stored(s: Any, dependent: set[Any], texts: set[Any]) -> boo
     """
     stored, used = False, count_uses(s.ir)
     for c in [*s.ir.calls()] * (2 if has_loops(s.ir) else 1):
-        given = is_unseen(s, c) and not is_of_rules(c.primitive)
+        given = is_unseen(s, c) and not keeps_no_text(c.primitive)
         depends = any(x in dependent for x in c.operands())
         reads = given and c.out in used and is_kind_of_number(s.types.get(c.out))
         if reads and stored and not depends:
@@ -281,9 +281,10 @@ def may_read_what_is_stored(s: Any, dependent: set[Any], texts: set[Any]) -> boo
     return False
 
 
-def is_of_rules(fn: Any) -> bool:
-    """Is it a helper of a rule, which stores no text?"""
-    return type(fn) is FunctionType and str(fn.__module__).startswith("morula.")
+def keeps_no_text(fn: Any) -> bool:
+    """Is it a helper of a rule, or does it only take something apart?"""
+    of_rules = type(fn) is FunctionType and str(fn.__module__).startswith("morula.")
+    return of_rules or is_one_of(fn, (iter, next, getattr, len, primitives.advance))
 
 
 def has_loops(ir: Any) -> bool:
