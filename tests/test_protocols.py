@@ -268,7 +268,6 @@ OUT_OF_SIGHT = [
     lambda a, b: (a, 1) < (b, 2),
     lambda a, b: [a, b].index(b),
     lambda a, b: __import__("heapq").heappush([a], b),
-    lambda a, b: "{}".format(a),
 ]
 
 
