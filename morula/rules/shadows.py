@@ -324,6 +324,7 @@ class Shadows:
 
     def check(self) -> None:
         """Does the program only what is known here?"""
+        written = {c.out for c in self.writes}
         for call in self.ir.calls():
             if self.may_be_answered(call):
                 raise UnknownUseError
@@ -331,7 +332,7 @@ class Shadows:
                 continue
             held = [x for x in call.args if self.is_active(x)]
             if not held and not self.is_active(call.out):
-                stores = call not in self.writes and self.may_store(call)
+                stores = call.out not in written and self.may_store(call)
                 if stores and any(x in self.varied for x in call.operands()):
                     raise UnknownUseError
                 continue
@@ -345,7 +346,6 @@ class Shadows:
                 items = self.root(call.args[0])
                 if items is None or items.outside:
                     raise UnknownUseError
-        written = {c.out for c in self.writes}
         for x in self.varied:
             plain = x in self.s.counted or x in written or self.is_active(x)
             if not plain and may_hold(self.s.types.get(x)):

@@ -330,3 +330,24 @@ def test_others_take_the_general_path(f):
 def test_random_programs(seed):
     for source in itertools.islice(sources(seed), 4):
         check_lists(source)
+
+
+OF_OTHER_KINDS = {
+    "numbers": lambda x: sum([v * v for v in x]) ** 2,
+    "rows": lambda x: (np.stack([x * v for v in x]) ** 3).sum(),
+    "the second axis": lambda x: (np.stack([x * v for v in x], axis=1) @ x).sum(),
+    "the first axis, by keyword": lambda x: (np.stack([x * v for v in x], axis=0) @ x).sum(),
+    "joined along an axis": lambda x: (np.concatenate([x * v for v in x], axis=0) ** 3).sum(),
+    "a start by keyword": lambda x: sum([v * v for v in x], start=x[0]) ** 2,
+    "complex numbers": lambda x: sum([abs(v * (1 + 2j)) ** 2 for v in x]) ** 2,
+    "an empty part": lambda x: sum([v * v for v in x[:0]], x[0] ** 3) + np.sum(x[:0]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("f", OF_OTHER_KINDS.values(), ids=OF_OTHER_KINDS)
+def test_kinds_axes_and_keywords(f, dtype):
+    x, v = X.astype(dtype), V.astype(dtype)
+    found, exact = hvp(f, x, v), general_hvp(f, X, V)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, exact, rtol=1e-9 if dtype is np.float64 else 1e-4)
