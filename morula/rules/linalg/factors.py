@@ -24,7 +24,6 @@ from morula.core.extend import (
     NoTangent,
     UnsupportedError,
     call,
-    effects,
     non_differentiable,
     partial_functions,
     rrule,
@@ -129,7 +128,6 @@ def refuse_settled(settled: Any, below: int) -> None:
 
 non_differentiable(refuse_settled)
 partial_functions(refuse_settled)
-effects(refuse_settled)
 
 
 def reflections(A: Any) -> Any:

@@ -17,7 +17,6 @@ from morula.core.extend import (
     NoTangent,
     Tangent,
     UnsupportedError,
-    effects,
     frule,
     is_zero,
     non_differentiable,
@@ -273,4 +272,3 @@ non_differentiable(
 )  # fmt: skip
 REFUSALS = (require_zero, require_full_rank, require_distinct, require_unmixed, require_single)
 partial_functions(*REFUSALS)
-effects(*REFUSALS)  # so that programs keep them

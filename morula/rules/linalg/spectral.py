@@ -31,7 +31,6 @@ from morula.core.extend import (
     AbstractZero,
     NoTangent,
     UnsupportedError,
-    effects,
     non_differentiable,
     partial_functions,
     rrule,
@@ -110,7 +109,6 @@ def refuse_mixed(skew: Any, K: Any, w̄: Any, same: Any) -> None:
 
 non_differentiable(refuse_mixed)
 partial_functions(refuse_mixed)
-effects(refuse_mixed)
 
 
 @rrule(np.linalg.eigh)
@@ -175,7 +173,6 @@ def refuse_defective(V: Any) -> None:
 
 non_differentiable(refuse_defective)
 partial_functions(refuse_defective)
-effects(refuse_defective)
 
 
 @rrule(np.linalg.eig)
@@ -285,7 +282,6 @@ def refuse_mixed_singular(J: Any, K: Any, s̄: Any, same: Any, zero: Any) -> Non
 
 non_differentiable(refuse_mixed_singular)
 partial_functions(refuse_mixed_singular)
-effects(refuse_mixed_singular)
 
 
 def over_gaps_of(X, s):
