@@ -82,6 +82,7 @@ from morula.core.traits import (
     leaves_types,
     only_reads,
     part_of,
+    say_once,
     typed_zero,
     with_fixed_attributes,
 )
@@ -548,12 +549,11 @@ Transfer = Callable[[Any, Call, list[Value]], Value]
 TRANSFERS: dict[int, Transfer] = {}
 
 
-def transfers(*fns: Any) -> Callable[[Transfer], Transfer]:
-    """Register what is known of the results of primitives."""
+def transfers(*fns: Any, over: Transfer | None = None) -> Callable[[Transfer], Transfer]:
+    """Register what is known of the results of primitives; `over` is what was known, and is used."""
 
     def register(transfer: Transfer) -> Transfer:
-        for f in fns:
-            TRANSFERS[id(f)] = transfer
+        say_once(TRANSFERS, fns, transfer, over)
         return transfer
 
     return register
@@ -562,7 +562,7 @@ def transfers(*fns: Any) -> Callable[[Transfer], Transfer]:
 def transfers_like(f: Any, other: Any) -> None:
     """Register that as much is known of the results of a primitive as of those of another one."""
     if id(other) in TRANSFERS:
-        TRANSFERS[id(f)] = TRANSFERS[id(other)]
+        say_once(TRANSFERS, (f,), TRANSFERS[id(other)])
 
 
 ANSWERS: set[int] = set()
@@ -582,7 +582,7 @@ def stands_in(*fns: Any) -> Callable[[StandIns], StandIns]:
     """Register how the samples of functions are made smaller than what they stand for."""
 
     def register(stand_ins: StandIns) -> StandIns:
-        STAND_INS.update((id(f), stand_ins) for f in fns)
+        say_once(STAND_INS, fns, stand_ins)
         return stand_ins
 
     return register

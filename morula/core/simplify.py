@@ -54,7 +54,7 @@ from morula.core.primitives import (
 )
 from morula.core.registry import registry
 from morula.core.ssa import prune_params
-from morula.core.traits import gives_new, is_written, marks
+from morula.core.traits import gives_new, is_written, marks, say_once
 
 # Primitives without an effect: a call of one may be removed, or repeated.
 PURE = {
@@ -336,16 +336,15 @@ Fold = Callable[[Folding, Call], "Operand | list[Call] | None"]
 FOLDS: dict[int, Fold] = {}
 
 
-def folds(*primitives: Any) -> Callable[[Fold], Fold]:
+def folds(*primitives: Any, over: Fold | None = None) -> Callable[[Fold], Fold]:
     """Register how calls of primitives are folded.
 
     The fold gives an operand, or the calls to do instead, of which the last one has the result, or
-    None where there is nothing to fold.
+    None where there is nothing to fold. `over` is an earlier fold, to which this one goes on.
     """
 
     def register(fold: Fold) -> Fold:
-        for primitive in primitives:
-            FOLDS[id(primitive)] = fold
+        say_once(FOLDS, primitives, fold, over)
         return fold
 
     return register

@@ -19,10 +19,10 @@ materialise.register(T)        the gradient that a user gets for an argument of 
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from morula.core.cotangents import NONE, ZERO, NotKnown, unthunk
 from morula.core.dispatch import by_type
@@ -35,6 +35,18 @@ class Known:
 
     type: type
     detail: Any = None
+
+
+T = TypeVar("T")
+
+
+def say_once(known: dict[int, T], fns: Iterable[Any], meaning: T, over: T | None = None) -> None:
+    """Note what functions mean: once, or over an earlier meaning that the new one goes on to."""
+    for f in fns:
+        if over is not None and known[id(f)] is over:
+            known[id(f)] = meaning
+        elif known.setdefault(id(f), meaning) is not meaning:
+            raise ValueError(f"what {f!r} means has been said before")
 
 
 _no_tangent: set[type] = {type(None)}

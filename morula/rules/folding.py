@@ -99,6 +99,7 @@ from morula.rules.gathering import (
     plus_at,
     vector,
 )
+from morula.rules.list_types import extended_in_place
 
 
 def constant(x: Any) -> Any:
@@ -247,7 +248,10 @@ def _(f: Any, call: Any) -> Any:
     return None
 
 
-@folds(operator.truth)
+of_constant = FOLDS[id(operator.truth)]
+
+
+@folds(operator.truth, over=of_constant)
 def _(f: Any, call: Any) -> Any:
     """In an adjoint, a number that the primal has divided by is not zero."""
     x = call.args[0]
@@ -258,9 +262,6 @@ def _(f: Any, call: Any) -> Any:
     if home not in divisors:
         divisors[home] = divisors_in(f, home)
     return f.const(True) if x in divisors[home] else of_constant(f, call)
-
-
-of_constant = FOLDS[id(operator.not_)]
 
 
 def divisors_in(f: Any, block: Any) -> set[Any]:
@@ -323,7 +324,7 @@ ENTRY_BY_ENTRY = {
 }  # fmt: skip
 
 
-@folds(getattr)
+@folds(getattr, over=of_module)
 def _(f: Any, call: Any) -> Any:
     """The shape of what is computed entry by entry is that of the operand."""
     if len(call.args) == 2 and value_of(call.args[1]) in ("shape", "size"):
@@ -1134,16 +1135,19 @@ def _(s: Any, call: Any, args: Any) -> Any:
     return args[0]
 
 
-def _in_place(in_place: Any, op: Any) -> None:
-    @transfers(in_place)
+def _in_place(in_place: Any, op: Any, of_lists: Any = None) -> None:
+    @transfers(in_place, over=of_lists)
     def _(s: Any, call: Any, args: Any) -> Any:
         """In place or not, the type of a sum is the same; an array that is changed stays what it is."""
         if getattr(args[0], "type", None) is np.ndarray and args[0].detail is not None:
             return args[0]
+        if of_lists is not None and getattr(args[0], "type", None) is list:
+            return of_lists(s, call, args)
         return result_on_samples(op, args)
 
 
-for _op in ("add", "sub", "mul", "truediv"):
+_in_place(operator.iadd, operator.add, extended_in_place)
+for _op in ("sub", "mul", "truediv"):
     _in_place(getattr(operator, f"i{_op}"), getattr(operator, _op))
 
 

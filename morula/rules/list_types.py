@@ -438,7 +438,7 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
 
 
 @transfers(operator.iadd)
-def _(s: Any, call: Any, args: list[Any]) -> Any:
+def extended_in_place(s: Any, call: Any, args: list[Any]) -> Any:
     """A list that is extended holds what the other holds."""
     items, more = map(items_of, args)
     if items is None or items.outside or more is None:

@@ -98,7 +98,8 @@ def replaced_and_counted(
 
 def is_of_the_text_alone(name: str) -> bool:
     """Does a method of a text depend on it, and on other texts, and give no list?"""
-    return name not in ("join", "format", "format_map", "translate", "maketrans", "split", "rsplit")
+    takes_more = ("join", "format", "format_map", "translate", "maketrans")
+    return name not in (*takes_more, "split", "rsplit", "splitlines")
 
 
 METHODS = [

@@ -2,8 +2,11 @@
 
 import textwrap
 
+import pytest
+
+from morula.core.infer import transfers
 from morula.core.parse import parse
-from morula.core.simplify import is_trusted, remove_unused, share, simplify
+from morula.core.simplify import folds, is_trusted, remove_unused, share, simplify
 
 
 def printed(text):
@@ -85,3 +88,23 @@ def test_operations_on_constants_are_computed():
         b0(%0):
             %1 = operator.is_(%0, 6.0)
             return %1""")
+
+
+@pytest.mark.parametrize("register", [folds, transfers])
+def test_what_a_primitive_means_is_not_replaced_unseen(register):
+    def primitive():
+        pass
+
+    def first(*of):
+        return None
+
+    def second(*of):
+        return first(*of)
+
+    register(primitive)(first)
+    register(primitive)(first)
+    with pytest.raises(ValueError, match="has been said before"):
+        register(primitive)(second)
+    register(primitive, over=first)(second)
+    with pytest.raises(ValueError, match="has been said before"):
+        register(primitive)(first)

@@ -275,14 +275,25 @@ COSTS = {"del": 1.0, "ins": 1.25, "sub": 1.75}
 PLACES = [0.0, 0.5, 2.0, 3.0]
 
 
+def extended(x):
+    """Lists that are added to in place."""
+    xs = [x]
+    for _ in range(3):
+        xs += [xs[-1] * x, x]
+    more = [x * x]
+    more += xs
+    return sum(more)
+
+
 @pytest.mark.parametrize(
     ("f", "args"),
     [
+        (extended, (1.3,)),
         (lambda params: heads(params, [0.3, -0.2, 0.9]), (PARAMS,)),
         (table, (COSTS,)),
         (between, ([1.0, 2.0, -1.0, 0.5], PLACES, [0.2, 0.7, 2.5])),
     ],
-    ids=["heads", "table", "between"],
+    ids=["extended", "heads", "table", "between"],
 )
 def test_own_lists_are_written_to_beside_arguments_that_hold_numbers(f, args):
     program = str(morula.code_adjoint(f, *args))
