@@ -660,11 +660,15 @@ class Adjoint:
                     passed.setdefault(call.out, []).append((call.args[0], None))
                 elif call.primitive is operator.is_ and is_zero_value(call.args[1]):
                     tests[call.out] = call.args[0]
+            nonzero = None  # on the second way out of a test
             for branch in block.branches:
-                if branch.block is not None:
-                    tested = None if branch.cond is None else tests.get(branch.cond)
-                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                tested = None if branch.cond is None else tests.get(branch.cond)
+                for p, a in zip(
+                    branch.block.params if branch.block else (), branch.args, strict=False
+                ):
+                    if a is not nonzero:
                         passed.setdefault(p, []).append((a, tested))
+                nonzero = tested
 
         def is_doubtful(x: Operand) -> bool:
             return is_zero_value(x) or x in doubtful

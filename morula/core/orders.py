@@ -40,13 +40,14 @@ from morula.core.reverse import (
     end_iteration,
     enter_loop,
     more_iterations,
+    reachable_from,
 )
 from morula.core.specialise import (
     WAYS_OUT,
     NotSpecialised,
     without_exceptions,
 )
-from morula.core.traits import Known, gradient_for, sample
+from morula.core.traits import Known, gradient_for, sample, vanishes
 from morula.core.values import Value, is_fine, known, possibilities
 
 # What programs of the first order do that is said of cotangents, not of values.
@@ -152,14 +153,37 @@ class InnerGradient(Gradient):
     def settle_zeros(self) -> None:
         """What may be a structural zero becomes a number with a flag, or a gradient of zeros."""
         self.infer_again()
+        if numbers := self.settle_numbers():
+            self.infer_again()
         r, definite = self.reversal, self.definite_cotangents()
         built = self.result_tuple()
         for i, leaf in enumerate(self.leaves):
             x̄ = built.args[i]
             if type(x̄) is Var and x̄ not in definite and self.nothing_like(x̄) is not None:
                 self.choose_gradient(built, i, leaf)
-        ends = flag_zeros(self.ir, r.start, self.definite_cotangents(), self.nothing_like)
+        ends = flag_zeros(self.ir, r.start, self.definite_cotangents() | numbers, self.nothing_like)
         self.end_in(ends.get(r.end, r.end))
+
+    def settle_numbers(self) -> set[Operand]:
+        """What a rule gives as a number or as a structural zero: which one, is a matter of control."""
+        found: set[Operand] = set()
+        doubtful = self.vanishing_numbers()
+        for start in reachable_from(self.reversal.start):
+            block, i = start, 0
+            while i < len(block.calls):
+                call, i = block.calls[i], i + 1
+                if not vanishes(call.primitive) or call.out not in doubtful:
+                    continue
+                number, rest = self.ir.var(), self.ir.block()
+                rest.params, rest.calls, rest.branches = [call.out], block.calls[i:], block.branches
+                call.out, block.calls = number, block.calls[:i]
+                test = self.append(block, operator.is_, number, Const(ZERO))
+                block.branches = [Branch(rest, [Const(ZERO)], test), Branch(rest, [number])]
+                if block is self.reversal.end:
+                    self.end_in(rest)
+                found.add(number)
+                block, i = rest, 0
+        return found
 
     def choose_gradient(self, built: Call, i: int, leaf: Var) -> None:
         """The i-th result: zeros like the leaf, if its cotangent is a structural zero."""

@@ -61,12 +61,15 @@ def cholesky_cotangent(ȳ, y, lower):
     """
     L, L̄ = (y, ȳ) if lower else (ctranspose(y), ctranspose(ȳ))
     LH = ctranspose(L)
-    n = L.shape[-1]
-    half = 1 - np.eye(n, dtype=L.dtype) / 2
-    P = np.tril(np.matmul(LH, L̄)) * half
+    P = halved(np.matmul(LH, L̄))
     S = ctranspose(np.linalg.solve(LH, ctranspose(np.linalg.solve(LH, P))))
-    both = np.tril(S + ctranspose(S)) * half
+    both = halved(S + ctranspose(S))
     return both if lower else ctranspose(both)
+
+
+def halved(X):
+    """Φ(X): the lower triangle with half its diagonal."""
+    return np.tril(X) * (1 - np.eye(X.shape[-1], dtype=X.dtype) / 2)
 
 
 @rrule(np.linalg.qr)

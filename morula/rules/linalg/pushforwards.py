@@ -19,6 +19,7 @@ import numpy as np
 
 from morula.core.extend import ZERO, frule, is_zero
 from morula.rules.arrays.pushforwards import by_slices, fitted
+from morula.rules.linalg.factors import halved
 from morula.rules.linalg.norms import has_order, order_slope
 from morula.rules.linalg.parts import ctranspose, tangent_of_values, vanishing
 
@@ -114,9 +115,7 @@ def _(a: np.ndarray, *, upper=False):
 
 def factor_tangent(L, Ȧ):
     """L̇ of A = L Lᴴ, of which the lower triangle is read."""
-    n = L.shape[-1]
-    half = 1 - np.eye(n) / 2
-    below = np.tril(Ȧ) * half
+    below = halved(Ȧ)
     inner = np.linalg.solve(L, below + ctranspose(below))
     inner = np.linalg.solve(L, ctranspose(inner))
-    return L @ (np.tril(ctranspose(inner)) * half)
+    return L @ halved(ctranspose(inner))

@@ -5,6 +5,7 @@ factors       Cholesky, LU, LDL, QR, RQ, polar, Hessenberg
 spectral      eigenvalues, singular values, Schur form
 functions     expm, logm, sqrtm, …
 structured    Toeplitz, circulant, banded, …
+pushforwards  forward rules of solvers and Cholesky's factor
 routines      BLAS and LAPACK by their names
 stacks        of operands, where a rule tells of one
 by_code       how some of them are declared
@@ -19,13 +20,23 @@ from morula.rules.scipy.linalg import (
     by_code,
     factors,
     functions,
+    pushforwards,
     routines,
     solvers,
     spectral,
     structured,
 )
 
-__all__ = ["by_code", "factors", "functions", "routines", "solvers", "spectral", "structured"]
+__all__ = [
+    "by_code",
+    "factors",
+    "functions",
+    "pushforwards",
+    "routines",
+    "solvers",
+    "spectral",
+    "structured",
+]
 
 takes_array_likes(
     (0,), linalg.inv, linalg.det, linalg.pinv, linalg.pinvh, linalg.cholesky,

@@ -97,12 +97,26 @@ def _(c_and_lower: tuple | list, b: np.ndarray, overwrite_b=False, check_finite=
         b̄ = linalg.cho_solve(c_and_lower, x̄, False, check_finite)
         G = of_equation(b̄, x)
         both = G + ctranspose(G)
-        is_lower = np.any(np.ravel(lower)[:1])  # for a stack SciPy reads the first
+        is_lower = reads_lower(lower)
         c̄ = np.tril(both @ np.tril(c)) if is_lower else np.triu(np.triu(c) @ both)
-        of_pair = type(c_and_lower)((match(c̄, c.shape), NoTangent()))
+        of_pair = match(c̄, c.shape), NoTangent()
+        if type(c_and_lower) is list:
+            of_pair = [*of_pair]
         return of_pair, match(b̄, b.shape), NoTangent(), NoTangent()
 
     return x, cho_solve_pullback
+
+
+def reads_lower(lower: Any) -> bool:
+    """Is it the lower triangle of a factor? For a stack SciPy reads the first answer."""
+    return lower if type(lower) is bool else is_first_true(lower)
+
+
+def is_first_true(answers: Any) -> bool:
+    return bool(np.any(np.ravel(answers)[:1]))
+
+
+non_differentiable(is_first_true)
 
 
 # -- LU --------------------------------------------------------------------------------------------

@@ -26,25 +26,39 @@ from morula.rules.scipy.linalg.stacks import EITHER, is_stack, of_columns, of_ea
 
 SYMMETRIC = ("sym", "symmetric")
 HERMITIAN = ("her", "hermitian", "pos", "positive definite")
+TRANSPOSED, CONJUGATED = (1, "T"), (2, "C")  # how op is named
+WITH_ZEROS = ("upper triangular", "lower triangular", "diagonal", "tridiagonal")
 
 
 def read_of(G, assume_a, lower):
     """The cotangent of A where it is read as a matrix of this structure whose cotangent is G."""
     if assume_a in SYMMETRIC:
-        both = G + np.swapaxes(G, -1, -2)
-        both = both * (1 - np.eye(G.shape[-1]) / 2)
-        return np.tril(both) if lower else np.triu(both)
+        return of_symmetric(G, lower)
     if assume_a in HERMITIAN:
         return triangle(hermitian(G), lower)
+    return structured(G, assume_a)
+
+
+def of_symmetric(G, lower):
+    """That of the triangle which is read."""
+    both = G + np.swapaxes(G, -1, -2)
+    both = both * (1 - np.eye(G.shape[-1]) / 2)
+    return np.tril(both) if lower else np.triu(both)
+
+
+def structured(A, assume_a):
+    """The entries of a matrix that are read where it has this structure, not a symmetric one."""
+    return within_bands(A, assume_a) if assume_a in WITH_ZEROS else A
+
+
+def within_bands(A, assume_a):
     if assume_a == "upper triangular":
-        return np.triu(G)
+        return np.triu(A)
     if assume_a == "lower triangular":
-        return np.tril(G)
+        return np.tril(A)
     if assume_a == "diagonal":
-        return G * np.eye(G.shape[-1])
-    if assume_a == "tridiagonal":
-        return np.tril(np.triu(G, -1), 1)
-    return G
+        return A * np.eye(A.shape[-1])
+    return np.tril(np.triu(A, -1), 1)
 
 
 def of_equation(b̄, x):
@@ -56,8 +70,9 @@ def of_equation(b̄, x):
 
 def conjugated(assume_a):
     """The structure of the conjugate transpose."""
-    flipped = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
-    return flipped.get(assume_a, assume_a)
+    if assume_a == "upper triangular":
+        return "lower triangular"
+    return "upper triangular" if assume_a == "lower triangular" else assume_a
 
 
 @rrule(linalg.solve)
@@ -83,7 +98,10 @@ def _(
         if transposed and not one_triangle:
             G = np.swapaxes(G, -1, -2)
         ā = match(read_of(G, assume_a, lower), a.shape)
-        return (ā, match(b̄, b.shape), *[NoTangent()] * 6)
+        return (
+            ā, match(b̄, b.shape), NoTangent(), NoTangent(), NoTangent(), NoTangent(), NoTangent(),
+            NoTangent(),
+        )  # fmt: skip
 
     return x, solve_pullback
 
@@ -99,19 +117,31 @@ def _(
         if b.ndim == 1 and x.ndim > 1:
             rest = trans, lower, unit_diagonal, overwrite_b, check_finite
             return of_columns(x̄, linalg.solve_triangular, a, b, *rest)
-        op = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
-        A = np.conjugate(a) if op == 1 else a
-        b̄ = linalg.solve_triangular(A, x̄, 2 if op == 0 else 0, lower, unit_diagonal)
-        G = of_equation(b̄, x)
-        if op == 1:
-            G = np.swapaxes(G, -1, -2)
-        elif op == 2:
-            G = ctranspose(G)
-        offset = int(unit_diagonal)
-        ā = np.tril(G, -offset) if lower else np.triu(G, offset)
-        return (match(ā, a.shape), match(b̄, b.shape), *[NoTangent()] * 5)
+        A = np.conjugate(a) if trans in TRANSPOSED else a
+        is_as_it_is = trans not in TRANSPOSED and trans not in CONJUGATED
+        b̄ = linalg.solve_triangular(A, x̄, 2 if is_as_it_is else 0, lower, unit_diagonal)
+        G = turned(of_equation(b̄, x), trans)
+        ā = triangle_read(G, lower, unit_diagonal)
+        return (
+            match(ā, a.shape), match(b̄, b.shape), NoTangent(), NoTangent(), NoTangent(),
+            NoTangent(), NoTangent(),
+        )  # fmt: skip
 
     return x, solve_triangular_pullback
+
+
+def turned(A, trans):
+    """op(A)."""
+    if trans in TRANSPOSED:
+        return np.swapaxes(A, -1, -2)
+    return ctranspose(A) if trans in CONJUGATED else A
+
+
+def triangle_read(A, lower, unit_diagonal):
+    """What of a triangular matrix is read."""
+    if lower:
+        return np.tril(A, -1 if unit_diagonal else 0)
+    return np.triu(A, 1 if unit_diagonal else 0)
 
 
 @rrule(linalg.inv)
