@@ -415,7 +415,8 @@ def by_forward_rule(
     if keywords:
         tangents = by_position(rule, tangents, keywords)
     if rule.trusted:
-        return y, run.each(pushforward, *tangents)
+        ẏ = run.each(pushforward, *tangents)
+        return y, placed(run, y, ẏ) if type(y) is list else ẏ
     ẏ = run.each(partial(in_spaces, pushforward, args, y), *tangents)
     return y, placed(run, y, ẏ) if holds_mutable(y) else ẏ
 

@@ -64,7 +64,7 @@ def test_stacks(rng):
     for b in (rng.standard_normal(3), rng.standard_normal((2, 3, 2))):
         check_frule(linalg.solve, A, b)
         check_frule(linalg.solve_triangular, A, b, lower=True)
-        check_frule(linalg.cho_solve, linalg.cho_factor(A), b)
+        check_frule(linalg.cho_solve, tuple(linalg.cho_factor(A)), b)
     check_frule(linalg.cholesky, A, True)
     check_frule(linalg.cho_factor, A)
 
@@ -122,3 +122,11 @@ def test_the_hessian_of_a_likelihood(likelihood):
     np.testing.assert_allclose(
         morula.hvp(likelihood, t, np.ones(3)), np.sum(differences, axis=0), rtol=1e-6, atol=1e-8
     )
+
+
+def test_the_tangent_of_a_factor_that_comes_in_a_list(rng):
+    """SciPy gives a list for a stack."""
+    A, Ȧ = definite(rng, float, (2, 3, 3)), rng.standard_normal((2, 3, 3))
+    f = lambda a: np.sum(linalg.cho_factor(a)[0] ** 2)
+    (g,) = morula.gradient(f, A)
+    assert morula.jvp(f, (A,), (Ȧ,))[1] == pytest.approx(np.vdot(g, Ȧ))

@@ -130,6 +130,6 @@ def _(a: np.ndarray, lower=False, overwrite_a=False, check_finite=True):
         ċ = tangent_of_factor(own(y[0]), ȧ, lower)
         if keeps(other(a), other(y[0])):
             ċ = ċ + other(ȧ)
-        return fitted(y[0], ċ), ZERO
+        return type(y)((fitted(y[0], ċ), ZERO))  # SciPy gives a list for a stack
 
     return y, cho_factor_pushforward
