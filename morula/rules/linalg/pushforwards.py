@@ -1,5 +1,7 @@
-"""Forward rules of norm, inv, solve, cholesky, eigvalsh and svdvals, for stacks of matrices too.
+"""Forward rules of norm, inv, solve, det, cholesky, eigvalsh, svdvals, …, for stacks of matrices too.
 
+    y = det A:     ẏ = tr adj(A) Ȧ, which is y tr A⁻¹ Ȧ where A can be inverted
+    det A = s eˡ:  l̇ = Re tr A⁻¹ Ȧ, ṡ = i s Im tr A⁻¹ Ȧ
     Y = A⁻¹:       Ẏ = -Y Ȧ Y
     A X = B:       A Ẋ = Ḃ - Ȧ X
     A = V w Vᴴ:    ẇ = diag Vᴴ Ȧ V, where equal values share;  A = U s Vᴴ: ṡ = Re diag Uᴴ Ȧ V
@@ -20,6 +22,7 @@ import numpy as np
 from morula.core.extend import ZERO, frule, is_zero
 from morula.rules.arrays.pushforwards import by_slices, fitted
 from morula.rules.linalg.factors import halved
+from morula.rules.linalg.matrices import adjugate, is_singular
 from morula.rules.linalg.norms import has_order, order_slope
 from morula.rules.linalg.parts import ctranspose, tangent_of_values, vanishing
 
@@ -64,6 +67,74 @@ def _(a: np.ndarray, b: np.ndarray):
 def columns(b, x):
     """Vectors as matrices of one column, if `b` is a vector."""
     return x[..., None] if b.ndim == 1 else x
+
+
+@frule(np.linalg.det)
+def _(a: np.ndarray):
+    y = np.linalg.det(a)
+
+    def det_pushforward(ȧ):
+        return fitted(y, det_tangent(y, a, ȧ))
+
+    return y, det_pushforward
+
+
+def det_tangent(y, A, Ȧ):
+    """tr adj(A) Ȧ."""
+    if is_singular(A):
+        return trace_of_product(adjugate(A), Ȧ)
+    return y * trace_of_product(np.linalg.inv(A), Ȧ)
+
+
+def trace_of_product(A, B):
+    """tr A B."""
+    return np.sum(np.swapaxes(A, -1, -2) * B, axis=(-2, -1))
+
+
+@frule(np.linalg.slogdet)
+def _(a: np.ndarray):
+    y = np.linalg.slogdet(a)
+
+    def slogdet_pushforward(ȧ):
+        t = trace_of_product(np.linalg.inv(a), ȧ)
+        if not np.iscomplexobj(a):
+            return ZERO, fitted(y[1], t)
+        return fitted(y[0], 1j * np.imag(t) * y[0]), fitted(y[1], np.real(t))
+
+    return y, slogdet_pushforward
+
+
+@frule(np.linalg.matrix_power)
+def _(a: np.ndarray, n: int):
+    """(Aⁿ)˙ = Σ Aᵏ Ȧ Aⁿ⁻¹⁻ᵏ; a negative power is one of the inverse, whose tangent is -A⁻¹ Ȧ A⁻¹."""
+    y = np.linalg.matrix_power(a, n)
+
+    def matrix_power_pushforward(ȧ, _):
+        base, inner = (a, ȧ) if n >= 0 else inverse_and_tangent(a, ȧ)
+        ẏ: Any = ZERO
+        for k in range(abs(n)):
+            left = np.linalg.matrix_power(base, k) @ inner
+            ẏ = ẏ + left @ np.linalg.matrix_power(base, abs(n) - 1 - k)
+        return fitted(y, ẏ)
+
+    return y, matrix_power_pushforward
+
+
+def inverse_and_tangent(A, Ȧ):
+    """A⁻¹ and -A⁻¹ Ȧ A⁻¹."""
+    inverse = np.linalg.inv(A)
+    return inverse, -(inverse @ Ȧ @ inverse)
+
+
+@frule(np.kron)
+def _(a: np.ndarray, b: np.ndarray):
+    y = np.kron(a, b)
+
+    def kron_pushforward(ȧ, ḃ):
+        ẏ: Any = ZERO if is_zero(ȧ) else np.kron(ȧ, b)
+        return fitted(y, ẏ if is_zero(ḃ) else ẏ + np.kron(a, ḃ))
+
+    return y, kron_pushforward
 
 
 @frule(np.linalg.eigvalsh)

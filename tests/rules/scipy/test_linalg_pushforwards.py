@@ -59,6 +59,15 @@ def test_cholesky(rng, dtype, lower):
         check_frule(linalg.cho_solve, c, b)
 
 
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_determinants(rng, dtype):
+    A = matrices(rng, (3, 3), dtype)
+    check_frule(linalg.det, A)
+    check_frule(linalg.det, matrices(rng, (2, 3, 3), dtype))
+    A[2] = A[0] + A[1]
+    check_frule(linalg.det, A)
+
+
 def test_stacks(rng):
     A = definite(rng, float, (2, 3, 3))
     for b in (rng.standard_normal(3), rng.standard_normal((2, 3, 2))):

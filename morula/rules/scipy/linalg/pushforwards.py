@@ -1,4 +1,4 @@
-"""Forward rules of scipy.linalg's solvers of linear equations and of Cholesky's factor.
+"""Forward rules of scipy.linalg's solvers of linear equations, of det and of Cholesky's factor.
 
     op(A) X = B:   op(A) Ẋ = Ḃ - op(Ȧ) X, where of Ȧ is read what is read of A
     A = L Lᴴ:      Ȧ X = L̇ (Lᴴ X) + L (L̇ᴴ X), for a factor that is given
@@ -17,7 +17,7 @@ from scipy import linalg
 from morula.core.extend import ZERO, frule, is_zero
 from morula.rules.arrays.pushforwards import fitted
 from morula.rules.linalg.parts import ctranspose
-from morula.rules.linalg.pushforwards import columns, factor_tangent, read_from
+from morula.rules.linalg.pushforwards import columns, det_tangent, factor_tangent, read_from
 from morula.rules.scipy.linalg.factors import keeps, reads_lower, strictly_lower, strictly_upper
 from morula.rules.scipy.linalg.solvers import (
     HERMITIAN,
@@ -81,6 +81,16 @@ def _(
         return fitted(x, ẋ[..., 0] if b.ndim == 1 else ẋ)
 
     return x, solve_triangular_pushforward
+
+
+@frule(linalg.det)
+def _(a: np.ndarray, overwrite_a=False, check_finite=True):
+    y = linalg.det(a, False, check_finite)
+
+    def det_pushforward(ȧ, *_):
+        return fitted(y, det_tangent(y, a, ȧ))
+
+    return y, det_pushforward
 
 
 @frule(linalg.cho_solve)
