@@ -17,7 +17,7 @@ from morula.core.adjoint import flat
 from morula.core.callables import is_plain
 from morula.core.compiled import Family, family_by
 from morula.core.context import adjoint_if_any
-from morula.core.cotangents import NONE, ZERO, is_zero, project_to
+from morula.core.cotangents import NONE, ZERO, is_zero, project_to, unthunk
 from morula.core.emit import emit, merge_blocks
 from morula.core.general import pullback_like, separate
 from morula.core.ir import IR, Branch, Const, Operand
@@ -118,7 +118,7 @@ def pull(
     ȳ: Any,
 ) -> tuple[Any, ...]:
     """One reverse pass."""
-    ȳ = ZERO if ȳ is None else project(ȳ)
+    ȳ = ZERO if ȳ is None else unthunk(project(ȳ))
     if is_zero(ȳ):
         return (NONE, *[gradient_for(x, ZERO, adjoint_if_any) for x in args])
     return (NONE, *backward(residuals, ȳ))

@@ -764,6 +764,22 @@ class Contents:
 
 contents: dict[type, Contents] = {}
 
+_sized_by_values: set[int] = set()
+hides_values: dict[type, Callable[[Any], bool]] = {}  # by the detail: are values more than it says?
+
+
+def sized_by_values(*fns: Any) -> None:
+    """Declare callables whose arguments say in numbers how large the result is, or how it lies."""
+    _sized_by_values.update(map(id, fns))
+
+
+def is_sized_by(fn: Any, args: Iterable[Any]) -> bool:
+    """Is the result of such a callable, by numbers that are not known?"""
+    return id(fn) in _sized_by_values and any(
+        type(a) is Known and a.type in hides_values and hides_values[a.type](a.detail) for a in args
+    )
+
+
 _only_reads: set[int] = set()
 
 

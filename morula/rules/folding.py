@@ -99,7 +99,7 @@ from morula.rules.gathering import (
     plus_at,
     vector,
 )
-from morula.rules.list_types import extended_in_place
+from morula.rules.list_types import extended_in_place, repeats_tuple
 
 
 def constant(x: Any) -> Any:
@@ -1143,7 +1143,7 @@ def _in_place(in_place: Any, op: Any, of_lists: Any = None) -> None:
             return args[0]
         if of_lists is not None and getattr(args[0], "type", None) is list:
             return of_lists(s, call, args)
-        return result_on_samples(op, args)
+        return None if repeats_tuple(args) else result_on_samples(op, args)
 
 
 _in_place(operator.iadd, operator.add, extended_in_place)

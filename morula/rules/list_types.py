@@ -421,7 +421,15 @@ def _(s: Any, call: Any, args: list[Any]) -> Any:
             if items.value is not NEVER:
                 made.put(items.value)
             return Known(list, made.root())
-    return result_on_samples(operator.mul, args)
+    return None if repeats_tuple(args) else result_on_samples(operator.mul, args)
+
+
+def repeats_tuple(args: list[Any]) -> bool:
+    """Is it a tuple, as often as a number says that is not known? So its length is not known."""
+    return any(
+        type(n) is not Const and getattr(known(xs), "type", None) is tuple
+        for xs, n in (args, args[::-1])
+    )
 
 
 @transfers(operator.add)

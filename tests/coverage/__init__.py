@@ -68,8 +68,19 @@ def read(path):
 def function(call):
     """The call as a function of its variables, and their values."""
     names = [v for v in VARIABLES if re.search(rf"(?<![\w.\"']){v}(?![\w\"'=])", call)]
-    f = eval(f"lambda {', '.join(names)}: frozen({call})", {**NAMESPACE, "frozen": frozen})
-    return f, [copy.deepcopy(VARIABLES[v]) for v in names]
+    f = eval(f"lambda {', '.join(names)}: {call}", {**NAMESPACE})
+    if holds_lists(f(*values(names))):
+        f = eval(f"lambda {', '.join(names)}: frozen({call})", {**NAMESPACE, "frozen": frozen})
+    return f, values(names)
+
+
+def values(names):
+    return [copy.deepcopy(VARIABLES[v]) for v in names]
+
+
+def holds_lists(y):
+    """Is it a list, or a tuple that has one?"""
+    return type(y) is list or (isinstance(y, tuple) and any(map(holds_lists, y)))
 
 
 def frozen(y):

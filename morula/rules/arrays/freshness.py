@@ -28,6 +28,7 @@ from morula.core.extend import (
     of_marked,
     result_on_samples,
     results_in_operand,
+    sized_by_values,
     stands_in,
     transfers,
     type_stable,
@@ -279,3 +280,11 @@ def unit_of(value: Any) -> Any:
     if ndim < 2 or shape[-1] != shape[-2] or not 0 < math.prod(shape) <= MOST_ENTRIES:
         return value
     return Const(np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape))
+
+
+sized_by_values(
+    np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.vander, np.tile, np.repeat,
+    np.ndarray.repeat, np.broadcast_to, np.linspace, np.logspace, np.geomspace, np.arange,
+    np.moveaxis, np.rollaxis, np.swapaxes, np.ndarray.swapaxes, np.transpose, np.ndarray.transpose,
+    np.reshape, np.ndarray.reshape, np.pad, *[getattr(np.fft, name) for name in np.fft.__all__],
+)  # fmt: skip

@@ -457,7 +457,8 @@ def attaining(mask, axis, keepdims, initial, y):
         if initial is NO_VALUE:
             return n or 1
     else:
-        n = np.add.reduce(mask, axis=axis, keepdims=keepdims, dtype=float)
+        dtype = y.dtype if y.dtype.kind == "f" else float
+        n = np.add.reduce(mask, axis=axis, keepdims=keepdims, dtype=dtype)
     return np.maximum(n if initial is NO_VALUE else n + np.equal(y, initial), 1)
 
 

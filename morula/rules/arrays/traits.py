@@ -29,6 +29,7 @@ from morula.core.extend import (
     decide_details,
     detail_of,
     detail_tests,
+    hides_values,
     holds_memory,
     is_abstract,
     is_finest,
@@ -101,7 +102,19 @@ def _(detail):
 
 
 coarse_detail[np.ndarray] = lambda detail: (*detail[:2], None)
-is_finest[np.ndarray] = lambda detail: whole_shape(detail) is not None
+
+
+def is_fine_array(detail: Any) -> bool:
+    """Is the shape known? An array that stands for an integer says more by its value."""
+    return whole_shape(detail) is not None and (detail[1] > 0 or not holds_integers(detail))
+
+
+def holds_integers(detail: Any) -> bool:
+    return detail is not None and detail[0][1] in "iub"
+
+
+is_finest[np.ndarray] = is_fine_array
+hides_values[np.ndarray] = holds_integers
 
 
 def _is_large(detail):
