@@ -237,6 +237,7 @@ def _(f: Any, call: Call) -> Any:
 def _(f: Any, call: Call) -> Any:
     ȳ, *shapes, axis = call.args
     found = [constant_shape(f, x) for x in shapes]
+    found = [(1,) if shape == () else shape for shape in found]
     whole = f.details(ȳ) if f.types(ȳ) is np.ndarray else None
     if None in found or whole is None or type(axis) is not Const:
         return None

@@ -62,3 +62,13 @@ def test_the_gradient_of_a_range_of_values_has_the_precision_of_the_array(axis):
     for _ in range(3):
         y, back = pullback(f, a)
         assert back(np.ones_like(y))[0].dtype == np.float32
+
+
+def test_a_pullback_of_a_number_that_is_appended():
+    for _ in range(3):
+        _, back = pullback(np.append, X, 2.0)
+        x̄, n̄ = back(np.arange(7.0))
+        np.testing.assert_array_equal(x̄, np.arange(6.0))
+        assert n̄ == 6.0
+        _, back = pullback(lambda x, n: np.append(x, n), X, 2.0)
+        assert back(np.arange(7.0))[1] == 6.0
