@@ -840,3 +840,16 @@ def test_products_with_hessians_by_a_tuple_whose_array_is_written_to():
     np.testing.assert_allclose(W̄, [0.0, 252.0])
     assert c̄ == 240.0
     assert x[0].tolist() == [4.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: (x * np.ones(n)).reshape((n, 1)),
+        lambda x, n: (x * np.ones(n)).reshape(1, n),
+        lambda x, n: np.reshape(x * np.ones(n), (n, 1)),
+    ],
+)
+def test_a_shape_of_numbers_that_have_tangents(f):
+    y, ẏ = jvp(f, (2.0, 3), (1.0, 1.0))
+    np.testing.assert_array_equal(ẏ, y / 2.0)

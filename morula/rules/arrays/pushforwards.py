@@ -386,7 +386,7 @@ def _(x: np.ndarray, *shape: Anything):
     y = x.reshape(*shape)
 
     def reshape_pushforward(ẋ, *shape_dots):
-        return ẋ.reshape(*shape)
+        return ZERO if ẋ is ZERO else ẋ.reshape(*shape)
 
     return y, reshape_pushforward
 
@@ -394,7 +394,7 @@ def _(x: np.ndarray, *shape: Anything):
 @frule(np.reshape)
 def _(x: np.ndarray, shape: Anything):
     def reshape_pushforward(ẋ, shape_dot):
-        return np.reshape(ẋ, shape)
+        return ZERO if ẋ is ZERO else np.reshape(ẋ, shape)
 
     return np.reshape(x, shape), reshape_pushforward
 
