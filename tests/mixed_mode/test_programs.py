@@ -842,6 +842,17 @@ def test_products_with_hessians_by_a_tuple_whose_array_is_written_to():
     assert x[0].tolist() == [4.0, 2.0]
 
 
+@pytest.mark.parametrize("reduce", [np.sum, np.mean, np.max, np.min])
+@pytest.mark.parametrize("method", [False, True])
+def test_an_axis_that_has_a_tangent(reduce, method):
+    def f(x, k):
+        y = x * np.array([[1.0, 2.0], [4.0, 3.0]])
+        return getattr(y, reduce.__name__)(k) if method else reduce(y, k)
+
+    y, ẏ = jvp(f, (2.0, 1), (1.0, 1.0))
+    np.testing.assert_allclose(ẏ, y / 2.0)
+
+
 @pytest.mark.parametrize(
     "f",
     [
