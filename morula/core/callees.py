@@ -77,6 +77,7 @@ class Callees:
 
     def __init__(self) -> None:
         self.found: dict[Any, Callee] = {}
+        self.results: dict[Any, Value] = {}  # what each has returned, under any assumption
         self.lifted: dict[FunctionType, Lifted | Given] = {}  # by what stands for them
         self.given: dict[Any, FunctionType] = {}  # by the local functions that they are given
 
@@ -89,10 +90,13 @@ class Callees:
         found = self.found.get(key)
         if found is None:
             found = self.found[key] = Callee(fn, knowns)
+            # It returns no less under what is assumed now: assumptions only grow.
+            found.result = self.results.get(key, NEVER)
             try:
                 self.specialise(found)
             except (NotSpecialised, UnsupportedError):
                 found.failed = True
+            self.results[key] = found.result
         return found
 
     def specialise(self, callee: Callee) -> None:

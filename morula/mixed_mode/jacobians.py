@@ -42,7 +42,7 @@ from morula.mixed_mode.repetition import Repetition, begin, end, repetition
 from morula.mixed_mode.tangents import Pass, absorb, zeros_like
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.arrays.traits import tangent_dtype, whole_shape
-from morula.rules.calls import serves
+from morula.rules.calls import entry, serves
 from morula.rules.checkpoints import is_nested
 from morula.rules.containers import lengthen
 from morula.rules.vectors import inner
@@ -436,15 +436,24 @@ def product_for(f: Any, x: Any) -> Any:
 
 
 def is_real(x: Any) -> bool:
-    """Is it a float, or an array of floats?"""
+    """Is it a float, an array of floats, or a tuple of these?"""
+    if type(x) is tuple:
+        return all(map(is_real, x))
     return type(x) is float or (type(x) is np.ndarray and x.dtype.kind == "f")
 
 
 def like(x: Any, v: Any) -> Any:
-    """A direction in the space of x, which is a float or an array of floats."""
-    if type(v) is type(x) and (type(x) is float or (v.dtype == x.dtype and v.shape == x.shape)):
+    """A direction in the space of x, which is real."""
+    alike = type(v) is type(x) is not tuple
+    if alike and (type(x) is float or (v.dtype == x.dtype and v.shape == x.shape)):
         return v
-    ẋ = absorb(Pass(), x, v, "argument 0")
+    return filled(x, absorb(Pass(), x, v, "argument 0"))
+
+
+def filled(x: Any, ẋ: Any) -> Any:
+    """The same tangent with zeros where it is structurally zero."""
+    if type(x) is tuple:
+        return tuple([filled(part, entry(ẋ, i)) for i, part in enumerate(x)])
     return zeros_like(x) if is_zero(ẋ) else ẋ
 
 
@@ -456,7 +465,8 @@ def real_hvp(f: Any, x: Any, v: Any, *args: Any) -> Any:
 @serves(hvp)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     _, x, v, *_ = args
-    return call(real_hvp if is_real(x) and type(v) is type(x) else general_hvp, *args, **kwargs)
+    by_gradients = is_real(x) and type(v) is type(x) is not tuple
+    return call(real_hvp if by_gradients else general_hvp, *args, **kwargs)
 
 
 def hessian(f: Callable[..., Any], x: Any = _MISSING, *args: Any, sparsity: Any = None) -> Any:

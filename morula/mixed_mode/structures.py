@@ -6,6 +6,7 @@ list may be fewer than its items; what is not there is zero.
 Tests: tests/mixed_mode/test_language.py
 """
 
+import collections
 import ctypes
 import operator
 from collections import OrderedDict, defaultdict, deque
@@ -143,6 +144,16 @@ for _fn in (
     frozenset.symmetric_difference,
 ):  # fmt: skip
     reads_whole(_fn)
+
+
+@pushes(collections._count_elements)  # type: ignore[attr-defined]
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """What `Counter` counts with: it reads the iterator whole, and keeps its items as keys."""
+    counts, items = args
+    if not is_stream(items):
+        return NotImplemented
+    items, ȯf = push(run, list, ZERO, (items,), (tangents[1],))
+    return push(run, collections._count_elements, ZERO, (counts, items), (tangents[0], ȯf))  # type: ignore[attr-defined]
 
 
 # -- tuples ----------------------------------------------------------------------------------------

@@ -44,13 +44,23 @@ FEW = 256  # entries of a table that are not worth looking for values that have 
 class Pass:
     """One forward pass: the tangents of mutable values, by identity."""
 
-    __slots__ = ("calls", "encodings", "keepers", "limit", "protected", "table", "written")
+    __slots__ = (
+        "absorbing",
+        "calls",
+        "encodings",
+        "keepers",
+        "limit",
+        "protected",
+        "table",
+        "written",
+    )
     primitive: Any = None  # what a call means that a rule serves, where tangents are no tangents
     attribute: Any = None  # the same for attributes of numbers and arrays
     refusal = ""  # what such a pass is for, in messages
 
     def __init__(self) -> None:
         self.table: dict[int, tuple[Any, Any]] = {}
+        self.absorbing: set[tuple[int, int]] = set()  # what is mutable, with its given tangent
         self.written: dict[int, tuple[Any, Any]] = {}  # memory of arrays, and what lies beside it
         self.encodings: dict[int, Any] = {}  # texts that were made of what has tangents
         self.keepers: dict[int, Any] = {}  # compiled objects that were given what has tangents
@@ -374,24 +384,6 @@ def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
     if isinstance(x, tuple):
         parts = _parts(given, x, name)
         return together([absorb(run, v, parts.get(i), f"{name}[{i}]") for i, v in enumerate(x)])
-    if isinstance(x, list):
-        parts = _parts(given, x, name)
-        found = [absorb(run, v, parts.get(i), f"{name}[{i}]") for i, v in enumerate(x)]
-        set_all(run, x, found)
-        return ZERO
-    if isinstance(x, dict):
-        if not isinstance(given, (dict, Tangent)) or not {*given.keys()} <= {*x}:
-            raise errors.wrong_space(
-                f"the tangent of {name}", "a dict of the same keys", _shown(given)
-            )
-        for k, c in given.items():
-            set_value(run, x, k, absorb(run, x[k], c, f"{name}[{k!r}]"))
-        return ZERO
-    if isinstance(x, FunctionType):
-        cells = dict(captured_by(x))
-        for k, c in _fields(given, x, name).items():
-            set_box(run, cells[k], absorb(run, cells[k].cell_contents, c, f"{name}.{k}"))
-        return ZERO
     if type(x) is partial:
         held = {"func": x.func, "args": x.args, "keywords": x.keywords}
         dots = {
@@ -401,12 +393,38 @@ def absorb(run: Pass, x: Any, given: Any, name: str) -> Any:
         return Tangent[partial](fields) if fields else ZERO
     if isinstance(x, Tangent):
         return absorb(run, x._fields, _fields(given, x, name), name)
-    if not isinstance(x, BY_VALUE) and is_by_identity(x):
+    if isinstance(x, (list, dict, FunctionType)) or (
+        not isinstance(x, BY_VALUE) and is_by_identity(x)
+    ):
+        pair = id(x), id(given)
+        if pair not in run.absorbing:  # or it holds itself
+            run.absorbing.add(pair)
+            absorb_contents(run, x, given, name)
+            run.absorbing.remove(pair)
+        return ZERO
+    return number_or_array(run, x, given, name)
+
+
+def absorb_contents(run: Pass, x: Any, given: Any, name: str) -> None:
+    """The tangents of what is in something mutable, to the table."""
+    if isinstance(x, list):
+        parts = _parts(given, x, name)
+        set_all(run, x, [absorb(run, v, parts.get(i), f"{name}[{i}]") for i, v in enumerate(x)])
+    elif isinstance(x, dict):
+        if not isinstance(given, (dict, Tangent)) or not {*given.keys()} <= {*x}:
+            raise errors.wrong_space(
+                f"the tangent of {name}", "a dict of the same keys", _shown(given)
+            )
+        for k, c in given.items():
+            set_value(run, x, k, absorb(run, x[k], c, f"{name}[{k!r}]"))
+    elif isinstance(x, FunctionType):
+        cells = dict(captured_by(x))
+        for k, c in _fields(given, x, name).items():
+            set_box(run, cells[k], absorb(run, cells[k].cell_contents, c, f"{name}.{k}"))
+    else:
         fields = own_fields(x)
         for k, c in _fields(given, x, name).items():
             set_value(run, x, k, absorb(run, fields[k], c, f"{name}.{k}"))
-        return ZERO
-    return number_or_array(run, x, given, name)
 
 
 def number_or_array(run: Pass, x: Any, given: Any, name: str) -> Any:

@@ -255,7 +255,12 @@ class Node:
 
 
 def inner(a: Any, b: Any) -> Any:
-    """The inner product of two numbers, or of two arrays of one shape."""
+    """The inner product of two numbers, of two arrays of one shape, or of two tuples of these."""
+    if isinstance(a, tuple):
+        total = 0.0
+        for x, y in zip(a, b, strict=True):
+            total = total + inner(x, y)
+        return total
     return np.sum(a * b) if isinstance(a, np.ndarray) else a * b
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import morula
-from morula.core import compiled
+from morula.core import callees, compiled
 from morula.testing import check_gradient
 
 
@@ -199,3 +199,32 @@ def of_lists(tree):
 
 def test_a_tree_of_lists(path):
     assert morula.grad(of_lists)([1.0, [2.0, [3.0]], 4.0]) == [2.0, [4.0, [6.0]], 8.0]
+
+
+def ring(x, n):
+    return x if n == 0 else x * ring(x, n - 1)
+
+
+def rings(x, n):
+    return ring(x, n) if n == 0 else x + rings(x, n - 1) * ring(x, n)
+
+
+def rings_of_rings(x, n):
+    return rings(x, n) if n == 0 else x + rings_of_rings(x, n - 1) * rings(x, n)
+
+
+def all_rings(x, n):
+    return rings_of_rings(x, n) if n == 0 else x + all_rings(x, n - 1) * rings_of_rings(x, n)
+
+
+def test_functions_within_functions_are_inferred_a_few_times_each(monkeypatch):
+    """What one returns is assumed and checked; those behind it begin with what they returned before."""
+    runs = []
+    specialised = callees.Callees.specialised
+    monkeypatch.setattr(
+        callees.Callees,
+        "specialised",
+        lambda self, callee: runs.append(callee.fn.__name__) or specialised(self, callee),
+    )
+    check_gradient(lambda x: all_rings(x, 2), 0.5)
+    assert 0 < runs.count("ring") <= 6  # 16, where each begins anew

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import morula
-from morula import forwarddiff, frule, gradient, jacobian, jvp, pushforward, rrule
+from morula import forwarddiff, frule, gradient, hvp, jacobian, jvp, pushforward, rrule
 from morula.core.compiled import _families, by_the_general_path
-from morula.mixed_mode import programs
+from morula.mixed_mode import jacobians, programs
 from tests.array_programs import ArrayWriter, FreshWriter, InPlaceWriter
 from tests.flow_writer import FlowWriter
 from tests.program_writer import Program, Writer
@@ -778,3 +778,89 @@ def test_an_array_that_is_changed_under_two_names(f):
     expected = (f(x + h) - f(x - h)) / (2 * h)
     for _ in range(3):
         assert jvp(f, (x,), (np.ones(4),))[1] == pytest.approx(expected, rel=1e-6)
+
+
+LAYER = np.array([[0.1, 0.2], [0.3, 0.4]])
+
+
+def of_layers(params):
+    W, (b, (c,)) = params
+    return (np.tanh(W @ np.ones(2) + b) ** 2).sum() * c + c**3
+
+
+def of_steps(p):
+    y = p[0]
+    for _ in range(4):
+        y = y + p[1] * y * 0.01
+    return y
+
+
+def writes_to_its_tuple(p):
+    p[0][0] = p[1] * p[0][1]
+    return (p[0] ** 3).sum()
+
+
+OF_TUPLES = [
+    (of_steps, (2.0, 3.0), (1.0, 1.0)),
+    (of_layers, (LAYER, (np.ones(2), (0.7,))), (LAYER, (np.ones(2), (1.0,)))),
+    (of_layers, (LAYER, (np.ones(2), (0.7,))), (None, ([1, 0], (1.0,)))),
+    (lambda p: p[0] ** 3, (2.0, np.ones(2)), (1.0, np.ones(2))),
+    (lambda p: (p[0] ** 3).sum() * p[1], (np.float32([1, 2]), 2.0), (np.ones(2), 1.0)),
+    (lambda p: 3.0, (), ()),
+]
+
+
+@pytest.mark.parametrize(("f", "x", "v"), OF_TUPLES)
+def test_products_with_hessians_by_tuples(f, x, v):
+    for found, other in zip(hvp(f, x, v), jacobians.general_hvp(f, x, v), strict=True):
+        check_alike(found, other)
+
+
+def check_alike(found, other):
+    """The same structure, types and numbers."""
+    assert type(found) is type(other)
+    if isinstance(found, tuple):
+        for a, b in zip(found, other, strict=True):
+            check_alike(a, b)
+    else:
+        assert np.asarray(found).dtype == np.asarray(other).dtype
+        np.testing.assert_allclose(found, other, rtol=1e-6, atol=1e-12)
+
+
+def test_products_with_hessians_by_tuples_of_numbers_are_programs():
+    f, x, v = OF_TUPLES[0]
+    product = jacobians.product_for(f, x)
+    product(x, v)
+    assert product.__dict__["__morula__"].program(product, (x, v), None).code is not None
+
+
+def test_products_with_hessians_by_a_tuple_whose_array_is_written_to():
+    x = (np.array([1.0, 2.0]), 2.0)
+    W̄, c̄ = hvp(writes_to_its_tuple, x, (np.ones(2), 1.0))
+    np.testing.assert_allclose(W̄, [0.0, 252.0])
+    assert c̄ == 240.0
+    assert x[0].tolist() == [4.0, 2.0]
+
+
+@pytest.mark.parametrize("reduce", [np.sum, np.mean, np.max, np.min])
+@pytest.mark.parametrize("method", [False, True])
+def test_an_axis_that_has_a_tangent(reduce, method):
+    def f(x, k):
+        y = x * np.array([[1.0, 2.0], [4.0, 3.0]])
+        return getattr(y, reduce.__name__)(k) if method else reduce(y, k)
+
+    y, ẏ = jvp(f, (2.0, 1), (1.0, 1.0))
+    np.testing.assert_allclose(ẏ, y / 2.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: (x * np.ones(n)).reshape((n, 1)),
+        lambda x, n: (x * np.ones(n)).reshape(1, n),
+        lambda x, n: np.reshape(x * np.ones(n), (n, 1)),
+    ],
+)
+def test_a_shape_of_numbers_that_have_tangents(f):
+    y, ẏ = jvp(f, (2.0, 3), (1.0, 1.0))
+    np.testing.assert_array_equal(ẏ, y / 2.0)

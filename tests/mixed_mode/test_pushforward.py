@@ -402,3 +402,30 @@ def test_a_value_of_an_unknown_space_is_refused():
     assert gradient(lambda x: read(held(x)) ** 2, 3.0) == (6.0,)
     with pytest.raises(UnsupportedError, match="values of memoryview"):
         jvp(lambda x: read(held(x)) ** 2, (3.0,), (1.0,))
+
+
+class Node:
+    def __init__(self, value, parent=None):
+        self.value = value
+        self.parent = parent
+        self.children = []
+
+
+def test_along_the_gradient_of_objects_that_hold_each_other():
+    root = Node(2.0)
+    leaf = Node(3.0, root)
+    root.children.append(leaf)
+
+    def f(n):
+        return n.value * n.parent.value * n.parent.children[0].value
+
+    g = gradient(f, leaf)
+    assert (g[0].value, g[0].parent.value) == (12.0, 9.0)
+    assert jvp(f, (leaf,), g) == (18.0, 12.0**2 + 9.0**2)
+
+
+def test_along_the_gradient_of_a_list_that_holds_itself():
+    xs = [2.0]
+    xs.append((3.0, xs))
+    g = gradient(lambda xs: xs[0] * xs[1][1][1][0], xs)
+    assert jvp(lambda xs: xs[0] * xs[1][1][1][0], (xs,), g) == (6.0, 4.0 + 9.0)

@@ -1,6 +1,7 @@
 """Numbers that are keys of dicts: what reads them, and what puts them into other dicts."""
 
 import collections
+import math
 import statistics
 from collections import Counter, OrderedDict, defaultdict
 
@@ -64,6 +65,15 @@ KEYS = {
     "UserDict": lambda v: max(Table({v * v: 1})) * v,
     "tuples": lambda v: max(dict({(v, v * v): 1}))[1] * v,
     "Counter": lambda v: sum(k * n for k, n in Counter([v, v * v, v]).items()) * v,
+    "Counter of a generator": lambda v: sum(
+        k * n for k, n in Counter(x * x for x in [v, 2.0, v]).items()
+    ),
+    "Counter of pairs": lambda v: sum(
+        a * b for a, b in Counter(zip([v, 2.0], [v, v], strict=True))
+    ),
+    "Counter of a map, more than once": lambda v: max(
+        Counter(map(math.exp, [v, 1.0])) + Counter(reversed([v]))
+    ),
     "Counter.update": counted,
     "Counter of a class of its own": lambda v: sum(k * n for k, n in Even([v, v * v, v]).items()),
     "Counter of counts": lambda v: sum(k * n for k, n in Counter({v: 2}).items()) * v,

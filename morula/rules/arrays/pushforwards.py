@@ -326,6 +326,8 @@ def extreme(primal):
         y = primal(a, axis, keepdims=keepdims)
 
         def extreme_pushforward(ȧ, axis_dot=ZERO):
+            if ȧ is ZERO:
+                return ZERO
             attained = np.equal(a, y if axis is None or keepdims else np.expand_dims(y, axis))
             chosen = np.where(attained, ȧ, 0.0)
             count = np.maximum(np.sum(attained, axis, keepdims=keepdims), 1)
@@ -348,6 +350,8 @@ def reduction(primal):
         y = primal(x, axis, keepdims=keepdims)
 
         def reduction_pushforward(ẋ, axis_dot=ZERO):
+            if ẋ is ZERO:
+                return ZERO
             return fitted(y, primal(ẋ, axis, keepdims=keepdims))
 
         return y, reduction_pushforward
@@ -386,7 +390,7 @@ def _(x: np.ndarray, *shape: Anything):
     y = x.reshape(*shape)
 
     def reshape_pushforward(ẋ, *shape_dots):
-        return ẋ.reshape(*shape)
+        return ZERO if ẋ is ZERO else ẋ.reshape(*shape)
 
     return y, reshape_pushforward
 
@@ -394,7 +398,7 @@ def _(x: np.ndarray, *shape: Anything):
 @frule(np.reshape)
 def _(x: np.ndarray, shape: Anything):
     def reshape_pushforward(ẋ, shape_dot):
-        return np.reshape(ẋ, shape)
+        return ZERO if ẋ is ZERO else np.reshape(ẋ, shape)
 
     return np.reshape(x, shape), reshape_pushforward
 
