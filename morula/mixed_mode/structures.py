@@ -10,6 +10,7 @@ import collections
 import ctypes
 import operator
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from types import CellType, FunctionType, MappingProxyType
 from typing import Any
 
@@ -120,14 +121,24 @@ def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
     if type(xs) is np.flatiter and xs.index == 0 and not isinstance(xs.base, np.matrix):
         ẋs = push(run, operator.getitem, ZERO, (xs, slice(None)), (ẋs, ZERO))[1]
         return list(xs), [entry(ẋs, i) for i in range(len(xs))]
-    iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))
-    items, dots = [], []
-    item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
-    while item is not primitives.DONE:
+    items: list[Any] = []
+    dots: list[Any] = []
+
+    def each(item: Any, dot: Any) -> None:
         items.append(item)
         dots.append(dot)
-        item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
+
+    visit(run, xs, ẋs, each)
     return items, dots
+
+
+def visit(run: Pass, xs: Any, ẋs: Any, each: Callable[[Any, Any], None]) -> None:
+    """Call `each` for an item of an iterable and its tangent, before the next is fetched."""
+    iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))
+    item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
+    while item is not primitives.DONE:
+        each(item, dot)
+        item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
 
 
 def reads_whole(fn: Any) -> None:

@@ -1,5 +1,6 @@
 """Containers that are filled by what runs code: what the code sees, and what an exception leaves."""
 
+import functools
 from collections import Counter, OrderedDict, defaultdict, deque
 
 import pytest
@@ -186,3 +187,36 @@ def test_an_ordered_dict_asks_its_class():
         return d["a"] * d["b"] * d["c"] * d["d"] * d["e"]
 
     check(f, 2.0**5 * 5 * 2.0**4)
+
+
+def told(what, seen):
+    for v in what:
+        seen.append(("given", v))
+        yield v
+
+
+def multiplied(x, seen):
+    def step(a, b):
+        seen.append(("taken", b))
+        return a * b
+
+    return functools.reduce(step, told([x, 2 * x, 3 * x], seen))
+
+
+def chosen(x, seen):
+    def key(v):
+        seen.append(("asked", v))
+        return -v
+
+    items = iter(list(told([x, 3 * x], [])))
+    return max(map(lambda v: seen.append(("given", v)) or v, items), key=key)
+
+
+@pytest.mark.parametrize("f", [multiplied, chosen])
+def test_what_is_taken_is_used_before_the_next_is_given(f):
+    plain, forward = [], []
+    f(2.0, plain)
+    jvp(lambda x: f(x, forward), (2.0,), (1.0,))
+    assert [(what, float(v)) for what, v in forward] == plain
+    slope = jvp(lambda x: jvp(lambda y: f(y, []), (x,), (1.0,))[1], (2.0,), (1.0,))[1]
+    assert slope == (36.0 * 2.0 if f is multiplied else 0.0)
