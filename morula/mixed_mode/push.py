@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from morula.core import errors, general, memory, primitives
+from morula.core.arity import counts_of
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.ir import count_of_parameters
 from morula.core.places import Place, place_of, show
@@ -138,7 +139,9 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     return forward, True
 
 
-non_differentiable(meanings_of, meaning_of_type, rules_of, memory.follow, memory.in_memory)
+non_differentiable(
+    counts_of, meanings_of, meaning_of_type, rules_of, memory.follow, memory.in_memory
+)
 
 
 def push(
@@ -150,6 +153,8 @@ def push(
     keywords: tuple[str, ...] = (),
 ) -> Both:
     """The value of a call and its tangent."""
+    if not keywords and len(args) not in counts_of(fn):
+        return fn(*args), ZERO  # raises
     if run.written:
         if fn is operator.getitem and is_followed(run, args[0]):
             return operator.getitem(*args), item_of(run, args[0], tangents[0], args[1])
