@@ -46,7 +46,8 @@ def is_lasting(fn: Any) -> bool:
 
 def tells_truly(fn: Any) -> bool:
     """Is it of Python itself? What others tell may be less than they take, as of `ufunc.reduce`."""
-    owner = fn.__self__.__name__ if type(fn) is BuiltinFunctionType else fn.__objclass__.__module__
+    of_module = type(fn) is BuiltinFunctionType
+    owner: str = fn.__module__ or "" if of_module else fn.__objclass__.__module__
     return owner.partition(".")[0] in sys.stdlib_module_names
 
 
