@@ -27,6 +27,7 @@ from morula.core.adjoint import (
     tidies,
     to_space,
 )
+from morula.core.arity import takes
 from morula.core.bytecode import body_code
 from morula.core.callables import Calls, runs
 from morula.core.cfg import dominates, dominators, loop_step
@@ -467,6 +468,7 @@ __all__ = [
     "stays_general",
     "strays_here",
     "substitute",
+    "takes",
     "tangent_of",
     "tidies",
     "to_space",

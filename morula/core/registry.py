@@ -15,17 +15,16 @@ from functools import cached_property, partial, wraps
 from types import (
     BuiltinFunctionType,
     FunctionType,
-    MethodDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
-    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple, get_args
 
 import plum
 
 from morula.core import debug, errors
+from morula.core.arity import counts_of, is_lasting
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -1097,13 +1096,6 @@ def types_decide(fn: Any, args: tuple[Any, ...]) -> bool:
     return entry.types_of is None and all([type(x).__flags__ & IMMUTABLE_TYPE for x in args])
 
 
-def is_lasting(fn: Any) -> bool:
-    """Is it a compiled function of a module or a method of a class, which nobody makes anew?"""
-    if type(fn) is BuiltinFunctionType:
-        return type(fn.__self__) is ModuleType
-    return type(fn) in (MethodDescriptorType, WrapperDescriptorType)
-
-
 def are_scalars(args: tuple[Any, ...]) -> bool:
     """Are all of these numbers that no library but Python knows?"""
     return all([cotangent_type(type(x)) is not None for x in args])
@@ -1111,6 +1103,8 @@ def are_scalars(args: tuple[Any, ...]) -> bool:
 
 def find_service(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Service:
     """The same, by the registry."""
+    if not kwargs and len(args) not in counts_of(fn):
+        return Service(None, apply_rule, True, True)  # the call itself, which raises
     rule = find_rrule(fn, args, kwargs)
     constant = rule is None and is_constant_for(
         fn, (*args, *kwargs.values()) if kwargs else args, kwargs

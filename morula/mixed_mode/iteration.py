@@ -31,7 +31,7 @@ from morula.mixed_mode.push import (
     pushes,
     split_call,
 )
-from morula.mixed_mode.structures import Compared, drain, order_of
+from morula.mixed_mode.structures import Compared, drain, order_of, visit
 from morula.mixed_mode.tangents import (
     Pass,
     item_of,
@@ -403,20 +403,31 @@ def extreme(fn: Any) -> Any:
     def meaning(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         n = len(args) - len(keywords)
         named = dict(zip(keywords, zip(args[n:], tangents[n:], strict=True), strict=True))
-        if n != 1:
-            items, dots = list(args[:n]), list(tangents[:n])
-        else:
-            items, dots = drain(run, args[0], tangents[0])
+        key, k̇ey = named.get("key", (None, ZERO))
+        items: list[Any] = []
+        dots: list[Any] = []
+        keys: list[Any] = items
+        of_keys: list[Any] = dots
+        if key is not None:
+            keys, of_keys = [], []
+
+        def each(x: Any, ẋ: Any) -> None:
+            items.append(x)
+            dots.append(ẋ)
+            if key is not None:
+                k, k̇ = push(run, key, k̇ey, (x,), (ẋ,))
+                keys.append(k)
+                of_keys.append(k̇)
+
+        if n == 1:
+            visit(run, args[0], tangents[0], each)
+        elif "default" not in named:
+            for pair in zip(args[:n], tangents[:n], strict=True):
+                each(*pair)
         if not items and "default" in named and n == 1:
             return named["default"]
         if not items or (n != 1 and "default" in named):
             return split_call(fn, (*([items] if n == 1 else args[:n]), *args[n:]), keywords), ZERO
-        keys: list[Any] = list(items)
-        of_keys = dots
-        key, k̇ey = named.get("key", (None, ZERO))
-        if key is not None:
-            pairs = [push(run, key, k̇ey, (x,), (ẋ,)) for x, ẋ in zip(items, dots, strict=True)]
-            keys, of_keys = [k for k, _ in pairs], [k̇ for _, k̇ in pairs]
         if answers(keys):
             keys = [Compared(run, x, ẋ) for x, ẋ in zip(keys, of_keys, strict=True)]
         place = fn(range(len(items)), key=keys.__getitem__)
@@ -443,13 +454,15 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(functools.reduce)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    items, dots = drain(run, args[1], tangents[1])
-    items, dots = [*args[2:], *items], [*tangents[2:], *dots]
-    if not items:
-        return functools.reduce(args[0], items), ZERO  # raises
-    y, ẏ = items[0], dots[0]
-    for x, ẋ in zip(items[1:], dots[1:], strict=True):
-        y, ẏ = push(run, args[0], tangents[0], (y, x), (ẏ, ẋ))
+    y, ẏ = (args[2], tangents[2]) if len(args) > 2 else (MISSING, ZERO)
+
+    def each(x: Any, ẋ: Any) -> None:
+        nonlocal y, ẏ
+        y, ẏ = (x, ẋ) if y is MISSING else push(run, args[0], tangents[0], (y, x), (ẏ, ẋ))
+
+    visit(run, args[1], tangents[1], each)
+    if y is MISSING:
+        functools.reduce(args[0], [])  # raises
     return y, ẏ
 
 

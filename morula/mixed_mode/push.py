@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from morula.core import errors, general, memory, primitives
+from morula.core.arity import counts_of
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.ir import count_of_parameters
 from morula.core.places import Place, place_of, show
@@ -138,7 +139,9 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
     return forward, True
 
 
-non_differentiable(meanings_of, meaning_of_type, rules_of, memory.follow, memory.in_memory)
+non_differentiable(
+    counts_of, meanings_of, meaning_of_type, rules_of, memory.follow, memory.in_memory
+)
 
 
 def push(
@@ -150,6 +153,8 @@ def push(
     keywords: tuple[str, ...] = (),
 ) -> Both:
     """The value of a call and its tangent."""
+    if not keywords and len(args) not in counts_of(fn):
+        return fn(*args), ZERO  # raises
     if run.written:
         if fn is operator.getitem and is_followed(run, args[0]):
             return operator.getitem(*args), item_of(run, args[0], tangents[0], args[1])
@@ -241,14 +246,15 @@ def by_rule(
         rule, is_forward = (rule, True) if reverse is None else (reverse, False)
     if run.primitive is not None and not (rule.by_identity and rule.trusted):
         return run.primitive(fn, rule, is_forward, args, tangents, keywords)
+    refused = lost if rule.trusted else None
     if is_forward:
         found = by_forward_rule(run, rule, args, tangents, keywords)
     elif rule.by_identity or any_mutable(args) or makes_container(fn):
-        found = transposed_call(run, fn, ḟ, args, tangents, keywords)
+        found = transposed_call(run, fn, ḟ, args, tangents, keywords, refused)
     elif all_zero(tangents):
         found = value_by(rule, args, keywords), ZERO
     else:
-        found = transposed_rule(run, rule, args, tangents, keywords)
+        found = transposed_rule(run, rule, args, tangents, keywords, refused)
     if run.encodings or is_zero(found[1]):
         follow_text(run, fn, args, tangents, found[0])
     if is_made_of_records(found[0], args) and (not all_zero(tangents) or reached(run, args)):
@@ -467,11 +473,15 @@ class Unknown:
     """The tangent of what a callable without rule gave: an error, as soon as it is used."""
 
     __slots__ = ("error", "place")
-    __array_ufunc__ = None
 
     def __init__(self, error: errors.DifferentiationError) -> None:
         self.error = error
         self.place = place_of_call()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.refuse()
 
     def refuse(self, *args: Any) -> Any:
         """Raise the error."""
@@ -480,8 +490,8 @@ class Unknown:
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refuse
     __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __neg__ = __getitem__ = refuse
-    __len__ = __iter__ = __float__ = __complex__ = __array__ = refuse
-    __setitem__ = __contains__ = get = pop = copy = items = keys = values = refuse
+    __len__ = __iter__ = __float__ = __complex__ = __setitem__ = __contains__ = refuse
+    __array__ = __array_ufunc__ = __array_function__ = refuse
 
 
 @non_differentiable
@@ -573,21 +583,26 @@ def unknown_tangent(run: Pass, fn: Any, args: tuple[Any, ...], y: Any, reason: s
     return unknown_like(y, Unknown(error))
 
 
+def lost(y: Any, error: errors.DifferentiationError) -> Any:
+    """The tangent of a value of which a rule has said that it has none."""
+    return unknown_like(y, Unknown(error))
+
+
 def unknown_like(y: Any, unknown: Unknown) -> Any:
     """The same tangent for every item of a tuple that may have one, for they are used one by one."""
-    if type(y) is not tuple:
+    if not isinstance(y, tuple):
         return unknown if carries(y) else ZERO
     return tuple([unknown_like(item, unknown) for item in y])
 
 
 def carries(y: Any) -> bool:
     """May this value have a tangent?"""
-    if type(y) is tuple:
+    if isinstance(y, tuple):
         return any([carries(item) for item in y])
     return has_tangent(type(y)) and y is not NotImplemented
 
 
-non_differentiable(unknown_like, carries)
+non_differentiable(lost, unknown_like, carries)
 
 # -- Python functions ------------------------------------------------------------------------------
 

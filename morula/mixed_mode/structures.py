@@ -10,6 +10,7 @@ import collections
 import ctypes
 import operator
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from types import CellType, FunctionType, MappingProxyType
 from typing import Any
 
@@ -40,7 +41,17 @@ from morula.mixed_mode.tangents import (
 from morula.rules import boxes, containers, dicts, objects
 from morula.rules.calls import MISSING, PARTS_OF_A_FUNCTION, entry, lookup, own_method
 from morula.rules.containers import is_native, lengthen
-from morula.rules.dicts import Key, call_keys, is_copied_plainly
+from morula.rules.dicts import Key, counted_one_by_one, counts_plainly, is_copied_plainly, put_of
+from morula.rules.filling import (
+    extend_list,
+    extend_queue,
+    extend_queue_left,
+    put_by_keys,
+    put_pairs,
+    runs_code,
+    update_difference,
+    update_set,
+)
 from morula.rules.foreign import CData, address_of
 from morula.rules.objects import behind, own_class_getitem
 from morula.rules.questions import is_greater, is_less
@@ -110,14 +121,24 @@ def drain(run: Pass, xs: Any, ẋs: Any) -> tuple[list[Any], list[Any]]:
     if type(xs) is np.flatiter and xs.index == 0 and not isinstance(xs.base, np.matrix):
         ẋs = push(run, operator.getitem, ZERO, (xs, slice(None)), (ẋs, ZERO))[1]
         return list(xs), [entry(ẋs, i) for i in range(len(xs))]
-    iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))
-    items, dots = [], []
-    item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
-    while item is not primitives.DONE:
+    items: list[Any] = []
+    dots: list[Any] = []
+
+    def each(item: Any, dot: Any) -> None:
         items.append(item)
         dots.append(dot)
-        item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
+
+    visit(run, xs, ẋs, each)
     return items, dots
+
+
+def visit(run: Pass, xs: Any, ẋs: Any, each: Callable[[Any, Any], None]) -> None:
+    """Call `each` for an item of an iterable and its tangent, before the next is fetched."""
+    iterator, ȯf = push(run, iter, ZERO, (xs,), (ẋs,))
+    item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
+    while item is not primitives.DONE:
+        each(item, dot)
+        item, dot = push(run, primitives.advance, ZERO, (iterator,), (ȯf,))
 
 
 def reads_whole(fn: Any) -> None:
@@ -455,8 +476,16 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return None, ZERO
 
 
-@pushes(primitives.list_extend, list.extend)
+@pushes(list.extend)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if runs_code(args[1]):
+        return push(run, extend_list, ZERO, args, tangents)
+    return extend_at_once(run, args, tangents, keywords)
+
+
+@pushes(primitives.list_extend)
+def extend_at_once(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """Put all items in when all are there, for nobody sees the list before."""
     xs, more = args
     items, dots = drain(run, more, tangents[1])
     n = len(xs)
@@ -500,17 +529,19 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return y, ZERO
 
 
-def _one_by_one(many: Any, one: Any) -> None:
+def _one_by_one(many: Any, one: Any, in_turn: Any) -> None:
     @pushes(many)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         q, more = args
+        if runs_code(more):
+            return push(run, in_turn, ZERO, args, tangents)
         for pair in zip(*drain(run, more, tangents[1]), strict=True):
             push(run, one, ZERO, (q, pair[0]), (ZERO, pair[1]))
         return None, ZERO
 
 
-_one_by_one(deque.extend, deque.append)
-_one_by_one(deque.extendleft, deque.appendleft)
+_one_by_one(deque.extend, deque.append, extend_queue)
+_one_by_one(deque.extendleft, deque.appendleft, extend_queue_left)
 
 
 @pushes(deque.append)
@@ -623,37 +654,30 @@ def update(run: Pass, d: Any, args: Args, tangents: Args, keywords: Names) -> No
     """`d.update(*args, **kwargs)`, item by item."""
     n = len(args) - len(keywords)
     for source, ẋ in zip(args[:n], tangents[:n], strict=True):
-        for pair, dots in pairs_of(run, source, ẋ):
-            put_in_dict(run, (d, *pair), (ZERO, *dots), ())
+        fill_from(run, d, source, ẋ)
     for name, value, ẋ in zip(keywords, args[n:], tangents[n:], strict=True):
-        put_in_dict(run, (d, name, value), (ZERO, ZERO, ẋ), ())
+        push(run, put_of(d), ZERO, (d, name, value), (ZERO, ZERO, ẋ))
 
 
-def pairs_of(run: Pass, source: Any, ẋ: Any) -> list[tuple[Any, Any]]:
-    """Keys and values, and their tangents, of what a dict is made from."""
+def fill_from(run: Pass, d: Any, source: Any, ẋ: Any) -> None:
+    """Put the items of a mapping, or pairs, into a dict."""
     if isinstance(source, MappingProxyType):
-        return pairs_of(run, behind(source), ZERO)
-    if is_copied_plainly(source):
-        items = dict.items(source)
-        return [
-            ((k, v), (value_of(run, source, Key(k)), value_of(run, source, k))) for k, v in items
-        ]
-    if hasattr(source, "keys"):
-        keys, of_keys = push(run, call_keys, ZERO, (source,), (ẋ,))
-        pairs = [push(run, operator.getitem, ZERO, (source, k), (ẋ, ZERO)) for k in keys]
-        dots = drain(run, keys, of_keys)[1]
-        return [((k, y), (k_dot, ẏ)) for k, k_dot, (y, ẏ) in zip(keys, dots, pairs, strict=True)]
-    found = []
-    for item, dot in zip(*drain(run, source, ẋ), strict=True):
-        pair, dots = push(run, primitives.unpack, ZERO, (item, 2), (dot, ZERO))
-        found.append((pair, (entry(dots, 0), entry(dots, 1))))
-    return found
+        source, ẋ = behind(source), ZERO
+    if not is_copied_plainly(source) or put_of(d) is operator.setitem:
+        put_all = put_by_keys if hasattr(source, "keys") else put_pairs
+        push(run, put_all, ZERO, (put_of(d), d, source), (ZERO, ZERO, ẋ))
+        return
+    for k, v in list(dict.items(source)):
+        dots = value_of(run, source, Key(k)), value_of(run, source, k)
+        put_in_dict(run, (d, k, v), (ZERO, *dots), ())
 
 
 def _updates(fn: Any) -> None:
     @pushes(fn)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         d, *rest = args
+        if len(rest) - len(keywords) > (2 if fn is defaultdict.__init__ else 1):
+            split_call(fn, args, keywords)  # raises
         skip = 0
         if fn is defaultdict.__init__:
             skip = len(rest) - len(keywords) and 1
@@ -673,6 +697,8 @@ def _makes(cls: Any) -> None:
     @pushes(cls)
     def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
         skip = 1 if cls is defaultdict and len(args) > len(keywords) else 0
+        if len(args) - len(keywords) > skip + 1:
+            split_call(cls, args, keywords)  # raises
         if not all_zero(tangents[:skip]):
             raise dicts.factory_by_value(args[0])
         d = cls(*args[:skip])
@@ -682,6 +708,22 @@ def _makes(cls: Any) -> None:
 
 for _cls in (dict, OrderedDict, defaultdict):
     _makes(_cls)
+
+
+@pushes(operator.ior)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    d = args[0]
+    if not isinstance(d, dict) or not is_native(d, "__ior__"):
+        return NotImplemented
+    update(run, d, args[1:], tangents[1:], ())
+    return d, ZERO
+
+
+@pushes(collections._count_elements)  # type: ignore[attr-defined]
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if counts_plainly(args[0]) and not runs_code(args[1]):
+        return NotImplemented
+    return push(run, counted_one_by_one, ZERO, args, tangents)
 
 
 @pushes(primitives.dict_update)
@@ -702,6 +744,18 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 
 
 # -- sets ------------------------------------------------------------------------------------------
+
+
+def _others_in_turn(method: Any, in_turn: Any) -> None:
+    @pushes(method)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        if len(args) == 2 and not runs_code(args[1]):
+            return NotImplemented
+        return push(run, in_turn, ZERO, args, tangents)
+
+
+_others_in_turn(set.update, update_set)
+_others_in_turn(set.difference_update, update_difference)
 
 
 def combination(fn: Any) -> Any:
@@ -914,12 +968,24 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return NotImplemented
 
 
+def _extends(fn: Any, extend: Any) -> None:
+    @pushes(fn)
+    def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+        push(run, extend, ZERO, args, tangents)
+        return args[0], ZERO
+
+
+_extends(list.__iadd__, list.extend)
+_extends(deque.__iadd__, deque.extend)
+
+
 @pushes(operator.iadd)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     a, b = args
     if type(a) is list and lookup(type(b), "__radd__") is MISSING:
-        push(run, list.extend, ZERO, args, tangents)
-        return a, ZERO
+        return push(run, list.__iadd__, ZERO, args, tangents)
+    if isinstance(a, deque) and is_native(a, "__iadd__"):
+        return push(run, deque.__iadd__, ZERO, args, tangents)
     if type(a) is tuple and type(b) is tuple:
         return push(run, operator.add, ZERO, args, tangents)
     return NotImplemented

@@ -51,6 +51,8 @@ from morula.rules.calls import entry
 from morula.rules.dicts import Key
 from morula.rules.objects import has_fields, is_by_identity, own_fields
 
+Refused = Callable[[Any, errors.UnsupportedError], Any]
+
 
 def transposed_rule(
     run: Pass,
@@ -58,8 +60,12 @@ def transposed_rule(
     args: tuple[Any, ...],
     tangents: tuple[Any, ...],
     keywords: tuple[str, ...],
+    refused: Refused | None = None,
 ) -> tuple[Any, Any]:
-    """The value and its tangent by a reverse rule for arguments whose tangents go by value."""
+    """The value and its tangent by a reverse rule for arguments whose tangents go by value.
+
+    `refused` says what it is where the rule refuses, as at a degenerate point.
+    """
     n = len(args) - len(keywords)
     named = dict(zip(keywords, args[n:], strict=True))
     y, pullback = rule.function(*args[:n], **named)
@@ -69,7 +75,12 @@ def transposed_rule(
         return y, ZERO
     positions = rule.positions(n, keywords)
     kept = (rule, n, positions, [project_to(x) for x in args], False, None, y, args)
-    ẏ = run.gathered(transposed(pullback, kept, seed, run.split(tangents)))
+    try:
+        ẏ = run.gathered(transposed(pullback, kept, seed, run.split(tangents)))
+    except errors.UnsupportedError as error:
+        if refused is None or holds_mutable(y):
+            raise
+        return y, refused(y, error)
     return y, placed(run, y, ẏ) if holds_mutable(y) else ẏ
 
 
@@ -151,9 +162,11 @@ def transpose(pullback: Any, kept: Any, seed: Any, directions: list[Any]) -> lis
     """The same, as differentiated code sees it."""
     outer = context.enter()
     log = memory.begin_log()
-    bars, back = general.call(meta.pull_back, pullback, kept, seed)
-    bars, back_of_thunks = computed(bars, directions)
-    written = memory.end_log(log)
+    try:
+        bars, back = general.call(meta.pull_back, pullback, kept, seed)
+        bars, back_of_thunks = computed(bars, directions)
+    finally:
+        written = memory.end_log(log)
     context.leave(outer)
     found = []
     for tangents in directions:
@@ -230,6 +243,7 @@ def transposed_call(
     args: tuple[Any, ...],
     tangents: tuple[Any, ...],
     keywords: tuple[str, ...],
+    refused: Refused | None = None,
 ) -> tuple[Any, Any]:
     """Any call by its reverse rule, also one that makes or changes mutable values.
 
@@ -245,7 +259,7 @@ def transposed_call(
     if run.primitive is not None:
         raise errors.no_rule(fn, args, why=run.refusal)
     with np.errstate(all="ignore"), context.isolated():
-        return transpose_call(run, fn, ḟ, args, tangents, keywords)
+        return transpose_call(run, fn, ḟ, args, tangents, keywords, refused)
 
 
 def nothing_enters(
@@ -269,6 +283,7 @@ def transpose_call(
     args: tuple[Any, ...],
     tangents: tuple[Any, ...],
     keywords: tuple[str, ...],
+    refused: Refused | None = None,
 ) -> tuple[Any, Any]:
     """The same, as differentiated code sees it."""
     n = len(args) - len(keywords)
@@ -292,7 +307,14 @@ def transpose_call(
     log = memory.begin_log()
     seed = seed_for(y, {id(x) for x, _ in pairs})
     refuse_unknown_space(y, seed)
-    bars, pull = general.call(back, seed)
+    try:
+        bars, pull = general.call(back, seed)
+    except errors.UnsupportedError as error:
+        if refused is None or any(map(holds_mutable, (*args, y))):
+            raise
+        memory.end_log(log)
+        put_back(outer)
+        return y, refused(y, error)
     directions = run.split((ḟ, *tangents))
     bars, back_of_thunks = computed(bars, directions)
     written = memory.end_log(log)

@@ -239,7 +239,7 @@ def masked_fill(mask: Any) -> Any:
 def by_operator(run: Pass, fn: Any, op: Any, args: Args, tangents: Args) -> Any:
     """x += v: x + v, written over x."""
     x, v = args
-    _, ẏ = push(run, op, ZERO, args, tangents)
+    _, ẏ = push(run, inplace.operation_on(x, op), ZERO, args, tangents)
     found = fn(x, v)
     if found is not x:
         return found, ẏ

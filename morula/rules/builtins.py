@@ -10,10 +10,14 @@ Tests: tests/rules/test_builtins.py
 
 import bisect
 import builtins
+import copy
+import functools
+import itertools
 import math
 import operator
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -32,6 +36,7 @@ from morula.core.extend import (
     reads_at_once,
     registry,
     rrule,
+    takes,
     type_stable,
     unthunk,
 )
@@ -436,6 +441,18 @@ for _type in (int, float, complex, Decimal):
 del _type
 
 reads_at_once(sum, min, max, list, tuple, sorted, set, frozenset, math.fsum, math.prod)
+
+takes(0, 1, list, tuple, set, frozenset)
+takes(1, 1, reversed, copy.copy)
+takes(1, 2, enumerate, iter, next, math.log, dict.update)
+takes(1, 3, copy.deepcopy)
+takes(2, 2, filter)
+takes(2, 3, getattr, functools.reduce, dict.pop)
+takes(2, 4, itertools.islice)
+takes(1, 1, dict.copy, dict.popitem, dict.keys, dict.values, dict.items, dict.clear)
+takes(2, 2, set.add, set.discard, set.remove, deque.append, deque.appendleft, deque.extend)
+takes(2, 2, deque.extendleft, deque.remove, deque.count)
+takes(1, 1, set.pop, set.copy, set.clear, deque.popleft, deque.pop, deque.copy, deque.clear)
 
 # -- constants -------------------------------------------------------------------------------------
 

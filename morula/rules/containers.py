@@ -40,6 +40,7 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.calls import MISSING, entry, lookup, own_method, served, serves, together
+from morula.rules.filling import extend_list, runs_code
 from morula.rules.numbers import Anything
 from morula.rules.objects import asks, give, types_within
 from morula.rules.questions import is_greater, is_less, is_same_or_equal
@@ -524,9 +525,16 @@ def _(xs: list, value: Anything):
     return None, append_pullback
 
 
-@rrule(primitives.list_extend, by_identity=True)
 @rrule(list.extend, by_identity=True)
 def _(xs: list, more: Anything):
+    if runs_code(more):
+        _, back = call(extend_list, xs, more)
+        return None, lambda ȳ: back(ZERO)[1:]
+    return extend_at_once(xs, more)
+
+
+@rrule(primitives.list_extend, by_identity=True)
+def extend_at_once(xs: list, more: Anything):
     n = len(xs)
     items, back = drain(more)
     list.extend(xs, items)

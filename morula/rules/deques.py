@@ -15,6 +15,7 @@ from morula.core.extend import (
     accumulate,
     adjoint_object,
     adjoint_of,
+    call,
     non_differentiable,
     rrule,
 )
@@ -32,6 +33,7 @@ from morula.rules.containers import (
     scatter,
     take_at,
 )
+from morula.rules.filling import extend_queue, extend_queue_left, runs_code
 from morula.rules.iteration import ListItem, originates
 from morula.rules.numbers import Anything
 
@@ -160,12 +162,20 @@ class Box:
 
 @rrule(deque.extend, by_identity=True)
 def _(q: deque, more: Anything):
-    return moved(q, deque.extend, more)
+    return extended(q, deque.extend, extend_queue, more)
+
+
+def extended(q: deque[Any], at_once: Any, in_turn: Any, more: Any) -> Any:
+    """The rule of putting all items into a queue."""
+    if not runs_code(more):
+        return moved(q, at_once, more)
+    _, back = call(in_turn, q, more)
+    return None, lambda ȳ: back(ZERO)[1:]
 
 
 @rrule(deque.__iadd__, by_identity=True)
 def queue_iadd(q: deque, more: Anything):
-    _, back = moved(q, deque.extend, more)
+    _, back = extended(q, deque.extend, extend_queue, more)
     return q, back
 
 
@@ -232,7 +242,7 @@ def _(q: deque, value: Anything):
 
 @rrule(deque.extendleft, by_identity=True)
 def _(q: deque, more: Anything):
-    return moved(q, deque.extendleft, more)
+    return extended(q, deque.extendleft, extend_queue_left, more)
 
 
 @rrule(deque.rotate, by_identity=True)

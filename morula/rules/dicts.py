@@ -41,6 +41,7 @@ from morula.rules.containers import (
     not_like,
     projections_inside,
 )
+from morula.rules.filling import put_by_keys, put_pairs, runs_code
 from morula.rules.memos import is_remembered, refuse, remember
 from morula.rules.numbers import Anything
 from morula.rules.objects import behind, give, owner_of, put, take
@@ -178,12 +179,18 @@ def store_of(d: dict[Any, Any]) -> Any:
     return OrderedDict.__setitem__ if isinstance(d, OrderedDict) else dict.__setitem__
 
 
+def put_of(d: dict[Any, Any]) -> Any:
+    """What `update` puts an item in with: an OrderedDict asks its class, others do not."""
+    asks = isinstance(d, OrderedDict) and not is_native(d, "__setitem__")
+    return operator.setitem if asks else store_of(d)
+
+
 def delete_of(d: dict[Any, Any]) -> Any:
     """The compiled `__delitem__` of a dict."""
     return OrderedDict.__delitem__ if isinstance(d, OrderedDict) else dict.__delitem__
 
 
-non_differentiable(store_of, delete_of)
+non_differentiable(store_of, put_of, delete_of)
 
 
 def dict_delitem(d: dict, key: Anything):
@@ -338,51 +345,36 @@ repeatable(*VIEWS, dict.get, dict.copy, OrderedDict.copy, defaultdict.copy)
 
 def update(d: dict[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`d.update(*args, **kwargs)`, item by item; its pullback gives the cotangents of both."""
-    pairs, source_back = [], None
-    if args:
-        pairs, source_back = pairs_of(args[0])
-    n = len(pairs)
-    backs = [dict_setitem(d, key, value)[1] for key, value in [*pairs, *kwargs.items()]]
+    filled = [filled_from(d, source) for source in args]
+    backs = [call(put_of(d), d, name, value)[1] for name, value in kwargs.items()]
 
     def update_pullback() -> list[Any]:
-        bars: list[Any] = [ZERO] * len(backs)
-        for i in reversed(range(len(backs))):
-            _, key_bar, value_bar = backs[i](ZERO)
-            bars[i] = value_bar if i >= n else (key_bar, value_bar)
-        found = [] if source_back is None else [source_back(bars[:n])]
-        return found + bars[n:]
+        bars = [back(ZERO)[3] for back in reversed(backs)]
+        return [*[back() for back in filled], *reversed(bars)]
 
     return update_pullback
 
 
-def pairs_of(source: Any) -> Any:
-    """The items of what a dict is made from: a mapping, or an iterable of pairs."""
+def filled_from(d: dict[Any, Any], source: Any) -> Any:
+    """Put in the items of a mapping, or pairs; gives the cotangent of what they came from."""
     if isinstance(source, MappingProxyType):
-        return pairs_of(behind(source))
-    if is_copied_plainly(source):
-        keys = list(source)
-        pairs = [(key, dict.__getitem__(source, key)) for key in keys]
+        source = behind(source)
+    if not is_copied_plainly(source) or put_of(d) is operator.setitem:
+        put_all = put_by_keys if hasattr(source, "keys") else put_pairs
+        _, back = call(put_all, put_of(d), d, source)
+        return lambda: back(ZERO)[-1]
+    keys = list(source)
+    backs = [dict_setitem(d, key, dict.__getitem__(source, key))[1] for key in keys]
 
-        def mapping_pullback(bars: list[Any]) -> Any:
-            table = adjoint_of(source)
-            for key, (key_bar, value_bar) in zip(keys, bars, strict=True):
-                give(table, Key(key), key_bar)
-                give(table, key, value_bar)
-            return ZERO
+    def mapping_pullback() -> Any:
+        table = adjoint_of(source)
+        for key, back in zip(reversed(keys), reversed(backs), strict=True):
+            _, key_bar, value_bar = back(ZERO)
+            give(table, Key(key), key_bar)
+            give(table, key, value_bar)
+        return ZERO
 
-        return pairs, mapping_pullback
-    if hasattr(source, "keys"):
-        return pairs_by_keys(source)
-    items, back = drain(source)
-    unpacked = [call(primitives.unpack, item, 2) for item in items]
-
-    def pairs_pullback(bars: list[Any]) -> Any:
-        of_items: list[Any] = [ZERO] * len(unpacked)
-        for i in reversed(range(len(unpacked))):
-            of_items[i] = unpacked[i][1](bars[i])[1]
-        return back(of_items)
-
-    return [pair for pair, _ in unpacked], pairs_pullback
+    return mapping_pullback
 
 
 def is_copied_plainly(source: Any) -> bool:
@@ -399,29 +391,11 @@ def is_copied_plainly(source: Any) -> bool:
 non_differentiable(is_copied_plainly)
 
 
-def pairs_by_keys(source: Any) -> Any:
-    """The items of a mapping of a user's class, by `keys()` and `source[key]`."""
-    keys, keys_back = call(call_keys, source)
-    got = [call(operator.getitem, source, key) for key in keys]
-
-    def keys_pullback(bars: list[Any]) -> Any:
-        x̄: Any = ZERO
-        for i in reversed(range(len(got))):
-            x̄ = accumulate(got[i][1](bars[i][1])[1], x̄)
-        adjoint_of(keys)[:] = [key_bar for key_bar, _ in bars]
-        return accumulate(keys_back(ZERO)[1], x̄)
-
-    return list(zip(keys, [y for y, _ in got], strict=True)), keys_pullback
-
-
-def call_keys(source: Any) -> list[Any]:
-    """The keys of a mapping."""
-    return list(source.keys())
-
-
 @serves(dict.update, OrderedDict.update, dict.__init__, OrderedDict.__init__, dict.__ior__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     d, *rest = args
+    if len(rest) > 1:
+        fn(*args, **kwargs)  # raises
     back = update(d, tuple(rest), kwargs)
     y = d if fn is dict.__ior__ else None
     return y, lambda ȳ: (NONE, ZERO, *back())
@@ -438,6 +412,8 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @serves(dict, OrderedDict, defaultdict)
 def _(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     factory = args[:1] if cls is defaultdict else ()
+    if len(args) - len(factory) > 1:
+        cls(*args, **kwargs)  # raises
     d = cls(*factory)
     back = update(d, args[len(factory) :], kwargs)
     return d, lambda ȳ: (NONE, *[NONE] * len(factory), *back())
@@ -516,7 +492,7 @@ def counts_plainly(mapping: Any) -> bool:
 @serves(collections._count_elements)  # type: ignore[attr-defined]
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     mapping, iterable = args
-    if not counts_plainly(mapping):
+    if not counts_plainly(mapping) or runs_code(iterable):
         return call(counted_one_by_one, mapping, iterable)
     items, back = drain(iterable)
     new: dict[Any, int] = {}

@@ -755,8 +755,9 @@ def variables_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The attributes of an object; those of nothing would be the variables around."""
     if not args:
         raise unsupported("vars(), which asks for the variables around it,", "vars() is called")
-    (x,) = args
-    return expose(x), lambda ȳ: (NONE, ZERO)
+    if len(args) > 1 or not hasattr(args[0], "__dict__"):
+        vars(*args)  # raises
+    return expose(args[0]), lambda ȳ: (NONE, ZERO)
 
 
 # -- setting and deleting --------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from morula.core.extend import (
     transfers,
 )
 from morula.rules.containers import by_operator, drain, is_native
+from morula.rules.filling import runs_code, update_difference, update_set
 from morula.rules.numbers import Anything
 from morula.rules.objects import give, take
 
@@ -89,16 +90,17 @@ def _(s: set, item: Anything):
 @rrule(primitives.set_update, by_identity=True)
 @rrule(set.update, by_identity=True)
 def _(s: set, *more: Anything):
-    backs = []
-    for xs in more:
-        values, back = drain(xs)
-        backs.append((fill(s, values), back))
+    if len(more) != 1 or runs_code(more[0]):
+        return by_function(update_set, s, more)
+    values, back = drain(more[0])
+    filled = fill(s, values)
+    return None, lambda ȳ: (NoTangent(), back(filled()))
 
-    def update_pullback(ȳ):
-        found = [back(filled()) for filled, back in reversed(backs)]
-        return NoTangent(), *reversed(found)
 
-    return None, update_pullback
+def by_function(fn: Any, s: set[Any], others: tuple[Any, ...]) -> Any:
+    """What a function does that changes a set by others."""
+    _, back = call(fn, s, *others)
+    return None, lambda ȳ: back(ZERO)[1:]
 
 
 def renewal(method: Any) -> Any:
@@ -140,8 +142,18 @@ def in_place(op: Any, name: str) -> None:
     rrule(getattr(set, name), by_identity=True)(rule)
 
 
-for _name in ("intersection_update", "difference_update", "symmetric_difference_update"):
+for _name in ("intersection_update", "symmetric_difference_update"):
     rrule(getattr(set, _name), by_identity=True)(renewal(getattr(set, _name)))
+_difference_at_once = renewal(set.difference_update)
+
+
+@rrule(set.difference_update, by_identity=True)
+def _(s: set, *others: Anything):
+    if len(others) == 1 and not runs_code(others[0]):
+        return _difference_at_once(s, *others)
+    return by_function(update_difference, s, others)
+
+
 for _name in ("ior", "iand", "isub", "ixor"):
     in_place(getattr(operator, _name), f"__{_name}__")
 

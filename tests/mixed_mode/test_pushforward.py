@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from morula import (
     NoRuleError,
@@ -295,6 +296,24 @@ def test_a_compiled_object_that_keeps_what_it_is_given():
         jvp(f, (1.5,), (1.0,))
     with pytest.raises(NoRuleError, match=r"SimpleQueue\.get"):
         gradient(f, 1.5)
+
+
+@pytest.mark.parametrize("eig", [np.linalg.eig, scipy.linalg.eig])
+def test_vectors_without_a_derivative_are_refused_only_where_they_are_used(eig):
+    """At equal eigenvalues the vectors have none; who unpacks them without need goes on."""
+
+    def stable(x):
+        w, v = eig(np.diag([x, x]))
+        return x * x if len(w) == len(v) else 0.0
+
+    def of_vectors(use):
+        return lambda x: x * x + use(eig(np.diag([x, x]))[1])
+
+    assert gradient(stable, 2.0) == (4.0,)
+    assert jvp(stable, (2.0,), (1.0,)) == (4.0, 4.0)
+    for use in (np.sum, np.ndarray.sum, lambda v: v.T[0, 1], lambda v: np.negative(v)[0].real[0]):
+        with pytest.raises(UnsupportedError, match=r"equal eigenvalues.*\n.*np\.diag\(\[x, x\]\)"):
+            jvp(of_vectors(use), (2.0,), (1.0,))
 
 
 def test_items_of_what_has_no_rule_are_used_one_by_one():

@@ -498,6 +498,33 @@ def overwrite(x: np.ndarray, write: Callable[[], Any]) -> Callable[[], Any]:
     return taken
 
 
+def of_plain_arrays(op: Any) -> Any:
+    """An operator on arrays as such, whatever their classes say that it is."""
+
+    def on_plain_arrays(x: Any, v: Any) -> Any:
+        return op(x.view(np.ndarray), v.view(np.ndarray) if isinstance(v, np.ndarray) else v)
+
+    return on_plain_arrays
+
+
+OF_PLAIN_ARRAYS = {op: of_plain_arrays(op) for op in OPERATORS.values()}
+
+
+def operation_on(x: Any, op: Any) -> Any:
+    """What an array's in-place operator writes into it: that of arrays asks no class for `op`."""
+    name = op.__name__.strip("_")
+    asked = is_of_arrays(x, f"__{name}__") or not is_of_arrays(x, f"__i{name}__")
+    return op if asked else OF_PLAIN_ARRAYS[op]
+
+
+def is_of_arrays(x: Any, method: str) -> bool:
+    """Has the class of an array this method from NumPy's?"""
+    return getattr(type(x), method) is getattr(np.ndarray, method)
+
+
+non_differentiable(operation_on, is_of_arrays)
+
+
 def _operator(in_place: Any, op: Any) -> None:
     @rrule(in_place, by_identity=True)
     @rrule(getattr(np.ndarray, f"__{in_place.__name__}__"), by_identity=True)
@@ -507,7 +534,7 @@ def _operator(in_place: Any, op: Any) -> None:
         v_array, v_back = as_operand(v)
         if op is not operator.matmul and not fits(x, x, v_array):
             in_place(x, v)  # raises
-        y, back = call(op, x, v_array)
+        y, back = call(operation_on(x, op), x, v_array)
         taken = overwrite(x, lambda: in_place(x, v))
 
         def in_place_pullback(ȳ):

@@ -836,3 +836,27 @@ def over_lists(x):
 )
 def test_iterators_over_numbers_and_lists(f):
     check_modes(f, 0.7)
+
+
+class Pose(np.ndarray):
+    """An array whose class says what + is, and leaves += to arrays."""
+
+    def __add__(self, other):
+        return np.array([self[0] * other[0], 7.0]).view(Pose)
+
+    def __mul__(self, other):
+        return 3.0
+
+
+@pytest.mark.parametrize(
+    ("change", "slope"), [(operator.iadd, 3.0 + 2 * 2.0), (operator.imul, 12 * 2.0)]
+)
+def test_in_place_operators_of_arrays_ask_no_class(change, slope):
+    def f(x):
+        p = np.array([x, 2.0]).view(Pose)
+        change(p, np.array([3.0, 3.0]) if change is operator.iadd else np.array([3.0, x]))
+        return p[0] * x if change is operator.iadd else p[0] * p[1]
+
+    y = f(2.0)
+    assert withgradient(f, 2.0) == (y, (slope,))
+    assert jvp(f, (2.0,), (1.0,)) == (y, slope)
