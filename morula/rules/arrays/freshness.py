@@ -286,5 +286,6 @@ sized_by_values(
     np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.vander, np.tile, np.repeat,
     np.ndarray.repeat, np.broadcast_to, np.linspace, np.logspace, np.geomspace, np.arange,
     np.moveaxis, np.rollaxis, np.swapaxes, np.ndarray.swapaxes, np.transpose, np.ndarray.transpose,
-    np.reshape, np.ndarray.reshape, np.pad, *[getattr(np.fft, name) for name in np.fft.__all__],
+    np.reshape, np.ndarray.reshape, np.pad, np.zeros_like, np.ones_like, np.empty_like, np.full_like,
+    *[getattr(np.fft, name) for name in np.fft.__all__],
 )  # fmt: skip

@@ -38,6 +38,8 @@ FUNCTIONS = {
     "full of an array": lambda x: np.full(A([2, 3]), x[0]).sum(),
     "broadcast to an array": lambda x: np.broadcast_to(x[0], A([2, 3])).sum(),
     "tiles of an array": lambda x: np.tile(x, A([2, 3])).sum(),
+    "zeros like another, of an array": lambda x: np.zeros_like(x, shape=A([2, 3])).size * x[0],
+    "full like another, of an array": lambda x: np.full_like(x, x[0], shape=A([2, 4])).sum(),
     "a number in an array": lambda x: np.linspace(x[0], x[1], A(4)).size * x[0],
     "eye of an array": lambda x: np.eye(A(4)).size * x[0],
     "a transform of a size": lambda x: np.fft.fftn(x.reshape(2, 3), A([4, 5]), (0, 1)).size * x[0],
