@@ -800,7 +800,8 @@ def part_of_array(detail: Any, key: Any) -> Any:
     whole = all(k.type in (int, np.int64) for k in kinds)
     if left and shape is not None and None not in shape[ndim - left :] and whole:
         return Known(np.ndarray, (dtype, left, shape[ndim - left :]))
-    return Known(np.ndarray, (dtype, left, None)) if left else Known(np.dtype(dtype).type)
+    is_array = left or any(k.type is type(Ellipsis) for k in kinds)
+    return Known(np.ndarray, (dtype, left, None)) if is_array else Known(np.dtype(dtype).type)
 
 
 part_of[np.ndarray] = part_of_array

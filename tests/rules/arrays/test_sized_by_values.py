@@ -56,6 +56,14 @@ def test_a_size_that_is_not_known_beforehand(name):
     check_gradient(FUNCTIONS[name], X)
 
 
+def test_an_entry_by_an_ellipsis_is_an_array():
+    """Of vectors whose length is not known beforehand, too."""
+    z, w = A([1 + 1j, 2, 3 - 1j]), A([1, 2j, 3])
+    f = lambda z, x, n: np.sum(np.real(np.cross(z[:n], x[:n]) * w))
+    check_gradient(lambda z, x: f(z, x, len(x) - 3), z, X)
+    assert gradient(lambda x, n: type(x[:n][..., 0]) is np.ndarray and x[0] * 2, X, 2)[0][0] == 2
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_gradient_of_a_range_of_values_has_the_precision_of_the_array(axis):
     a = A([[1, 5, 2], [4, 2, 7]], np.float32)
