@@ -21,6 +21,7 @@ from morula.core.extend import (
     primitives,
     rewrites,
     spells,
+    substitute,
     traits,
 )
 from morula.rules.dict_types import DICTS, entries_of
@@ -234,7 +235,7 @@ def update_by_name(s: Any, block: Any, call: Call) -> bool:
         for k, x in zip(call.keywords, call.args[1:], strict=True)
     ]
     at = block.calls.index(call)
-    puts[-1].out = call.out
+    substitute(s.ir, {call.out: Const(None)})
     block.calls[at : at + 1] = puts
     return True
 

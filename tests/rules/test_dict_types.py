@@ -623,3 +623,13 @@ def test_two_names_for_one_dict():
         assert morula.gradient(f, p, q) == ({"w": 35.0, "b": 0.0}, {"w": 14.0, "b": 10.0})
         both = {"w": 12.0, "b": 4.0}
         assert morula.gradient(f, p, p) == (both, both)
+
+
+def test_what_an_update_by_name_gives():
+    def f(k, r, s):
+        q = {"w": s}
+        pair = (q.update(w=r), q["w"] * s)
+        return pair[k + 1] * 2.0
+
+    check_gradient(lambda r, s: f(0, r, s), 1.5, 2.5)
+    assert morula.gradient(f, 0, 1.5, 2.5) == (0.0, 5.0, 3.0)
