@@ -45,7 +45,7 @@ from morula.rules.arrays.traits import tangent_dtype, whole_shape
 from morula.rules.calls import entry, serves
 from morula.rules.checkpoints import is_nested
 from morula.rules.containers import lengthen
-from morula.rules.vectors import inner
+from morula.rules.vectors import inner, inner_of_tuples
 
 _MISSING = object()
 
@@ -432,7 +432,9 @@ def by_general_path(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def product_for(f: Any, x: Any) -> Any:
     """`(x, v, *args)` -> the Hessian times v, compiled; None where only the general path will do."""
-    return gradient_product(f, inner, by_general_path) if is_real(x) else None
+    if not is_real(x):
+        return None
+    return gradient_product(f, inner_of_tuples if type(x) is tuple else inner, by_general_path)
 
 
 def is_real(x: Any) -> bool:

@@ -377,9 +377,15 @@ def _(fn: Any, args: Args, kwargs: Any) -> Any:
 
 
 def transposed_call(
-    run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names
+    run: Pass,
+    fn: Any,
+    ḟ: Any,
+    args: Args,
+    tangents: Args,
+    keywords: Names,
+    refused: transposition.Refused | None = None,
 ) -> tuple[Any, Any]:
     """A call by its reverse rule, as differentiated code sees it."""
     if transposition.nothing_enters(run, fn, ḟ, args, tangents):
         return split_call(fn, args, keywords), ZERO
-    return transposition.transpose_call(run, fn, ḟ, args, tangents, keywords)
+    return transposition.transpose_call(run, fn, ḟ, args, tangents, keywords, refused)

@@ -255,13 +255,16 @@ class Node:
 
 
 def inner(a: Any, b: Any) -> Any:
-    """The inner product of two numbers, of two arrays of one shape, or of two tuples of these."""
-    if isinstance(a, tuple):
-        total = 0.0
-        for x, y in zip(a, b, strict=True):
-            total = total + inner(x, y)
-        return total
+    """The inner product of two numbers, or of two arrays of one shape."""
     return np.sum(a * b) if isinstance(a, np.ndarray) else a * b
+
+
+def inner_of_tuples(a: Any, b: Any) -> Any:
+    """The same of two tuples of numbers, arrays and tuples."""
+    total = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + (inner_of_tuples(x, y) if isinstance(x, tuple) else inner(x, y))
+    return total
 
 
 def form_of(x: Any, leaves: list[Any], known: dict[Any, Any], takes: Any) -> Any:
