@@ -263,7 +263,7 @@ def is_empty(tangents: Any) -> bool:
         return all_zero(tangents or ())
     if isinstance(tangents, dict):
         return all_zero(tangents.values())
-    return is_zero(getattr(tangents, "cotangent", 1.0))
+    return hasattr(type(tangents), "cotangent") and is_zero(tangents.cotangent)
 
 
 non_differentiable(reached)
