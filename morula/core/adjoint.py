@@ -663,11 +663,10 @@ class Adjoint:
             nonzero = None  # on the second way out of a test
             for branch in block.branches:
                 tested = None if branch.cond is None else tests.get(branch.cond)
-                for p, a in zip(
-                    branch.block.params if branch.block else (), branch.args, strict=False
-                ):
-                    if a is not nonzero:
-                        passed.setdefault(p, []).append((a, tested))
+                if branch.block is not None:
+                    for p, a in zip(branch.block.params, branch.args, strict=True):
+                        if a is not nonzero:
+                            passed.setdefault(p, []).append((a, tested))
                 nonzero = tested
 
         def is_doubtful(x: Operand) -> bool:
@@ -882,13 +881,9 @@ class Adjoint:
             if bail is None:
                 bail = ir.block()
                 bail.calls = [Call(ir.var(), Const(bail_out), ())]
-            rest, test = (
-                ir.block(),
-                Call(ir.var(), Const(operator.is_), (call.args[0], Const(ZERO))),
-            )
-            rest.calls, rest.branches = block.calls[i:], block.branches
-            block.calls = [*block.calls[:i], test]
-            block.branches = [Branch(bail, (), test.out), Branch(rest)]
+            rest = ir.cut(block, i)
+            test = self.append(block, operator.is_, call.args[0], Const(ZERO))
+            block.branches = [Branch(bail, (), test), Branch(rest)]
             block, i = rest, 0
 
     def share_values(self) -> None:

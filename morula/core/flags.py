@@ -121,13 +121,8 @@ def expand_sums(ir: IR, zeros: Zeros) -> dict[Block, Block]:
         while (i := doubtful_sum(start, block, zeros)) is not None:
             call = block.calls[i]
             a, b = call.args
-            rest = ir.block()
-            rest.params, rest.calls, rest.branches = (
-                [call.out],
-                block.calls[i + 1 :],
-                block.branches,
-            )
-            block.calls = block.calls[:i]
+            rest = ir.cut(block, i + 1, call.out)
+            del block.calls[i]
             for x, other in ((a, b), (b, a)):
                 if zeros.may_be_zero(x, start):
                     test, onward = ir.var(), ir.block()

@@ -210,6 +210,13 @@ class IR:
         self.blocks.append(block)
         return block
 
+    def cut(self, block: Block, i: int, *params: Var) -> Block:
+        """What a block does from its i-th call on, in a block of its own; no way leads there yet."""
+        rest = self.block()
+        rest.params, rest.calls, rest.branches = list(params), block.calls[i:], block.branches
+        block.calls, block.branches = block.calls[:i], []
+        return rest
+
     @property
     def entry(self) -> Block:
         """The first block."""

@@ -174,9 +174,8 @@ class InnerGradient(Gradient):
                 call, i = block.calls[i], i + 1
                 if not vanishes(call.primitive) or call.out not in doubtful:
                     continue
-                number, rest = self.ir.var(), self.ir.block()
-                rest.params, rest.calls, rest.branches = [call.out], block.calls[i:], block.branches
-                call.out, block.calls = number, block.calls[:i]
+                rest, number = self.ir.cut(block, i, call.out), self.ir.var()
+                call.out = number
                 test = self.append(block, operator.is_, number, Const(ZERO))
                 block.branches = [Branch(rest, [Const(ZERO)], test), Branch(rest, [number])]
                 if block is self.reversal.end:
@@ -188,9 +187,8 @@ class InnerGradient(Gradient):
     def choose_gradient(self, built: Call, i: int, leaf: Var) -> None:
         """The i-th result: zeros like the leaf, if its cotangent is a structural zero."""
         x̄, block, at = built.args[i], self.reversal.end, self.reversal.end.calls.index(built)
-        nothing, rest, chosen = self.ir.block(), self.ir.block(), self.ir.var()
-        rest.params, rest.calls, rest.branches = [chosen], block.calls[at:], block.branches
-        block.calls = block.calls[:at]
+        nothing, chosen = self.ir.block(), self.ir.var()
+        rest = self.ir.cut(block, at, chosen)
         test = self.append(block, operator.is_, x̄, Const(ZERO))
         block.branches = [Branch(nothing, (), test), Branch(rest, [x̄])]
         nothing.branches = [Branch(rest, [self.append(nothing, zero_gradient, leaf)])]

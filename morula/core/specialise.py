@@ -535,10 +535,7 @@ class Specialiser(Inference):
         if self.bail is None:
             self.bail = ir.block()
             self.bail.calls = [Call(ir.var(), Const(bail_out), ())]
-        rest = ir.block()
-        rest.calls, rest.branches = block.calls[index:], block.branches
-        block.calls = block.calls[:index]
-        return rest
+        return ir.cut(block, index)
 
     def assume_in(self, block: Block) -> bool:
         for i, call in enumerate(block.calls):

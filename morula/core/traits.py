@@ -38,6 +38,7 @@ class Known:
 
 
 T = TypeVar("T")
+_told_of: list[Any] = []  # kept: their ids must stay their own
 
 
 def say_once(known: dict[int, T], fns: Iterable[Any], meaning: T, over: T | None = None) -> None:
@@ -47,6 +48,7 @@ def say_once(known: dict[int, T], fns: Iterable[Any], meaning: T, over: T | None
             known[id(f)] = meaning
         elif known.setdefault(id(f), meaning) is not meaning:
             raise ValueError(f"what {f!r} means has been said before")
+        _told_of.append(f)
 
 
 _no_tangent: set[type] = {type(None)}

@@ -127,9 +127,8 @@ def cut_off(ir: IR, block: Block) -> Block:
     """The question at the end of a block in a block of its own."""
     if len(block.calls) == 2:
         return block
-    head = ir.block()
-    head.calls, head.branches = block.calls[-2:], block.branches
-    block.calls, block.branches = block.calls[:-2], [Branch(head)]
+    head = ir.cut(block, len(block.calls) - 2)
+    block.branches = [Branch(head)]
     return head
 
 

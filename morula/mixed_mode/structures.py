@@ -167,16 +167,6 @@ for _fn in (
     reads_whole(_fn)
 
 
-@pushes(collections._count_elements)  # type: ignore[attr-defined]
-def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    """What `Counter` counts with: it reads the iterator whole, and keeps its items as keys."""
-    counts, items = args
-    if not is_stream(items):
-        return NotImplemented
-    items, ȯf = push(run, list, ZERO, (items,), (tangents[1],))
-    return push(run, collections._count_elements, ZERO, (counts, items), (tangents[0], ȯf))  # type: ignore[attr-defined]
-
-
 # -- tuples ----------------------------------------------------------------------------------------
 
 
@@ -721,6 +711,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(collections._count_elements)  # type: ignore[attr-defined]
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    """What `Counter` counts with."""
     if counts_plainly(args[0]) and not runs_code(args[1]):
         return NotImplemented
     return push(run, counted_one_by_one, ZERO, args, tangents)

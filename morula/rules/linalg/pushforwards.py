@@ -55,13 +55,21 @@ def _(a: np.ndarray, b: np.ndarray):
     x = np.linalg.solve(a, b)
 
     def solve_pushforward(ȧ, ḃ):
-        rest: Any = ZERO if is_zero(ḃ) else columns(b, ḃ)
-        if not is_zero(ȧ):
-            rest = rest - ȧ @ columns(b, x)
-        ẋ = np.linalg.solve(a, rest)
-        return fitted(x, ẋ[..., 0] if b.ndim == 1 else ẋ)
+        product = ZERO if is_zero(ȧ) else ȧ @ columns(b, x)
+        return like_solution(x, b, np.linalg.solve(a, right_side(product, b, ḃ)))
 
     return x, solve_pushforward
+
+
+def right_side(product, b, ḃ):
+    """Ḃ - Ȧ X as columns, of which either may be zero."""
+    rest: Any = ZERO if is_zero(ḃ) else columns(b, ḃ)
+    return rest if product is ZERO else rest - product
+
+
+def like_solution(x, b, ẋ):
+    """The tangent of a solution, from columns."""
+    return fitted(x, ẋ[..., 0] if b.ndim == 1 else ẋ)
 
 
 def columns(b, x):
@@ -177,15 +185,20 @@ def _(a: np.ndarray, *, upper=False):
     y = np.linalg.cholesky(a, upper=upper)
 
     def cholesky_pushforward(ȧ):
-        if upper:
-            return fitted(y, ctranspose(factor_tangent(ctranspose(y), ctranspose(ȧ))))
-        return fitted(y, factor_tangent(y, ȧ))
+        return fitted(y, factor_tangent(y, ȧ, not upper))
 
     return y, cholesky_pushforward
 
 
-def factor_tangent(L, Ȧ):
-    """L̇ of A = L Lᴴ, of which the lower triangle is read."""
+def factor_tangent(y, Ȧ, lower):
+    """L̇ of A = L Lᴴ, of which one triangle is read, or its conjugate transpose."""
+    if lower:
+        return lower_tangent(y, Ȧ)
+    return ctranspose(lower_tangent(ctranspose(y), ctranspose(Ȧ)))
+
+
+def lower_tangent(L, Ȧ):
+    """L̇, where the lower triangle of A is read."""
     below = halved(Ȧ)
     inner = np.linalg.solve(L, below + ctranspose(below))
     inner = np.linalg.solve(L, ctranspose(inner))

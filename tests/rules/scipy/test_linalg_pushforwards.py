@@ -139,3 +139,38 @@ def test_the_tangent_of_a_factor_that_comes_in_a_list(rng):
     f = lambda a: np.sum(linalg.cho_factor(a)[0] ** 2)
     (g,) = morula.gradient(f, A)
     assert morula.jvp(f, (A,), (Ȧ,))[1] == pytest.approx(np.vdot(g, Ȧ))
+
+
+def short(A):
+    return A.astype(np.complex64 if np.iscomplexobj(A) else np.float32)
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_single_precision_stays(rng, dtype):
+    A, b = short(definite(rng, dtype)), short(rng.standard_normal(3))
+    functions = [
+        np.linalg.det, linalg.det, np.linalg.cholesky, linalg.cholesky,
+        lambda a: linalg.cho_factor(a)[0],
+        lambda a: np.linalg.slogdet(a)[1],
+        lambda a: np.linalg.matrix_power(a, -2),
+        lambda a: np.kron(a, a),
+        lambda a: linalg.solve(a, b),
+        lambda a: linalg.solve_triangular(a, b),
+        lambda a: linalg.cho_solve((a, True), b),
+    ]  # fmt: skip
+    for f in functions:
+        y, ẏ = morula.jvp(f, (A,), (A,))
+        assert np.asarray(ẏ).dtype == np.asarray(y).dtype
+
+
+def test_empty_matrices():
+    A, b = np.zeros((0, 0)), np.zeros(0)
+    for f in (np.linalg.det, lambda a: np.linalg.slogdet(a)[1]):
+        assert morula.jvp(f, (A,), (A,))[1] == 0.0
+    for f in (
+        lambda a: linalg.solve(a, b),
+        lambda a: linalg.solve_triangular(a, b),
+        lambda a: linalg.cholesky(a),
+    ):
+        y, ẏ = morula.jvp(f, (A,), (A,))
+        assert np.shape(ẏ) == np.shape(y)

@@ -17,7 +17,14 @@ from scipy import linalg
 from morula.core.extend import ZERO, frule, is_zero
 from morula.rules.arrays.pushforwards import fitted
 from morula.rules.linalg.parts import ctranspose
-from morula.rules.linalg.pushforwards import columns, det_tangent, factor_tangent, read_from
+from morula.rules.linalg.pushforwards import (
+    columns,
+    det_tangent,
+    factor_tangent,
+    like_solution,
+    read_from,
+    right_side,
+)
 from morula.rules.scipy.linalg.factors import keeps, reads_lower, strictly_lower, strictly_upper
 from morula.rules.scipy.linalg.solvers import (
     HERMITIAN,
@@ -38,12 +45,6 @@ def read_tangent(Ȧ, assume_a, lower):
     return structured(Ȧ, assume_a)
 
 
-def right_side(product, b, ḃ):
-    """Ḃ - Ȧ X as columns, of which either may be zero."""
-    rest: Any = ZERO if is_zero(ḃ) else columns(b, ḃ)
-    return rest if product is ZERO else rest - product
-
-
 @frule(linalg.solve)
 def _(
     a: np.ndarray, b: np.ndarray, lower=False, overwrite_a=False, overwrite_b=False,
@@ -59,7 +60,7 @@ def _(
             product = (np.swapaxes(Ȧ, -1, -2) if is_turned else Ȧ) @ columns(b, x)
         rest = right_side(product, b, ḃ)
         ẋ = linalg.solve(a, rest, lower, False, False, check_finite, assume_a, transposed)
-        return fitted(x, ẋ[..., 0] if b.ndim == 1 else ẋ)
+        return like_solution(x, b, ẋ)
 
     return x, solve_pushforward
 
@@ -78,7 +79,7 @@ def _(
             product = turned(Ȧ, trans) @ columns(b, x)
         rest = right_side(product, b, ḃ)
         ẋ = linalg.solve_triangular(a, rest, trans, lower, unit_diagonal)
-        return fitted(x, ẋ[..., 0] if b.ndim == 1 else ẋ)
+        return like_solution(x, b, ẋ)
 
     return x, solve_triangular_pushforward
 
@@ -109,7 +110,7 @@ def _(c_and_lower: tuple, b: np.ndarray, overwrite_b=False, check_finite=True):
                 L, L̇ = ctranspose(np.triu(c)), ctranspose(np.triu(ċ))
             product = L̇ @ (ctranspose(L) @ X) + L @ (ctranspose(L̇) @ X)
         ẋ = linalg.cho_solve(c_and_lower, right_side(product, b, ḃ), False, check_finite)
-        return fitted(x, ẋ[..., 0] if b.ndim == 1 else ẋ)
+        return like_solution(x, b, ẋ)
 
     return x, cho_solve_pushforward
 
@@ -119,16 +120,9 @@ def _(a: np.ndarray, lower=False, overwrite_a=False, check_finite=True):
     y = linalg.cholesky(a, lower, False, check_finite)
 
     def cholesky_pushforward(ȧ, *_):
-        return fitted(y, tangent_of_factor(y, ȧ, lower))
+        return fitted(y, factor_tangent(y, ȧ, lower))
 
     return y, cholesky_pushforward
-
-
-def tangent_of_factor(y, ȧ, lower):
-    """L̇, or its conjugate transpose."""
-    if lower:
-        return factor_tangent(y, ȧ)
-    return ctranspose(factor_tangent(ctranspose(y), ctranspose(ȧ)))
 
 
 @frule(linalg.cho_factor)
@@ -137,7 +131,7 @@ def _(a: np.ndarray, lower=False, overwrite_a=False, check_finite=True):
 
     def cho_factor_pushforward(ȧ, *_):
         own, other = (np.tril, strictly_upper) if lower else (np.triu, strictly_lower)
-        ċ = tangent_of_factor(own(y[0]), ȧ, lower)
+        ċ = factor_tangent(own(y[0]), ȧ, lower)
         if keeps(other(a), other(y[0])):
             ċ = ċ + other(ȧ)
         return type(y)((fitted(y[0], ċ), ZERO))  # SciPy gives a list for a stack
