@@ -12,6 +12,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from types import (
     CodeType,
     FunctionType,
@@ -117,16 +118,21 @@ def surroundings(roots: list[Any]) -> Iterator[tuple[Any, bool]]:
         if type(x) in coarse_detail:
             continue
         waiting += [(y, False) for y in (*named_by(x), *attributes_named_by(x))]
-        if not (isinstance(x, (list, tuple)) and len(x) > MOST_SEEN and is_number(type(x[0]))):
-            is_function = type(x) is FunctionType
-            parts = (parts_of(x) or {}).values()
-            waiting += [(y, is_inside and not is_function) for y in parts]
+        is_function = type(x) is FunctionType
+        waiting += [(y, is_inside and not is_function) for y in first_parts(x)]
         cls = x if isinstance(x, type) else type(x)
         if not is_builtin(cls):
             waiting += [(f, True) for f in vars(cls).values() if type(f) is FunctionType]
 
 
 MOST_SEEN = 2000
+
+
+def first_parts(x: Any) -> Iterator[Any]:
+    """What a value holds, of containers of more than is ever looked at the first so many."""
+    if type(x) in (list, tuple, dict) and len(x) > MOST_SEEN:
+        return islice(x.values() if isinstance(x, dict) else x, MOST_SEEN)
+    return iter((parts_of(x) or {}).values())
 
 
 def may_write_to_hidden_arrays(roots: list[Any]) -> bool:
