@@ -13,7 +13,9 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, NoReturn
+
+from morula.core import errors
 
 ANY = range(sys.maxsize)
 _counts: dict[int, tuple[Any, range]] = {}
@@ -29,6 +31,12 @@ def counts_of(fn: Any) -> range:
     counts = by_signature(fn)
     _counts[id(fn)] = fn, counts
     return counts
+
+
+def fail(fn: Any, args: tuple[Any, ...]) -> NoReturn:
+    """Raise what the call of a function with so many arguments raises."""
+    fn(*args)
+    raise errors.miscounted(fn, len(args))  # what it tells of itself, or was declared, is wrong
 
 
 def takes(fewest: int, most: int, *fns: Any) -> None:

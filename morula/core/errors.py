@@ -100,6 +100,14 @@ def no_rule(
     return NoRuleError("\n".join(lines))
 
 
+def miscounted(fn: Any, count: int) -> UnsupportedError:
+    """A function took a number of arguments that it was thought not to take."""
+    return UnsupportedError(
+        f"`{qualified_name(fn)}` took {count} arguments, which by its signature it does not take; "
+        "no rule was looked for. Call it through a function with an `@rrule` of its own"
+    )
+
+
 def changed_in_place(fn: Any, x: Any) -> UnsupportedError:
     """A callable that cannot be looked into changed a value whose cotangents go by value."""
     return UnsupportedError(

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, get_args
 import plum
 
 from morula.core import debug, errors
-from morula.core.arity import counts_of, is_lasting
+from morula.core.arity import counts_of, fail, is_lasting
 from morula.core.cotangents import (
     NONE,
     ZERO,
@@ -1104,7 +1104,7 @@ def are_scalars(args: tuple[Any, ...]) -> bool:
 def find_service(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Service:
     """The same, by the registry."""
     if not kwargs and len(args) not in counts_of(fn):
-        return Service(None, apply_rule, True, True)  # the call itself, which raises
+        fail(fn, args)
     rule = find_rrule(fn, args, kwargs)
     constant = rule is None and is_constant_for(
         fn, (*args, *kwargs.values()) if kwargs else args, kwargs

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from morula.core import errors, general, memory, primitives
-from morula.core.arity import counts_of
+from morula.core.arity import counts_of, fail
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.ir import count_of_parameters
 from morula.core.places import Place, place_of, show
@@ -140,7 +140,7 @@ def rules_of(fn: Any, args: tuple[Any, ...], keywords: tuple[str, ...]) -> Any:
 
 
 non_differentiable(
-    counts_of, meanings_of, meaning_of_type, rules_of, memory.follow, memory.in_memory
+    counts_of, fail, meanings_of, meaning_of_type, rules_of, memory.follow, memory.in_memory
 )
 
 
@@ -154,7 +154,7 @@ def push(
 ) -> Both:
     """The value of a call and its tangent."""
     if not keywords and len(args) not in counts_of(fn):
-        return fn(*args), ZERO  # raises
+        fail(fn, args)
     if run.written:
         if fn is operator.getitem and is_followed(run, args[0]):
             return operator.getitem(*args), item_of(run, args[0], tangents[0], args[1])

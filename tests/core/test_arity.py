@@ -12,7 +12,8 @@ from collections import OrderedDict, defaultdict, deque
 import numpy as np
 import pytest
 
-from morula import gradient, jvp
+from morula import UnsupportedError, gradient, jvp
+from morula.core import arity, compiled
 from morula.core.arity import ANY, by_signature, counts_of, is_lasting
 from morula.testing import check_gradient
 
@@ -100,3 +101,13 @@ def test_second_derivatives_of_what_was_written_to(f):
         return f(z)
 
     check_gradient(g, np.array([0.3, 0.5]), order=2)
+
+
+def test_a_count_thought_wrong_is_no_constant(monkeypatch):
+    """A function that takes more than it tells is refused, not run as a constant."""
+    monkeypatch.setattr(compiled, "specialising", False)
+    monkeypatch.setitem(arity._counts, id(math.hypot), (math.hypot, range(2)))
+    with pytest.raises(UnsupportedError, match="took 2 arguments"):
+        gradient(lambda x: math.hypot(x, 2.0), 1.0)
+    with pytest.raises(UnsupportedError, match="took 2 arguments"):
+        jvp(lambda x: math.hypot(x, 2.0), (1.0,), (1.0,))
