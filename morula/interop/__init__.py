@@ -8,9 +8,9 @@ from inspect import getattr_static
 import numpy as np
 
 from morula.core.extend import recognises, waits
-from morula.interop import converted, object_arrays, protocols, weak_references
+from morula.interop import array_classes, converted, object_arrays, protocols, weak_references
 
-__all__ = ["converted", "object_arrays", "protocols", "weak_references"]
+__all__ = ["array_classes", "converted", "object_arrays", "protocols", "weak_references"]
 
 for _package in ("jax", "jaxlib", "equinox", "flax", "optax"):
     waits(_package, "morula.interop.jax.rules")

@@ -17,14 +17,14 @@ import numpy as np
 from morula.core.extend import general, meet, non_differentiable, stays_general
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
-from morula.rules.objects import is_by_identity
+from morula.rules.objects import attempts, is_by_identity, is_python, method_of
 
 ARRAY_FUNCTION = type(np.sum)
 
 
 def follows(t: type, name: str) -> bool:
     """Does a class answer by code of its own, which is Python?"""
-    return type(getattr(t, name, None)) is FunctionType and not issubclass(t, np.ndarray)
+    return type(getattr(t, name, None)) is FunctionType
 
 
 def speakers(values: Any, name: str) -> list[Any]:
@@ -35,7 +35,7 @@ def speakers(values: Any, name: str) -> list[Any]:
         if not follows(t, name) or any(type(other) is t for other in found):
             continue
         meet(t)
-        if not is_by_identity(x) and not isinstance(x, tuple):
+        if not is_by_identity(x) and not isinstance(x, (tuple, np.ndarray)):
             continue
         place = next((i for i, other in enumerate(found) if isinstance(x, type(other))), len(found))
         found.insert(place, x)
@@ -117,9 +117,39 @@ def function_by_class(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def operator_by_class(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """An operator of an array or of a scalar with such an operand, which is its ufunc."""
     name = fn.__name__.strip("_")
-    return UFUNCS[name](*args) if name in UFUNCS else UFUNCS[name[1:]](args[1], args[0])
+    if type(fn) is METHOD and len(args) == 2 and gives_up(*args):
+        return NotImplemented
+    if name in OTHERS:
+        return OTHERS[name](*args)
+    if name not in UFUNCS and name[0] == "r":
+        return (UFUNCS | OTHERS)[name[1:]](args[1], args[0])
+    out = () if name in UFUNCS else (args[0],)
+    short = shorter_power(name, args)
+    if short is not None:
+        return short(args[0], *out)
+    return UFUNCS[name if name in UFUNCS else name[1:]](*args, *out)
 
 
+def gives_up(x: Any, other: Any) -> bool:
+    """Does an operator method of an array leave the other to say what is done?"""
+    if hasattr(type(other), "__array_ufunc__"):
+        return type(other).__array_ufunc__ is None
+    return getattr(other, "__array_priority__", LEAST) > getattr(x, "__array_priority__", LEAST)
+
+
+LEAST = -1_000_000.0  # NumPy's, for what names no priority
+
+
+def shorter_power(name: str, args: Args) -> Any:
+    """The ufunc of one operand that arrays call for some powers, or None."""
+    x, *exponent = args
+    if name not in ("pow", "ipow") or type(exponent[0]) not in (int, float):
+        return None
+    return SHORT.get(exponent[0]) if np.asarray(x).dtype.kind in "fc" else None
+
+
+non_differentiable(shorter_power, gives_up)
+SHORT = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
 UFUNCS = {
     "add": np.add,
     "sub": np.subtract,
@@ -130,9 +160,14 @@ UFUNCS = {
     "pow": np.power,
     "matmul": np.matmul,
 }
+OTHERS = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "divmod": np.divmod}
 OF_ARRAYS = (np.ndarray, np.generic)
 OPERATORS = {getattr(operator, name) for name in UFUNCS}
-METHODS = {f"__{reflected}{name}__" for name in UFUNCS for reflected in ("", "r")}
+FURTHER = {operator.neg, operator.pos, operator.abs, abs, divmod}
+OF_ANY_PLACE = {*OPERATORS, *FURTHER, *[getattr(operator, f"i{name}") for name in UFUNCS]}
+METHODS = {f"__{prefix}{name}__" for name in UFUNCS for prefix in ("", "r")}
+ALL_METHODS = METHODS | {f"__i{name}__" for name in UFUNCS}
+ALL_METHODS |= {"__neg__", "__pos__", "__abs__", "__divmod__", "__rdivmod__"}
 METHOD = type(np.ndarray.__mul__)
 UFUNC_METHOD = type(np.ufunc.reduce)
 OF_UFUNC, OF_UFUNC_METHOD, OF_FUNCTION, OF_OPERATOR = map(
@@ -153,16 +188,31 @@ def claims(fn: Any, values: Args) -> Claim | None:
 
 
 def is_operator(kind: type, fn: Any, values: Args) -> bool:
-    """Is it an operator of an array, on the left, with such an object?"""
-    if len(values) != 2:
-        return False
+    """Is it an operator of an array with such an object?"""
     if kind is METHOD:
-        of_array = fn.__name__ in METHODS and issubclass(fn.__objclass__, OF_ARRAYS)
+        asked = fn.__name__ in ALL_METHODS and issubclass(fn.__objclass__, OF_ARRAYS)
     else:
-        of_array = (
-            isinstance(values[0], OF_ARRAYS) and kind is BuiltinFunctionType and fn in OPERATORS
-        )
-    return of_array and bool(speakers(values[1:], "__array_ufunc__"))
+        asked = kind is BuiltinFunctionType and (fn in OF_ANY_PLACE and means_ufunc(fn, values))
+    return asked and bool(speakers(values, "__array_ufunc__"))
+
+
+def means_ufunc(fn: Any, values: Args) -> bool:
+    """Is an operator that of an array, because no class has a Python method for it?"""
+    of_array = any([isinstance(x, OF_ARRAYS) for x in values])
+    return of_array and not any(map(is_python, methods(fn, values)))
+
+
+def methods(fn: Any, values: Args) -> list[Any]:
+    """The methods by which Python finds what an operator of these values does."""
+    if fn is divmod:
+        names = ("__divmod__", "__rdivmod__")
+        return [method_of(type(x), name) for x, name in zip(values, names, strict=True)]
+    if len(values) == 2:
+        return [method for method, _ in attempts(fn, *values)]
+    return [method_of(type(values[0]), f"__{fn.__name__}__")]
+
+
+non_differentiable(methods)
 
 
 def is_class(x: Any) -> bool:

@@ -208,7 +208,7 @@ class State:
 
 def is_written(owner: Any, copy: Any) -> bool:
     """Does an array hold something else than its copy?"""
-    return owner.shape != copy.shape or owner.tobytes() != copy.tobytes()
+    return owner.shape != copy.shape or np.ndarray.tobytes(owner) != np.ndarray.tobytes(copy)
 
 
 class Source(NamedTuple):

@@ -798,7 +798,7 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
     if found is not MISSING and type(lookup(kind, "__set__")) is FunctionType:
         _, back = call(lookup(kind, "__set__"), found, x, value)
         return None, lambda ȳ: set_bars(back(ZERO), 2, 3)
-    if isinstance(x, np.ndarray) and found is not MISSING and not holds(x, name):
+    if isinstance(x, np.ndarray) and lookup(kind, "__set__") is not MISSING:
         back = of_flat.set_attribute(x, name, value)
         return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO))
     if isinstance(x, CData) and found is not MISSING:

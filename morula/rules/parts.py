@@ -58,7 +58,7 @@ def _(x: np.ndarray) -> Any:
     if not x.flags.writeable:
         return None
     if x.dtype.kind in "fc" or x.dtype.names is not None:
-        return {"data": x.tobytes()}
+        return {"data": np.ndarray.tobytes(x)}  # a class may refuse
     owner = owner_of(x)
     return None if owner is x else {"owner": owner}
 

@@ -209,3 +209,37 @@ def test_minima_of_many_functions_at_once_by_the_code_of_scipy():
         return found.f_x
 
     check(height, 0.9)
+
+
+def test_quantities_of_astropy():
+    u = pytest.importorskip("astropy.units", reason=WHY)
+    x = [1.5, 2.5, 3.5]
+
+    def power(T):
+        flux = 5.67e-8 * u.W / u.m**2 / u.K**4 * (100.0 * T * u.K) ** 4
+        return (4 * np.pi * u.m**2 * flux).sum().to_value("kW")
+
+    def mixed(x):
+        length = np.hypot(x * u.km + x * u.m, x[0] * u.cm)
+        area = np.concatenate([length, 2.0 * length]) ** 2
+        return (area.mean() / np.sqrt(area[0])).to_value("m") + np.sin(x * 30 * u.deg)[0].value
+
+    check(power, x, second=True)
+    check(mixed, x, second=True)
+    check(lambda x: (x * u.um).to(u.THz, equivalencies=u.spectral())[1].value, x)
+
+
+def test_quantities_of_unyt():
+    unyt = pytest.importorskip("unyt", reason=WHY)
+    x = [1.5, 2.5, 3.5]
+
+    def f(x):
+        length = x * unyt.km + x * unyt.m
+        work = np.dot(length, x * unyt.N).to_value("J")
+        return (
+            work
+            + np.sin(x[0] * 30 * unyt.degree).item()
+            + np.sqrt(length * length[0])[1].to_value("m")
+        )
+
+    check(f, x, second=True)

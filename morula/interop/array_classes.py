@@ -1,0 +1,241 @@
+"""Arrays of classes that say in Python what an operator, a method or a function does with them.
+
+Rules of arrays compute with plain arrays. For an array of such a class a function means what it
+gives, with the derivative of the same call of plain arrays where the numbers are the same; if they
+are others, the class has done something of its own that no rule knows of, and the call is refused.
+What a class says by `__array_ufunc__` or `__array_function__` is followed: see protocols.py.
+Tests: tests/interop/test_array_classes.py
+"""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import UnsupportedError, general, non_differentiable, stays_general
+from morula.core.general import Claim
+from morula.core.traits import stands_apart
+from morula.interop import protocols
+from morula.interop.meanings import Args, claim
+from morula.interop.protocols import ARRAY_FUNCTION, METHOD, UFUNC_METHOD
+from morula.rules.arrays.inplace import writes_to_arrays
+from morula.rules.calls import with_derivative_of
+
+NUMERIC = """
+    all any argmax argmin clip conj conjugate cumprod cumsum dot max mean min prod round std sum
+    trace var
+"""
+METHODS = {*NUMERIC.split()}
+OPERATORS = {
+    *protocols.ALL_METHODS,
+    *("__invert__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"),
+    *("__lt__", "__le__", "__eq__", "__ne__", "__ge__", "__gt__"),
+}
+PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__"}
+OWN = METHODS | OPERATORS | PROTOCOLS
+
+# What hands on the numbers of an array, or the memory: it computes nothing.
+HANDING_ON = """
+    array_split asanyarray asarray ascontiguousarray astype atleast_1d atleast_2d atleast_3d
+    broadcast_to copy diagonal dsplit expand_dims flip fliplr flipud hsplit imag moveaxis ndim
+    permute_dims matrix_transpose ravel real reshape rollaxis rot90 shape shares_memory
+    may_share_memory size split squeeze swapaxes transpose unstack vsplit result_type
+"""
+MOVING = {*HANDING_ON.split()}
+
+
+def has_ways_of_its_own(t: type) -> bool:
+    """Is it a class of arrays that says in Python what is done with them?"""
+    found = _found.get(t)
+    if found is None:
+        found = (
+            issubclass(t, np.ndarray)
+            and stands_apart(t) is None
+            and any(
+                name in OWN and type(value) is FunctionType
+                for base in t.__mro__[: t.__mro__.index(np.ndarray)]
+                for name, value in vars(base).items()
+            )
+        )
+        if len(_found) > MOST_CLASSES:
+            _found.clear()
+        _found[t] = found
+    return found
+
+
+MOST_CLASSES = 1000
+_found: dict[type, bool] = {}
+
+
+def plain(x: Any) -> Any:
+    """The numbers of such an array, or of those that a list or a tuple holds, as plain arrays."""
+    if type(x) in (list, tuple):
+        return type(x)([plain(item) for item in x])
+    return x.view(np.ndarray) if has_ways_of_its_own(type(x)) else x
+
+
+def holds_one(x: Any) -> bool:
+    """Is it such an array, or a list or tuple in which one is?"""
+    t = type(x)
+    return any(map(holds_one, x)) if t in (list, tuple) else has_ways_of_its_own(t)
+
+
+# -- what calls mean -------------------------------------------------------------------------------
+
+
+def by_numbers(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A function of such arrays, with the derivative of that of plain ones."""
+    return told_by_plain(fn, called_plainly(fn, args, kwargs), args, kwargs)
+
+
+def default_function(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`ndarray.__array_function__`: a function without what the class says of it."""
+    _, function, _, values, named = args
+    y = called_plainly(fn, args, kwargs)
+    return y if y is NotImplemented else told_by_plain(function, y, values, named)
+
+
+def implementation(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`np.dot._implementation` and the like, by which classes call what they have redefined."""
+    return told_by_plain(of_implementation(fn), called_plainly(fn, args, kwargs), args, kwargs)
+
+
+def default_ufunc(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`ndarray.__array_ufunc__`: a ufunc of arrays of which no class says what it does."""
+    _, ufunc, method, *inputs = args
+    if protocols.speakers((*inputs, *(kwargs.get("out") or ())), "__array_ufunc__"):
+        return NotImplemented
+    return getattr(ufunc, method)(*inputs, **kwargs)
+
+
+def of_implementation(fn: Any) -> Any:
+    """The function of NumPy's that has this implementation, which is compiled; or None."""
+    if not _implementations:
+        for module in (np, np.linalg, np.fft):
+            for found in vars(module).values():
+                if (
+                    type(found) is ARRAY_FUNCTION
+                    and type(implemented(found)) is BuiltinFunctionType
+                ):
+                    _implementations[id(implemented(found))] = found
+    return _implementations.get(id(fn))
+
+
+def implemented(function: Any) -> Any:
+    """What a function of NumPy's calls when no class says what it means."""
+    return function._implementation
+
+
+_implementations: dict[int, Any] = {}
+
+
+def called_plainly(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """The call itself, as a constant."""
+    return fn(*args, **kwargs)
+
+
+def told_by_plain(fn: Any, y: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """What a call has given, with the derivative of that of plain arrays."""
+    check_nothing_is_written(fn, kwargs)
+    z = fn(*map(plain, args), **{key: plain(x) for key, x in kwargs.items()})
+    check(fn, y, z, args)
+    if type(y) is tuple:
+        return tuple([with_derivative_of(*pair) for pair in zip(y, z, strict=True)])
+    return with_derivative_of(y, z)
+
+
+def check_nothing_is_written(fn: Any, kwargs: dict[str, Any]) -> None:
+    """Is no array given for the result?"""
+    if kwargs.get("out") is not None:
+        raise refusal(fn, "writes to an array that is given")
+
+
+def check(fn: Any, y: Any, z: Any, args: Any) -> None:
+    """Are the numbers those of plain arrays, in memory of their own?"""
+    if not same_numbers(y, z):
+        raise refusal(fn, "is not that of their numbers")
+    if any([np.may_share_memory(a, b) for a in arrays_in(y) for b in arrays_in(args)]):
+        raise refusal(fn, "gives a view of one")
+
+
+def same_numbers(y: Any, z: Any) -> bool:
+    """Are the results the same but for the classes of arrays in them?"""
+    if isinstance(y, (list, tuple)):
+        return type(y) is type(z) and len(y) == len(z) and all(map(same_numbers, y, z))
+    if not isinstance(y, (np.ndarray, np.generic)):
+        return type(y) is type(z)
+    a, b = np.asarray(y), np.asarray(z)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return a.dtype.kind not in "fc" or np.array_equal(a, b, equal_nan=True)
+
+
+def arrays_in(x: Any) -> list[Any]:
+    """The arrays among these values, and in lists and tuples of them."""
+    if isinstance(x, (list, tuple)):
+        return [a for item in x for a in arrays_in(item)]
+    return [x] if isinstance(x, np.ndarray) else []
+
+
+def refusal(fn: Any, why: str) -> UnsupportedError:
+    """What is raised where the class does something that no rule knows of."""
+    name = getattr(fn, "__name__", fn)
+    return UnsupportedError(
+        f"{name} of arrays of a class of its own {why}, which differentiated code cannot follow: "
+        "call it with np.asarray(…), or register a rule for the class with @rrule"
+    )
+
+
+non_differentiable(
+    has_ways_of_its_own,
+    called_plainly,
+    check,
+    check_nothing_is_written,
+    holds_one,
+    of_implementation,
+)
+OF_NUMBERS, OF_FUNCTION, OF_IMPLEMENTATION, OF_UFUNC = map(
+    claim, (by_numbers, default_function, implementation, default_ufunc)
+)
+
+
+def claims(fn: Any, values: Args) -> Claim | None:
+    """What a call means in which such an array takes part."""
+    kind = type(fn)
+    if fn is np.ndarray.__array_ufunc__:
+        return OF_UFUNC
+    if fn is np.ndarray.__array_function__:
+        return OF_FUNCTION
+    if of_implementation(fn) is not None:
+        return OF_IMPLEMENTATION
+    if not computes(kind, fn, values) or not any(map(holds_one, values)):
+        return None
+    return None if writes_to_arrays(fn, [type(x) for x in values], len(values), ()) else OF_NUMBERS
+
+
+METHOD_OF_ARRAYS = type(np.ndarray.sum)
+
+
+def computes(kind: type, fn: Any, values: Args) -> bool:
+    """Is it a function of NumPy's, or an operator or a method of arrays, that gives new numbers?"""
+    if kind is np.ufunc:
+        return len(values) == fn.nin
+    if kind is ARRAY_FUNCTION:
+        return fn.__name__ not in MOVING
+    if kind is UFUNC_METHOD and fn.__objclass__ is np.ufunc:
+        return fn.__name__ != "at"
+    if kind is METHOD_OF_ARRAYS and fn.__objclass__ is np.ndarray:
+        return fn.__name__ in METHODS
+    if kind is METHOD and fn.__objclass__ is np.ndarray:
+        return fn.__name__ in OPERATORS and not fn.__name__.startswith("__i")
+    return (
+        kind is BuiltinFunctionType
+        and fn in protocols.OPERATORS | protocols.FURTHER
+        and protocols.means_ufunc(fn, values)
+    )
+
+
+general.CLAIMS.append(claims)
+stays_general.append(lambda x: isinstance(x, type) and has_ways_of_its_own(x))

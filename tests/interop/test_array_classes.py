@@ -1,0 +1,289 @@
+"""Arrays of classes that say in Python what an operator, a method or a function does with them."""
+
+import numpy as np
+import pytest
+
+from morula import UnsupportedError, grad, gradient, hessian, jacobian, jvp
+from morula.core import compiled
+from morula.testing import check_gradient
+
+X = np.array([1.5, 2.5, 3.5])
+W = np.array([1.0, -2.0, 3.0])
+
+
+class Scaled(np.ndarray):
+    """Operators that do more than those of arrays do, by the ufuncs of them."""
+
+    def times(self, factor):
+        return (np.asarray(self) * factor).view(Scaled)
+
+    def __add__(self, other):
+        return np.add(self, other).times(2.0)
+
+    def __sub__(self, other):
+        return np.subtract(self, other).times(3.0)
+
+    def __mul__(self, other):
+        return np.multiply(self, other).times(5.0)
+
+    def __truediv__(self, other):
+        return np.true_divide(self, other).times(7.0)
+
+    def __pow__(self, other):
+        return np.power(self, other).times(11.0)
+
+    def __matmul__(self, other):
+        return np.matmul(self, other) * 13.0
+
+    def __neg__(self):
+        return np.negative(self).times(17.0)
+
+    def __abs__(self):
+        return np.abs(self).times(19.0)
+
+
+OF_OPERATORS = [
+    lambda a: a + 1.0,
+    lambda a: a - X,
+    lambda a: a * a,
+    lambda a: a / (a + a),
+    lambda a: a**3,
+    lambda a: a @ a,
+    lambda a: -a,
+    abs,
+    lambda a: np.add(a, a),
+    lambda a: np.subtract(a, X) + np.subtract(2.0, a),
+    lambda a: np.multiply(a, a * 2.0),
+    lambda a: np.true_divide(a, np.exp(a)),
+    lambda a: np.power(a, 2.5),
+    lambda a: np.matmul(a, a),
+    lambda a: 2.0 / a,
+    lambda a: X - a,
+    lambda a: 2.0**a,
+    lambda a: np.arctan2(a, np.add(a, 1.0)),
+    lambda a: np.var(a) * W,
+    lambda a: a.std() * W,
+    lambda a: np.interp(a, X, W),
+    lambda a: np.concatenate([a, a])[1:4],
+    lambda a: np.where(a > 2.0, a, np.square(a)),
+    lambda a: np.multiply.outer(a, a).sum(axis=0),
+    lambda a: np.multiply.accumulate(a),
+    lambda a: np.linalg.qr(np.outer(a, a) + np.eye(3))[1][0],
+]
+
+
+@pytest.mark.parametrize("f", OF_OPERATORS)
+def test_operators_of_the_class_and_functions_of_its_arrays(f, path):
+    def total(x):
+        return float(np.sum(np.asarray(f(x.view(Scaled))) * W))
+
+    check_gradient(total, X)
+    check_forward(total)
+
+
+def check_forward(f):
+    v = np.array([0.5, -1.0, 2.0])
+    y, ẏ = jvp(f, (X,), (v,))
+    assert y == f(X)
+    np.testing.assert_allclose(ẏ, gradient(f, X)[0] @ v, rtol=1e-12)
+
+
+class Tripled(np.ndarray):
+    """What a ufunc gives, three times."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
+        inputs = [x.view(np.ndarray) if isinstance(x, Tripled) else x for x in inputs]
+        if out is not None:
+            keywords["out"] = tuple(o.view(np.ndarray) for o in out)
+        y = super().__array_ufunc__(ufunc, method, *inputs, **keywords)
+        if y is NotImplemented:
+            return y
+        return out[0] if out is not None else (3.0 * np.asarray(y)).view(Tripled)
+
+
+class Known(Tripled):
+    """A class that says more than its base does, and is asked first."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+        y = super().__array_ufunc__(ufunc, method, *inputs, **keywords)
+        return y if ufunc is np.exp else np.asarray(y).view(Known)
+
+
+def in_place(a):
+    a = a * 1.0
+    a += X
+    a *= 2.0
+    np.multiply(a, a, out=a)
+    return a
+
+
+def into_plain(a):
+    y = X * 1.0
+    y += a
+    return y
+
+
+OF_UFUNCS = [
+    np.exp,
+    lambda a: a + X,
+    lambda a: X + a * 2.0,
+    lambda a: 2.0 / a / X,
+    lambda a: 2.0**a,
+    lambda a: a**2,
+    lambda a: a**0.5 + a**-1 + a**1.5,
+    lambda a: -a + abs(a),
+    lambda a: divmod(a, 2.0)[1],
+    lambda a: a % 2.0,
+    lambda a: np.divmod(a, 2.0)[0] + a,
+    lambda a: np.add.reduce(a) * W,
+    lambda a: np.multiply.accumulate(a),
+    lambda a: np.multiply.outer(a, X)[1],
+    lambda a: np.concatenate([a, X])[2:5],
+    lambda a: np.where(a > 2.0, a, X),
+    lambda a: a[1:] * X[1:].sum(),
+    lambda a: a.reshape(3, 1).T[0] * 2.0,
+    lambda a: np.dot(a, X) * W,
+    in_place,
+    into_plain,
+    lambda a: a.__add__(X) + np.ndarray.__rsub__(a, X),
+]
+
+
+@pytest.mark.parametrize("cls", [Tripled, Known])
+@pytest.mark.parametrize("f", OF_UFUNCS)
+def test_ufuncs_as_the_class_says(f, cls, path):
+    def total(x):
+        y = np.asarray(f(x.view(cls)))
+        return float(np.sum(y * W[: len(y)]))
+
+    check_gradient(total, X)
+
+
+class Opened(np.ndarray):
+    """Functions five times what they are, some by what implements them."""
+
+    def __array_function__(self, func, types, args, kwargs):
+        if func is np.concatenate:
+            return 5.0 * np.asarray(func._implementation(*args, **kwargs))
+        y = super().__array_function__(func, types, args, kwargs)
+        return y if y is NotImplemented else np.asarray(y) * 5.0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: np.concatenate([a, X])[2:5],
+        lambda a: np.sum(a) * W,
+        lambda a: np.dot(a, X) * W,
+        lambda a: np.cumsum(a),
+        lambda a: np.where(a > 2.0, a * a, X),
+        lambda a: np.linalg.norm(a) * W,
+    ],
+)
+def test_functions_as_the_class_says(f, path):
+    def total(x):
+        return float(np.sum(np.asarray(f(x.view(Opened))) * W))
+
+    check_gradient(total, X)
+    check_forward(total)
+
+
+class Wrapped(np.ndarray):
+    """What comes of a ufunc is wrapped as it should not be."""
+
+    def __array_wrap__(self, out, context=None, return_scalar=False):
+        return np.asarray(out) * 2.0
+
+
+class Summed(np.ndarray):
+    """A method of its own, which NumPy's function calls."""
+
+    def sum(self, **keywords):
+        return 2.0 * np.asarray(self).sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.exp(x.view(Wrapped)).sum(),
+        lambda x: np.asarray(x.view(Wrapped) * x).sum(),
+        lambda x: np.sum(x.view(Summed)),
+        lambda x: np.asarray(x.view(Tripled).sum()),
+        lambda x: np.stack([x.view(Opened), x])[0, 1],  # calls concatenate
+    ],
+)
+def test_what_no_rule_knows_of_is_refused(f, path):
+    with pytest.raises(UnsupportedError, match="is not that of their numbers"):
+        gradient(lambda x: float(f(x)), X)
+
+
+def test_a_method_of_its_own_is_followed(path):
+    np.testing.assert_allclose(grad(lambda x: x.view(Summed).sum())(X), np.full(3, 2.0))
+
+
+def test_arrays_of_the_class_are_differentiated(path):
+    def f(a):
+        return float(np.sum(np.asarray(a * a) * W))
+
+    np.testing.assert_allclose(np.asarray(gradient(f, X.view(Tripled))[0]), 6 * X * W)
+    np.testing.assert_allclose(np.asarray(gradient(f, X.view(Scaled))[0]), 10 * X * W)
+
+
+def test_higher_derivatives_and_jacobians():
+    def f(x):
+        return float(np.sum(np.asarray(np.exp(x.view(Tripled)) * x) * W))
+
+    np.testing.assert_allclose(hessian(f, X), np.diag(9 * W * np.exp(X) * (2 + X)))
+    found = jacobian(lambda x: np.asarray(x.view(Scaled) - x**2), X)[0]
+    np.testing.assert_allclose(found, np.diag(3.0 - 6.0 * X))
+
+
+def test_the_class_is_asked_as_often_as_in_the_plain_call(path):
+    asked = []
+
+    class Asked(np.ndarray):
+        def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
+            asked.append(ufunc.__name__)
+            plain = [np.asarray(x) for x in inputs]
+            return getattr(ufunc, method)(*plain, **keywords).view(Asked)
+
+    def f(x):
+        a = x.view(Asked)
+        return float(np.asarray(np.exp(a) - a * 2.0).sum())
+
+    f(X)
+    plain = list(asked)
+    asked.clear()
+    np.testing.assert_allclose(gradient(f, X)[0], np.exp(X) - 2.0)
+    assert asked == plain == ["exp", "multiply", "subtract"]
+
+
+class Named(np.ndarray):
+    """An attribute, of which the class has another."""
+
+    unit = None
+
+    def __new__(cls, x, unit):
+        self = np.asarray(x).view(cls)
+        self.unit = unit
+        return self
+
+    def __array_finalize__(self, given):
+        self.unit = getattr(given, "unit", None)
+
+
+def test_attributes_of_arrays():
+    def f(x):
+        a = Named(x, "m")
+        b = a * 2.0
+        assert (a.unit, b.unit, Named.unit) == ("m", "m", None)
+        return float(np.asarray(b @ b))
+
+    np.testing.assert_allclose(gradient(f, X)[0], 8 * X)
+    with pytest.raises(Exception, match="attribute 'unit'"):
+        gradient(lambda x: float(Named(x, x[0]).unit), X)
+
+
+def test_without_compiling(monkeypatch):
+    monkeypatch.setattr(compiled, "specialising", False)
+    np.testing.assert_allclose(gradient(lambda x: float((x.view(Tripled) + x)[0]), X)[0], [6, 0, 0])
