@@ -224,8 +224,8 @@ def test_quantities_of_astropy():
         area = np.concatenate([length, 2.0 * length]) ** 2
         return (area.mean() / np.sqrt(area[0])).to_value("m") + np.sin(x * 30 * u.deg)[0].value
 
-    check(power, x, second=True)
-    check(mixed, x, second=True)
+    check(power, x)
+    check(mixed, x)
     check(lambda x: (x * u.um).to(u.THz, equivalencies=u.spectral())[1].value, x)
 
 
@@ -242,4 +242,4 @@ def test_quantities_of_unyt():
             + np.sqrt(length * length[0])[1].to_value("m")
         )
 
-    check(f, x, second=True)
+    check(f, x)
