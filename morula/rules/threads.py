@@ -74,9 +74,14 @@ def content_of(cell: Any) -> Any:
 
 def reached_from(thread: Any) -> list[Any]:
     """A thread, its arguments, and what its functions have captured."""
-    given = [*vars(thread).values(), *(getattr(thread, "_args", None) or ())]
+    given = [x for name, x in vars(thread).items() if name not in OF_EVERY_THREAD]
+    given += getattr(thread, "_args", None) or ()
     held = [y for x in given for y in inside(x)]
     return [thread, *given, *held, *[x for f in given if callable(f) for x in captured_by(f)]]
+
+
+# Among them is where errors are reported, from which all that runs the program may be reached.
+OF_EVERY_THREAD = vars(threading.Thread()).keys() - {"_target", "_args", "_kwargs"}
 
 
 def captured_by(fn: Any) -> list[Any]:
