@@ -55,6 +55,7 @@ from morula.core.extend import (
     collector,
     constant_unless,
     context,
+    errors,
     from_memory,
     general,
     generators,
@@ -79,6 +80,7 @@ from morula.core.extend import (
     reaching,
     remembered,
     results_of,
+    rrule,
     unsupported,
     unthunk,
 )
@@ -101,6 +103,7 @@ from morula.rules.calls import (
     serves,
 )
 from morula.rules.foreign import CData
+from morula.rules.numbers import Anything, Text
 from morula.rules.questions import (
     are_all,
     filled_in,
@@ -1305,6 +1308,32 @@ for _op, (_, _asks) in IN_PYTHON.items():
 @serves(*IN_PYTHON)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call(IN_PYTHON[fn][0], *args, **kwargs)
+
+
+@rrule(operator.mod)
+@rrule(operator.imod)
+def _(a: Text, b: Anything):
+    def mod_pullback(ȳ):
+        return NONE, NONE
+
+    return filled_in_places(a, b), mod_pullback
+
+
+def filled_in_places(a: Any, b: Any) -> Any:
+    """`a % b` of a text; objects that are asked for theirs may change nothing meanwhile."""
+    if not asks_for_text(types_within((b,))):
+        return a % b
+    before = general.held_by((b,))
+    try:
+        return a % b
+    finally:
+        for x, keys in general.changes(before):
+            now = parts_of(x) or {}
+            if any([has_tangent(type(now.get(key))) for key in keys]):
+                raise errors.changed_in_place(operator.mod, x)
+
+
+non_differentiable(filled_in_places)
 
 
 searches_in_python = asks("__getattr__", "__getattribute__")

@@ -39,7 +39,7 @@ from morula.core.extend import (
     to_space,
     type_stable,
 )
-from morula.rules.numbers import Anything, Native, Numeric, Real, Scalar, Text
+from morula.rules.numbers import Native, Numeric, Real, Scalar, Text
 
 # What Python does for an operator, by the methods of its operands' types:
 #   unary     (method, None, None)
@@ -730,14 +730,6 @@ def _(a: int, b: Text):
         return NoTangent(), NoTangent()
 
     return a * b, mul_pullback
-
-
-@rules_of(operator.mod, operator.imod)
-def _(a: Text, b: Anything):
-    def mod_pullback(ȳ):
-        return NoTangent(), NoTangent()
-
-    return a % b, mod_pullback
 
 
 # -- constants -------------------------------------------------------------------------------------

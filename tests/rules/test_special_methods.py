@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from morula import gradient, jvp, value_and_grad
+from morula import UnsupportedError, gradient, jvp, value_and_grad
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -408,3 +408,30 @@ def test_what_format_asks_objects_for(name):
     assert value == f(x)
     assert found == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-7)
     assert jvp(f, (x,), (1.0,)) == pytest.approx((value, found))
+
+
+class Growing:
+    """Its text notes itself; that of `repr` doubles what it holds, too."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __str__(self):
+        self.text = "growing"
+        return self.text
+
+    def __repr__(self):
+        self.v = 2.0 * self.v
+        return "growing"
+
+
+def test_texts_by_percent_of_objects_that_change(path):
+    def f(x, template):
+        it = Growing(x)
+        return it.v * it.v * len(template % it)
+
+    assert gradient(lambda x: f(x, "%s!"), 1.5)[0] == pytest.approx(8 * 3.0)
+    with pytest.raises(UnsupportedError, match="changes a Growing in place"):
+        gradient(lambda x: f(x, "%r!"), 1.5)
+    with pytest.raises(UnsupportedError, match="changes a Growing in place"):
+        gradient(lambda x: f(x, "%a"), 1.5)
