@@ -1,6 +1,7 @@
-"""Arrays of classes that say in Python what an operator, a method or a function does with them.
+"""Arrays and numbers of classes that say in Python what an operator or a function does with them.
 
-Rules of arrays compute with plain arrays. For an array of such a class a function means what it
+Rules compute with plain ones. A number of such a class goes into a function as what it is without
+the class, as the function itself takes it. For an array of such a class a function means what it
 gives, with the derivative of the same call of plain arrays where the numbers are the same; if they
 are others, the class has done something of its own that no rule knows of, and the call is refused.
 What a class says by `__array_ufunc__` or `__array_function__` is followed: see protocols.py.
@@ -9,6 +10,7 @@ Tests: tests/interop/test_array_classes.py
 
 from __future__ import annotations
 
+import math
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -16,25 +18,22 @@ import numpy as np
 
 from morula.core.extend import UnsupportedError, general, non_differentiable, stays_general
 from morula.core.general import Claim
-from morula.core.traits import stands_apart
+from morula.core.registry import registry
 from morula.interop import protocols
-from morula.interop.meanings import Args, claim
+from morula.interop.meanings import Args, claim, is_or_holds
 from morula.interop.protocols import ARRAY_FUNCTION, METHOD, UFUNC_METHOD
 from morula.rules.arrays.inplace import writes_to_arrays
 from morula.rules.calls import with_derivative_of
-
-NUMERIC = """
-    all any argmax argmin clip conj conjugate cumprod cumsum dot max mean min prod round std sum
-    trace var
-"""
-METHODS = {*NUMERIC.split()}
-OPERATORS = {
-    *protocols.ALL_METHODS,
-    *("__invert__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"),
-    *("__lt__", "__le__", "__eq__", "__ne__", "__ge__", "__gt__"),
-}
-PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__"}
-OWN = METHODS | OPERATORS | PROTOCOLS
+from morula.rules.own_classes import (
+    ARITHMETIC,
+    METHODS,
+    OPERATORS,
+    PLAIN,
+    has_ways_of_its_own,
+    number,
+    plain,
+    says_in_python,
+)
 
 # What hands on the numbers of an array, or the memory: it computes nothing.
 HANDING_ON = """
@@ -46,48 +45,37 @@ HANDING_ON = """
 MOVING = {*HANDING_ON.split()}
 
 
-def has_ways_of_its_own(t: type) -> bool:
-    """Is it a class of arrays that says in Python what is done with them?"""
-    found = _found.get(t)
-    if found is None:
-        found = (
-            issubclass(t, np.ndarray)
-            and stands_apart(t) is None
-            and any(
-                name in OWN and type(value) is FunctionType
-                for base in t.__mro__[: t.__mro__.index(np.ndarray)]
-                for name, value in vars(base).items()
-            )
-        )
-        if len(_found) > MOST_CLASSES:
-            _found.clear()
-        _found[t] = found
-    return found
-
-
-MOST_CLASSES = 1000
-_found: dict[type, bool] = {}
-
-
-def plain(x: Any) -> Any:
-    """The numbers of such an array, or of those that a list or a tuple holds, as plain arrays."""
-    if type(x) in (list, tuple):
-        return type(x)([plain(item) for item in x])
-    return x.view(np.ndarray) if has_ways_of_its_own(type(x)) else x
-
-
-def holds_one(x: Any) -> bool:
-    """Is it such an array, or a list or tuple in which one is?"""
-    t = type(x)
-    return any(map(holds_one, x)) if t in (list, tuple) else has_ways_of_its_own(t)
-
-
 # -- what calls mean -------------------------------------------------------------------------------
 
 
 def by_numbers(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """A function of such arrays, with the derivative of that of plain ones."""
     return told_by_plain(fn, called_plainly(fn, args, kwargs), args, kwargs)
+
+
+def of_numbers(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A function that takes numbers for what they are without their classes."""
+    return fn(*map(plain, args), **{key: plain(x) for key, x in kwargs.items()})
+
+
+def product(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`math.prod`, which multiplies as the numbers say."""
+    return product_of(*args, **kwargs)
+
+
+def product_of(numbers: Any, /, *, start: Any = 1) -> Any:
+    """The product, one factor after the other."""
+    for x in numbers:
+        start = start * x
+    return start
+
+
+def sum_of_products(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`math.sumprod`, which multiplies and adds as the numbers say."""
+    total: Any = 0
+    for p, q in zip(*args, strict=True):
+        total = total + p * q
+    return total
 
 
 def default_function(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -164,6 +152,8 @@ def same_numbers(y: Any, z: Any) -> bool:
     """Are the results the same but for the classes of arrays in them?"""
     if isinstance(y, (list, tuple)):
         return type(y) is type(z) and len(y) == len(z) and all(map(same_numbers, y, z))
+    if isinstance(y, (*PLAIN,)) and not isinstance(y, np.generic):
+        return type(number(y)) is type(z) and same_numbers(np.asarray(number(y)), np.asarray(z))
     if not isinstance(y, (np.ndarray, np.generic)):
         return type(y) is type(z)
     a, b = np.asarray(y), np.asarray(z)
@@ -189,20 +179,21 @@ def refusal(fn: Any, why: str) -> UnsupportedError:
 
 
 non_differentiable(
-    has_ways_of_its_own,
     called_plainly,
     check,
     check_nothing_is_written,
-    holds_one,
     of_implementation,
 )
-OF_NUMBERS, OF_FUNCTION, OF_IMPLEMENTATION, OF_UFUNC = map(
-    claim, (by_numbers, default_function, implementation, default_ufunc)
+OF_NUMBERS, OF_PLAIN, OF_FUNCTION, OF_IMPLEMENTATION, OF_UFUNC = map(
+    claim, (by_numbers, of_numbers, default_function, implementation, default_ufunc)
 )
+MEANINGS = {math.prod: claim(product)}
+if hasattr(math, "sumprod"):  # since CPython 3.12
+    MEANINGS[math.sumprod] = claim(sum_of_products)
 
 
 def claims(fn: Any, values: Args) -> Claim | None:
-    """What a call means in which such an array takes part."""
+    """What a call means in which such an array or number takes part."""
     kind = type(fn)
     if fn is np.ndarray.__array_ufunc__:
         return OF_UFUNC
@@ -210,9 +201,18 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return OF_FUNCTION
     if of_implementation(fn) is not None:
         return OF_IMPLEMENTATION
-    if not computes(kind, fn, values) or not any(map(holds_one, values)):
+    if not computes(kind, fn, values) or not any(
+        [is_or_holds(x, has_ways_of_its_own) for x in values]
+    ):
         return None
+    if not any([is_or_holds(x, is_array) for x in values]):
+        return OF_NUMBERS if kind is FunctionType else MEANINGS.get(fn, OF_PLAIN)
     return None if writes_to_arrays(fn, [type(x) for x in values], len(values), ()) else OF_NUMBERS
+
+
+def is_array(x: Any) -> bool:
+    """Is it an array of such a class?"""
+    return isinstance(x, np.ndarray) and has_ways_of_its_own(x)
 
 
 METHOD_OF_ARRAYS = type(np.ndarray.sum)
@@ -230,12 +230,23 @@ def computes(kind: type, fn: Any, values: Args) -> bool:
         return fn.__name__ in METHODS
     if kind is METHOD and fn.__objclass__ is np.ndarray:
         return fn.__name__ in OPERATORS and not fn.__name__.startswith("__i")
-    return (
-        kind is BuiltinFunctionType
-        and fn in protocols.OPERATORS | protocols.FURTHER
-        and protocols.means_ufunc(fn, values)
-    )
+    if kind is METHOD and fn.__objclass__ in PLAIN:
+        return fn.__name__ in ARITHMETIC
+    if kind is FunctionType:
+        return is_of_libraries(fn) and not any(map(callable, values))
+    if kind is not BuiltinFunctionType:
+        return False
+    if fn.__module__ in ("math", "cmath"):
+        return True
+    return fn in protocols.OPERATORS | protocols.FURTHER and protocols.is_compiled_for(fn, values)
+
+
+def is_of_libraries(fn: Any) -> bool:
+    """Is it a Python function of SciPy, with a rule?"""
+    package = fn.__module__.partition(".")[0] if type(fn.__module__) is str else ""
+    entry = registry.get(fn) if package == "scipy" else None
+    return entry is not None and entry.reverse is not None
 
 
 general.CLAIMS.append(claims)
-stays_general.append(lambda x: isinstance(x, type) and has_ways_of_its_own(x))
+stays_general.append(lambda x: isinstance(x, type) and says_in_python(x))

@@ -18,6 +18,7 @@ from morula.core.extend import general, meet, non_differentiable, stays_general
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
 from morula.rules.objects import attempts, is_by_identity, is_python, method_of
+from morula.rules.own_classes import ARITHMETIC, UFUNCS
 
 ARRAY_FUNCTION = type(np.sum)
 
@@ -150,24 +151,12 @@ def shorter_power(name: str, args: Args) -> Any:
 
 non_differentiable(shorter_power, gives_up)
 SHORT = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
-UFUNCS = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.true_divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "matmul": np.matmul,
-}
 OTHERS = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "divmod": np.divmod}
 OF_ARRAYS = (np.ndarray, np.generic)
 OPERATORS = {getattr(operator, name) for name in UFUNCS}
 FURTHER = {operator.neg, operator.pos, operator.abs, abs, divmod}
 OF_ANY_PLACE = {*OPERATORS, *FURTHER, *[getattr(operator, f"i{name}") for name in UFUNCS]}
 METHODS = {f"__{prefix}{name}__" for name in UFUNCS for prefix in ("", "r")}
-ALL_METHODS = METHODS | {f"__i{name}__" for name in UFUNCS}
-ALL_METHODS |= {"__neg__", "__pos__", "__abs__", "__divmod__", "__rdivmod__"}
 METHOD = type(np.ndarray.__mul__)
 UFUNC_METHOD = type(np.ufunc.reduce)
 OF_UFUNC, OF_UFUNC_METHOD, OF_FUNCTION, OF_OPERATOR = map(
@@ -190,7 +179,7 @@ def claims(fn: Any, values: Args) -> Claim | None:
 def is_operator(kind: type, fn: Any, values: Args) -> bool:
     """Is it an operator of an array with such an object?"""
     if kind is METHOD:
-        asked = fn.__name__ in ALL_METHODS and issubclass(fn.__objclass__, OF_ARRAYS)
+        asked = fn.__name__ in ARITHMETIC and issubclass(fn.__objclass__, OF_ARRAYS)
     else:
         asked = kind is BuiltinFunctionType and (fn in OF_ANY_PLACE and means_ufunc(fn, values))
     return asked and bool(speakers(values, "__array_ufunc__"))
@@ -198,8 +187,12 @@ def is_operator(kind: type, fn: Any, values: Args) -> bool:
 
 def means_ufunc(fn: Any, values: Args) -> bool:
     """Is an operator that of an array, because no class has a Python method for it?"""
-    of_array = any([isinstance(x, OF_ARRAYS) for x in values])
-    return of_array and not any(map(is_python, methods(fn, values)))
+    return any([isinstance(x, OF_ARRAYS) for x in values]) and is_compiled_for(fn, values)
+
+
+def is_compiled_for(fn: Any, values: Args) -> bool:
+    """Has no class of the operands a Python method for an operator?"""
+    return not any(map(is_python, methods(fn, values)))
 
 
 def methods(fn: Any, values: Args) -> list[Any]:

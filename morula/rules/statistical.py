@@ -13,10 +13,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from morula.core.extend import call, non_differentiable, rrule
+from morula.core.extend import UnsupportedError, call, non_differentiable, rrule
 from morula.rules.calls import runs_body, serves
 from morula.rules.mathematics import filled
 from morula.rules.numbers import Anything
+from morula.rules.own_classes import has_ways_of_its_own, plain
 
 
 def of_data(primal: Any, n: int = 1) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -30,7 +31,19 @@ def of_data(primal: Any, n: int = 1) -> Callable[[Callable[..., Any]], Callable[
 
         @serves(on_tuples)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return primal(*args, **kwargs), call(body, *args, **kwargs)[1]
+            y = primal(*args, **kwargs)
+            if not any([has_ways_of_its_own(x) for data in args[:n] for x in data]):
+                return y, call(body, *args, **kwargs)[1]
+            z, back = call(plainly, *args, **kwargs)
+            if not math.isclose(y, z, rel_tol=1e-9, abs_tol=1e-300):
+                raise UnsupportedError(
+                    f"statistics.{primal.__name__} of numbers of a class with operators of its own "
+                    "is not that of the numbers: call it with float(…) of each"
+                )
+            return y, back
+
+        def plainly(*args: Any, **kwargs: Any) -> Any:
+            return body(*map(plain, args), **kwargs)
 
         def with_tuples(*args: Any, **kwargs: Any) -> Any:
             data = [tuple(x) for x in args[:n]]

@@ -1,7 +1,14 @@
 """Arrays of classes that say in Python what an operator, a method or a function does with them."""
 
+import cmath
+import functools
+import math
+import operator
+import statistics
+
 import numpy as np
 import pytest
+import scipy.special
 
 from morula import UnsupportedError, grad, gradient, hessian, jacobian, jvp
 from morula.core import compiled
@@ -287,3 +294,93 @@ def test_attributes_of_arrays():
 def test_without_compiling(monkeypatch):
     monkeypatch.setattr(compiled, "specialising", False)
     np.testing.assert_allclose(gradient(lambda x: float((x.view(Tripled) + x)[0]), X)[0], [6, 0, 0])
+
+
+class Number(float):
+    """Operators that do more than those of numbers do."""
+
+    def __add__(self, other):
+        return Number(super().__add__(other) + 1.0)
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return Number(float(self) - float(other) + 7.0)
+
+    def __rsub__(self, other):
+        return Number(float(other) - float(self) + 7.0)
+
+    def __mul__(self, other):
+        return Number(super().__mul__(other) * 3.0)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return Number(super().__truediv__(other) * 5.0)
+
+    def __rtruediv__(self, other):
+        return Number(super().__rtruediv__(other) * 5.0)
+
+    def __neg__(self):
+        return Number(-float(self) * 11.0)
+
+    def __pow__(self, other):
+        return Number(super().__pow__(other) * 13.0)
+
+
+A = np.array([1.0, 2.0, 3.0])
+OF_NUMBERS = [
+    lambda a: math.hypot(a, 2.0),
+    lambda a: math.atan2(2.0, a),
+    lambda a: math.log(3.0, a),
+    lambda a: math.pow(a, 2.5) + math.pow(2.5, a),
+    lambda a: math.prod([a, 2.0, a]),
+    lambda a: math.fsum([a, a]),
+    lambda a: math.dist([a, 1.0], [2.0, a]),
+    lambda a: math.asin(a * 0.1),
+    lambda a: math.gamma(a) * math.erf(a),
+    lambda a: abs(cmath.sqrt(a) + cmath.phase(complex(a, 2.0))),
+    lambda a: np.hypot(a, 2.0) + np.square(a) + np.sinc(a),
+    lambda a: np.multiply(a, A).sum() + (A * a).sum(),
+    lambda a: np.dot(A, [a, a, 1.0]),
+    lambda a: np.interp(a, A, A**2),
+    lambda a: np.linalg.norm([a, 2.0]) + np.var([a, 2.0]),
+    lambda a: np.prod([a, a]) + np.logaddexp(a, 1.0),
+    lambda a: scipy.special.beta(a, 2.0) + scipy.special.logsumexp([a, 1.0]),
+    lambda a: statistics.mean([a, a, 2.0]) + statistics.stdev([a, 1.0]),
+    lambda a: statistics.fmean(iter([a, a])) + statistics.variance((a, 2.0)),
+    lambda a: sum([a, a]) + functools.reduce(operator.mul, [a, 2.0, a]),
+    lambda a: a / 2.0 + 3.0 / a,
+    lambda a: a / (a * a) - a**2.5 - 2.0**a,
+    lambda a: float.__pow__(a, a) + divmod(a, 0.4)[1],
+    lambda a: max(a, 1.0) + abs(a) + a.conjugate(),
+]
+if hasattr(math, "sumprod"):
+    OF_NUMBERS.append(lambda a: math.sumprod([a, 2.0], [a, 1.0]))
+
+
+@pytest.mark.parametrize("f", OF_NUMBERS)
+def test_functions_of_numbers_with_operators_of_their_own(f, path):
+    def total(x):
+        return float(f(Number(x)))
+
+    check_gradient(total, 1.3)
+    y, ẏ = jvp(total, (1.3,), (1.0,))
+    assert y == total(1.3)
+    assert ẏ == pytest.approx(gradient(total, 1.3)[0], rel=1e-12)
+
+
+def test_statistics_by_the_operators_of_a_class_are_refused(path):
+    with pytest.raises(UnsupportedError, match="is not that of the numbers"):
+        gradient(lambda x: float(statistics.variance([Number(x), 2.0], Number(x))), 1.3)
+
+
+def test_numbers_of_a_class_as_arguments(path):
+    def f(a):
+        return math.hypot(a, 2.0)
+
+    want = 1.3 / math.hypot(1.3, 2.0)
+    for x in (1.3, Number(1.3), 1.3):
+        assert gradient(f, x)[0] == pytest.approx(want)
+        assert gradient(lambda xs: f(xs[0]), [x])[0][0] == pytest.approx(want)
+    assert hessian(lambda x: f(Number(x)), 1.3) == pytest.approx(4 / math.hypot(1.3, 2.0) ** 3)

@@ -1,0 +1,94 @@
+"""Classes of numbers and arrays that say in Python what is done with them, and these without the class.
+
+Rules compute with plain numbers and arrays: a pullback that multiplied by an object of such a class
+would do whatever its author has made of `*`.
+Tests: tests/interop/test_array_classes.py
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from morula.core.extend import non_differentiable
+from morula.core.traits import stands_apart
+from morula.rules.calls import with_derivative_of
+
+UFUNCS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "matmul": np.matmul,
+}  # of the operators with two operands
+NUMERIC = """
+    all any argmax argmin clip conj conjugate cumprod cumsum dot max mean min prod round std sum
+    trace var
+"""
+METHODS = {*NUMERIC.split()}
+ARITHMETIC = {f"__{prefix}{name}__" for name in UFUNCS for prefix in ("", "r", "i")}
+ARITHMETIC |= {"__neg__", "__pos__", "__abs__", "__divmod__", "__rdivmod__"}
+OPERATORS = {
+    *ARITHMETIC,
+    *("__invert__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"),
+    *("__lt__", "__le__", "__eq__", "__ne__", "__ge__", "__gt__"),
+}
+PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__"}
+OF_ARRAYS = METHODS | OPERATORS | PROTOCOLS
+
+# What a number is without its class.
+PLAIN: dict[type, Any] = {
+    float: float.__float__,
+    int: int.__int__,
+    complex: complex.__complex__,
+}
+
+
+def has_ways_of_its_own(x: Any) -> bool:
+    """Is it an array or a number of a class that says in Python what is done with it?"""
+    t = type(x)
+    found = _found.get(t)
+    if found is None:
+        if len(_found) > MOST_CLASSES:
+            _found.clear()
+        found = _found[t] = says_in_python(t)
+    return found
+
+
+MOST_CLASSES = 1000
+_found: dict[type, bool] = {}
+
+
+def says_in_python(t: type) -> bool:
+    """The same of a class, by its methods and those of its bases."""
+    base = next((base for base in (np.ndarray, *PLAIN) if issubclass(t, base)), None)
+    if base is None or stands_apart(t) is not None:
+        return False
+    names = OF_ARRAYS if base is np.ndarray else ARITHMETIC
+    return any(
+        name in names and type(value) is FunctionType
+        for owner in t.__mro__[: t.__mro__.index(base)]
+        for name, value in vars(owner).items()
+    )
+
+
+def plain(x: Any) -> Any:
+    """Such an array or number, or those that a list or a tuple holds, without the class."""
+    if type(x) in (list, tuple):
+        return type(x)([plain(item) for item in x])
+    if not has_ways_of_its_own(x):
+        return x
+    return x.view(np.ndarray) if isinstance(x, np.ndarray) else with_derivative_of(number(x), x)
+
+
+def number(x: Any) -> Any:
+    """What a number is without its class."""
+    return next(of(x) for base, of in PLAIN.items() if isinstance(x, base))
+
+
+non_differentiable(has_ways_of_its_own, number)
