@@ -123,7 +123,7 @@ def says_itself(primal: Any, i: int, t: type, of_rule: type) -> bool:
     """Has a class a method of its own for the i-th operand, in the place of that which a rule means?
 
     A rule for a class that is written in Python is meant for what derives from it. So is one for an
-    abstract class, but that it means the compiled one of it.
+    abstract class, but that it means the compiled one of it, or the one of numbers.
     """
     names = resolved_by.get(id(primal), ())
     if i >= len(names) or t is of_rule or not issubclass(t, of_rule):
@@ -131,11 +131,16 @@ def says_itself(primal: Any, i: int, t: type, of_rule: type) -> bool:
     if of_rule in t.__mro__ and not isinstance(of_rule, ABCMeta):
         meant = of_rule
     else:
-        meant = next(filter(is_compiled, t.__mro__))
-    if meant is object or not is_compiled(meant):
+        meant = next(filter(is_fixed, t.__mro__))
+    if meant is object or not is_fixed(meant):
         return False
     between = t.__mro__[: t.__mro__.index(meant)]
     return any(type(vars(c).get(name)) is FunctionType for c in between for name in names[i])
+
+
+def is_fixed(t: type) -> bool:
+    """Is it a class of which it is known here what its operators do?"""
+    return is_compiled(t) or t in _zeros
 
 
 def is_compiled(t: type) -> bool:

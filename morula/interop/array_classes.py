@@ -152,7 +152,7 @@ def same_numbers(y: Any, z: Any) -> bool:
     """Are the results the same but for the classes of arrays in them?"""
     if isinstance(y, (list, tuple)):
         return type(y) is type(z) and len(y) == len(z) and all(map(same_numbers, y, z))
-    if isinstance(y, (*PLAIN,)) and not isinstance(y, np.generic):
+    if isinstance(y, NUMBERS) and not isinstance(y, np.generic):
         return type(number(y)) is type(z) and same_numbers(np.asarray(number(y)), np.asarray(z))
     if not isinstance(y, (np.ndarray, np.generic)):
         return type(y) is type(z)
@@ -215,6 +215,7 @@ def is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) and has_ways_of_its_own(x)
 
 
+NUMBERS = (*PLAIN,)
 METHOD_OF_ARRAYS = type(np.ndarray.sum)
 
 
@@ -230,8 +231,10 @@ def computes(kind: type, fn: Any, values: Args) -> bool:
         return fn.__name__ in METHODS
     if kind is METHOD and fn.__objclass__ is np.ndarray:
         return fn.__name__ in OPERATORS and not fn.__name__.startswith("__i")
-    if kind is METHOD and fn.__objclass__ in PLAIN:
+    if kind is METHOD and issubclass(fn.__objclass__, NUMBERS):
         return fn.__name__ in ARITHMETIC
+    if kind is METHOD_OF_ARRAYS and issubclass(fn.__objclass__, NUMBERS):
+        return not fn.__name__.startswith("_")
     if kind is FunctionType:
         return is_of_libraries(fn) and not any(map(callable, values))
     if kind is not BuiltinFunctionType:
@@ -242,9 +245,9 @@ def computes(kind: type, fn: Any, values: Args) -> bool:
 
 
 def is_of_libraries(fn: Any) -> bool:
-    """Is it a Python function of SciPy, with a rule?"""
+    """Is it a Python function of SciPy or a method of Fraction, with a rule?"""
     package = fn.__module__.partition(".")[0] if type(fn.__module__) is str else ""
-    entry = registry.get(fn) if package == "scipy" else None
+    entry = registry.get(fn) if package in ("fractions", "scipy") else None
     return entry is not None and entry.reverse is not None
 
 

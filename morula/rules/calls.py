@@ -15,6 +15,8 @@ import operator
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from types import (
     BuiltinFunctionType,
@@ -780,7 +782,10 @@ def new_number(kind: Any) -> Any:
     return resolver
 
 
-for _kind in (float, complex):
+NUMBERS = (
+    float, complex, Fraction, Decimal, np.float64, np.complex128, np.float32, np.longdouble,
+)  # fmt: skip
+for _kind in NUMBERS:
     serves(_kind.__new__)(new_number(_kind))
 non_differentiable(int.__new__, str.__new__, bytes.__new__)
 

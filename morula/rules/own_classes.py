@@ -7,6 +7,8 @@ Tests: tests/interop/test_array_classes.py
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from types import FunctionType
 from typing import Any
 
@@ -43,9 +45,12 @@ OF_ARRAYS = METHODS | OPERATORS | PROTOCOLS
 
 # What a number is without its class.
 PLAIN: dict[type, Any] = {
+    np.generic: lambda x: x.dtype.type(x),
     float: float.__float__,
     int: int.__int__,
     complex: complex.__complex__,
+    Decimal: Decimal,
+    Fraction: lambda x: Fraction(x.numerator, x.denominator),
 }
 
 

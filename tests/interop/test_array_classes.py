@@ -5,6 +5,8 @@ import functools
 import math
 import operator
 import statistics
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -384,3 +386,75 @@ def test_numbers_of_a_class_as_arguments(path):
         assert gradient(f, x)[0] == pytest.approx(want)
         assert gradient(lambda xs: f(xs[0]), [x])[0][0] == pytest.approx(want)
     assert hessian(lambda x: f(Number(x)), 1.3) == pytest.approx(4 / math.hypot(1.3, 2.0) ** 3)
+
+
+class Double(np.float64):
+    """A number of NumPy's with a product of its own."""
+
+    def __mul__(self, other):
+        return Double(super().__mul__(other) * 3.0)
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, other):
+        return Double(super().__rtruediv__(other) * 5.0)
+
+
+class Ratio(Fraction):
+    """An exact number with a product and a quotient of its own."""
+
+    def __mul__(self, other):
+        return Ratio(super().__mul__(other) * 3)
+
+    def __truediv__(self, other):
+        return Ratio(super().__truediv__(other) * 5)
+
+
+class Money(Decimal):
+    """A decimal number with a product and a quotient of its own."""
+
+    def __mul__(self, other):
+        return Money(super().__mul__(other) * 3)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return Money(super().__truediv__(other) * 5)
+
+    def __rtruediv__(self, other):
+        return Money(super().__rtruediv__(other) * 5)
+
+
+X_DECIMAL, X_FRACTION = Decimal("1.3"), Fraction(13, 10)
+OF_KINDS = [
+    (lambda x: np.float64(Double(x) * 2.0 + 3.0 / Double(x)), 1.3, 6.0 - 15.0 / 1.69),
+    (lambda x: np.float64(np.hypot(Double(x), 2.0)), 1.3, 1.3 / math.hypot(1.3, 2.0)),
+    (lambda x: np.float64(math.log(3.0, Double(x))), 1.3, -math.log(3) / 1.3 / math.log(1.3) ** 2),
+    (lambda x: Fraction(Ratio(x) * Ratio(x)), X_FRACTION, 6 * X_FRACTION),
+    (lambda x: Fraction(Ratio(x) / Ratio(x * x)), X_FRACTION, -5 / X_FRACTION**2),
+    (lambda x: math.hypot(Ratio(x), 2), X_FRACTION, 1.3 / math.hypot(1.3, 2.0)),
+    (lambda x: Decimal(Money(x) * Money(x)), X_DECIMAL, 6 * X_DECIMAL),
+    (lambda x: Decimal(Money(x).ln()), X_DECIMAL, 1 / X_DECIMAL),
+    (lambda x: Decimal(Money(x).fma(Money(x), 2)), X_DECIMAL, 2 * X_DECIMAL),
+    (lambda x: Decimal(abs(Money(x))) + Money(x).sqrt(), X_DECIMAL, 1 + 1 / (2 * X_DECIMAL.sqrt())),
+]
+
+
+@pytest.mark.parametrize(("f", "x", "want"), OF_KINDS)
+def test_other_kinds_of_numbers(f, x, want, path):
+    found = gradient(f, x)[0]
+    assert type(found) is type(x)
+    assert float(found) == pytest.approx(float(want), rel=1e-12)
+    y, ẏ = jvp(f, (x,), (type(x)(1),))
+    assert y == f(x)
+    assert float(ẏ) == pytest.approx(float(want), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cls", "x"),
+    [(np.float32, np.float32(1.5)), (Fraction, Fraction(3, 2)), (Decimal, Decimal("1.5"))],
+)
+def test_numbers_of_derived_classes_are_made_of_numbers(cls, x, path):
+    derived = type("Derived", (cls,), {})
+    assert gradient(lambda x: derived(x) * x, x)[0] == 3
+    assert jvp(lambda x: derived(x) * x, (x,), (cls(1),))[1] == 3

@@ -244,7 +244,7 @@ def real_of(x̄: Any) -> Any:
 
 @projector.register(np.floating)
 def _(x):
-    t = type(x)
+    t = x.dtype.type  # of a derived class that of NumPy
 
     def project_floating(x̄):
         x̄ = _scalar_of(x̄)
@@ -257,7 +257,7 @@ def _(x):
 
 @projector.register(np.complexfloating)
 def _(x):
-    t = type(x)
+    t = x.dtype.type  # of a derived class that of NumPy
 
     def project_complex(x̄):
         x̄ = _scalar_of(x̄)
@@ -288,7 +288,7 @@ def _(x):
 
 @unit.register(np.floating)
 def _(y):
-    return 1.0 if isinstance(y, float) else type(y)(1)  # products with 1.0 are left out
+    return 1.0 if isinstance(y, float) else y.dtype.type(1)  # products with 1.0 are left out
 
 
 @unit.register(np.integer)
@@ -335,7 +335,7 @@ def _(x, x̄, of: Callable[[Any], Any]):
 @materialise.register(np.complexfloating)
 def _(x, x̄, of: Callable[[Any], Any]):
     x̄ = unthunk(x̄)
-    return type(x)(0) if isinstance(x̄, AbstractZero) else project_to(x)(x̄)
+    return x.dtype.type(0) if isinstance(x̄, AbstractZero) else project_to(x)(x̄)
 
 
 @materialise.register(np.integer)
