@@ -18,14 +18,14 @@ from morula.core.extend import general, meet, non_differentiable, stays_general
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
 from morula.rules.objects import attempts, is_by_identity, is_python, method_of
-from morula.rules.own_classes import ARITHMETIC, UFUNCS
+from morula.rules.own_classes import ARITHMETIC, UFUNCS, is_of_morula
 
 ARRAY_FUNCTION = type(np.sum)
 
 
 def follows(t: type, name: str) -> bool:
     """Does a class answer by code of its own, which is Python?"""
-    return type(getattr(t, name, None)) is FunctionType
+    return type(getattr(t, name, None)) is FunctionType and not is_of_morula(t)
 
 
 def speakers(values: Any, name: str) -> list[Any]:
