@@ -11,6 +11,7 @@ Tests: tests/interop/test_array_classes.py
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -102,18 +103,12 @@ def of_implementation(fn: Any) -> Any:
     """The function of NumPy's that has this implementation, which is compiled; or None."""
     if not _implementations:
         for module in (np, np.linalg, np.fft):
+            found: Any
             for found in vars(module).values():
-                if (
-                    type(found) is ARRAY_FUNCTION
-                    and type(implemented(found)) is BuiltinFunctionType
-                ):
-                    _implementations[id(implemented(found))] = found
+                own = found._implementation if type(found) is ARRAY_FUNCTION else None
+                if type(own) is BuiltinFunctionType:
+                    _implementations[id(own)] = found
     return _implementations.get(id(fn))
-
-
-def implemented(function: Any) -> Any:
-    """What a function of NumPy's calls when no class says what it means."""
-    return function._implementation
 
 
 _implementations: dict[int, Any] = {}
@@ -126,7 +121,7 @@ def called_plainly(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 def told_by_plain(fn: Any, y: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """What a call has given, with the derivative of that of plain arrays."""
-    check_nothing_is_written(fn, kwargs)
+    check_nothing_is_written(fn, args, kwargs)
     z = fn(*map(plain, args), **{key: plain(x) for key, x in kwargs.items()})
     check(fn, y, z, args)
     if type(y) is tuple:
@@ -134,9 +129,9 @@ def told_by_plain(fn: Any, y: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     return with_derivative_of(y, z)
 
 
-def check_nothing_is_written(fn: Any, kwargs: dict[str, Any]) -> None:
+def check_nothing_is_written(fn: Any, args: Args, kwargs: dict[str, Any]) -> None:
     """Is no array given for the result?"""
-    if kwargs.get("out") is not None:
+    if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         raise refusal(fn, "writes to an array that is given")
 
 
@@ -144,6 +139,8 @@ def check(fn: Any, y: Any, z: Any, args: Any) -> None:
     """Are the numbers those of plain arrays, in memory of their own?"""
     if not same_numbers(y, z):
         raise refusal(fn, "is not that of their numbers")
+    if isinstance(y, list):
+        raise refusal(fn, "gives a list")
     if any([np.may_share_memory(a, b) for a in arrays_in(y) for b in arrays_in(args)]):
         raise refusal(fn, "gives a view of one")
 
@@ -178,12 +175,7 @@ def refusal(fn: Any, why: str) -> UnsupportedError:
     )
 
 
-non_differentiable(
-    called_plainly,
-    check,
-    check_nothing_is_written,
-    of_implementation,
-)
+non_differentiable(called_plainly, check, check_nothing_is_written, of_implementation)
 OF_NUMBERS, OF_PLAIN, OF_FUNCTION, OF_IMPLEMENTATION, OF_UFUNC = map(
     claim, (by_numbers, of_numbers, default_function, implementation, default_ufunc)
 )
@@ -201,13 +193,16 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return OF_FUNCTION
     if of_implementation(fn) is not None:
         return OF_IMPLEMENTATION
-    if not computes(kind, fn, values) or not any(
-        [is_or_holds(x, has_ways_of_its_own) for x in values]
-    ):
+    if not computes(kind, fn, values) or not among(values, has_ways_of_its_own):
         return None
-    if not any([is_or_holds(x, is_array) for x in values]):
+    if not among(values, is_array):
         return OF_NUMBERS if kind is FunctionType else MEANINGS.get(fn, OF_PLAIN)
     return None if writes_to_arrays(fn, [type(x) for x in values], len(values), ()) else OF_NUMBERS
+
+
+def among(values: Args, test: Callable[[Any], bool]) -> bool:
+    """Does one of these pass a test, or something in a list or a tuple of them?"""
+    return any([is_or_holds(x, test) for x in values])
 
 
 def is_array(x: Any) -> bool:
@@ -222,7 +217,7 @@ METHOD_OF_ARRAYS = type(np.ndarray.sum)
 def computes(kind: type, fn: Any, values: Args) -> bool:
     """Is it a function of NumPy's, or an operator or a method of arrays, that gives new numbers?"""
     if kind is np.ufunc:
-        return len(values) == fn.nin
+        return True
     if kind is ARRAY_FUNCTION:
         return fn.__name__ not in MOVING
     if kind is UFUNC_METHOD and fn.__objclass__ is np.ufunc:
@@ -241,7 +236,10 @@ def computes(kind: type, fn: Any, values: Args) -> bool:
         return False
     if fn.__module__ in ("math", "cmath"):
         return True
-    return fn in protocols.OPERATORS | protocols.FURTHER and protocols.is_compiled_for(fn, values)
+    return fn in COMPILED and protocols.is_compiled_for(fn, values)
+
+
+COMPILED = protocols.OPERATORS | protocols.FURTHER
 
 
 def is_of_libraries(fn: Any) -> bool:

@@ -226,6 +226,26 @@ def test_what_no_rule_knows_of_is_refused(f, path):
         gradient(lambda x: float(f(x)), X)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: np.multiply(a, a, out=a.copy()),
+        lambda a: np.multiply(a, a, a.copy()),
+        lambda a: np.cumsum(a, out=a.copy()),
+    ],
+)
+def test_results_in_given_arrays_are_refused(f, path):
+    with pytest.raises(UnsupportedError, match="writes to an array that is given"):
+        gradient(lambda x: float(np.asarray(f(x.view(Scaled)))[0]), X)
+
+
+def test_keywords_of_ufuncs(path):
+    def f(x):
+        return float(np.asarray(np.power(x.view(Scaled), 2.0, dtype=np.float64)) @ W)
+
+    np.testing.assert_allclose(gradient(f, X)[0], 2 * X * W)
+
+
 def test_a_method_of_its_own_is_followed(path):
     np.testing.assert_allclose(grad(lambda x: x.view(Summed).sum())(X), np.full(3, 2.0))
 
