@@ -103,9 +103,9 @@ def of_implementation(fn: Any) -> Any:
     """The function of NumPy's that has this implementation, which is compiled; or None."""
     if not _implementations:
         for module in (np, np.linalg, np.fft):
-            found: Any
-            for found in vars(module).values():
-                own = found._implementation if type(found) is ARRAY_FUNCTION else None
+            functions: list[Any] = [f for f in vars(module).values() if type(f) is ARRAY_FUNCTION]
+            for found in functions:
+                own = found._implementation
                 if type(own) is BuiltinFunctionType:
                     _implementations[id(own)] = found
     return _implementations.get(id(fn))
