@@ -31,6 +31,7 @@ from morula.rules.own_classes import (
     OPERATORS,
     PLAIN,
     has_ways_of_its_own,
+    iterates_itself,
     number,
     plain,
     says_in_python,
@@ -77,6 +78,11 @@ def sum_of_products(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     for p, q in zip(*args, strict=True):
         total = total + p * q
     return total
+
+
+def distance(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`math.dist`, which looks at what a tuple holds, whatever iterating over it gives."""
+    return fn(*[plain(tuple(tuple.__iter__(x)) if isinstance(x, tuple) else x) for x in args])
 
 
 def default_function(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -179,7 +185,7 @@ non_differentiable(called_plainly, check, check_nothing_is_written, of_implement
 OF_NUMBERS, OF_PLAIN, OF_FUNCTION, OF_IMPLEMENTATION, OF_UFUNC = map(
     claim, (by_numbers, of_numbers, default_function, implementation, default_ufunc)
 )
-MEANINGS = {math.prod: claim(product)}
+MEANINGS = {math.prod: claim(product), math.dist: claim(distance)}
 if hasattr(math, "sumprod"):  # since CPython 3.12
     MEANINGS[math.sumprod] = claim(sum_of_products)
 
@@ -193,6 +199,8 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return OF_FUNCTION
     if of_implementation(fn) is not None:
         return OF_IMPLEMENTATION
+    if takes_items(kind, fn) and among(values, iterates_itself):
+        return MEANINGS.get(fn, OF_PLAIN)
     if not computes(kind, fn, values) or not among(values, has_ways_of_its_own):
         return None
     if not among(values, is_array):
@@ -210,6 +218,13 @@ def is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) and has_ways_of_its_own(x)
 
 
+def takes_items(kind: type, fn: Any) -> bool:
+    """Does it iterate over a list or a tuple that it is given, whatever class that is of?"""
+    return kind in (np.ufunc, ARRAY_FUNCTION) or (kind is BuiltinFunctionType and fn in ITERATING)
+
+
+ITERATING = {np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray}
+ITERATING |= {math.fsum, *MEANINGS}
 NUMBERS = (*PLAIN,)
 METHOD_OF_ARRAYS = type(np.ndarray.sum)
 

@@ -631,7 +631,10 @@ def noted(xs: Any, start: Any) -> Any:
     """An iterator over a dict or a view of it that notes the keys; `start` is iter or reversed."""
     kind = NOTED[type(xs)]
     d = xs if isinstance(xs, dict) else container_of(xs, dict)
-    return map(Noted(d, kind), start(d.items() if kind == "values" else xs))
+    if kind != "values":
+        return map(Noted(d, kind), start(xs))
+    items = OrderedDict.items if type(xs) is type(_VIEWS.values()) else dict.items
+    return map(Noted(d, kind), start(items(d)))  # whatever its class has made of `items`
 
 
 def nothing() -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from morula.core.extend import non_differentiable
 from morula.core.traits import stands_apart
-from morula.rules.calls import with_derivative_of
+from morula.rules.calls import lookup, with_derivative_of
 
 UFUNCS = {
     "add": np.add,
@@ -65,6 +65,15 @@ def has_ways_of_its_own(x: Any) -> bool:
     return found
 
 
+def iterates_itself(x: Any) -> bool:
+    """Is it a list or a tuple of a class that says in Python what its items are?"""
+    t = type(x)
+    if t in SEQUENCES or not isinstance(x, SEQUENCES):
+        return False
+    return type(lookup(t, "__iter__")) is FunctionType
+
+
+SEQUENCES = (list, tuple)
 MOST_CLASSES = 1000
 _found: dict[type, bool] = {}
 
@@ -89,8 +98,10 @@ def says_in_python(t: type) -> bool:
 
 def plain(x: Any) -> Any:
     """Such an array or number, or those that a list or a tuple holds, without the class."""
-    if type(x) in (list, tuple):
+    if type(x) in SEQUENCES:
         return type(x)([plain(item) for item in x])
+    if iterates_itself(x):
+        return [plain(item) for item in x]
     if not has_ways_of_its_own(x):
         return x
     return x.view(np.ndarray) if isinstance(x, np.ndarray) else with_derivative_of(number(x), x)
@@ -101,4 +112,4 @@ def number(x: Any) -> Any:
     return next(of(x) for base, of in PLAIN.items() if isinstance(x, base))
 
 
-non_differentiable(has_ways_of_its_own, number)
+non_differentiable(has_ways_of_its_own, iterates_itself, number)

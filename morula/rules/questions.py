@@ -19,8 +19,9 @@ ASKS_OBJECTS = True  # as all modules do whose functions deal with objects of us
 
 
 def is_contained(xs: Any, x: Any) -> bool:
-    """`x in xs`, item by item."""
-    for y in xs:  # noqa: SIM110
+    """`x in xs`, item by item; lists and tuples look at what they hold, whatever iterating gives."""
+    kind = list if isinstance(xs, list) else tuple if isinstance(xs, tuple) else None
+    for y in xs if kind is None else kind.__iter__(xs):  # noqa: SIM110
         if y is x or y == x:
             return True
     return False

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from morula import UnsupportedError, grad, gradient, hessian, jacobian, jvp
+from morula import UnsupportedError, grad, gradient, hessian, jacobian, jvp, withgradient
 from morula.core import compiled
 from morula.testing import check_gradient
 
@@ -478,3 +478,65 @@ def test_numbers_of_derived_classes_are_made_of_numbers(cls, x, path):
     derived = type("Derived", (cls,), {})
     assert gradient(lambda x: derived(x) * x, x)[0] == 3
     assert jvp(lambda x: derived(x) * x, (x,), (cls(1),))[1] == 3
+
+
+class Doubling(list):
+    """Iterating over it gives twice its items."""
+
+    def __iter__(self):
+        return (2.0 * x for x in list.__iter__(self))
+
+
+class DoublingPair(tuple):
+    """The same of a tuple."""
+
+    __slots__ = ()
+
+    def __iter__(self):
+        return (2.0 * x for x in tuple.__iter__(self))
+
+
+@pytest.mark.parametrize("cls", [Doubling, DoublingPair])
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.sum,
+        lambda xs: np.array(xs).sum(),
+        lambda xs: np.asarray(xs)[1],
+        lambda xs: np.max([1.0, np.max(xs)]),
+        lambda xs: np.dot(xs, [1.0, 2.0]),
+        lambda xs: np.concatenate([xs, xs])[3],
+        lambda xs: np.stack([xs, xs])[1, 1],
+        lambda xs: np.multiply(xs, [1.0, 2.0])[1],
+        lambda xs: np.ravel(xs)[1],
+        math.fsum,
+        math.prod,
+        lambda xs: math.dist(xs, (1.0, 2.0)) if isinstance(xs, tuple) else sum(xs),
+        lambda xs: statistics.mean(xs),
+        lambda xs: xs[1] * (1.3 in xs),
+    ],
+)
+def test_sequences_that_say_what_their_items_are(f, cls, path):
+    def total(x):
+        return float(f(cls([x, x * x])))
+
+    check_gradient(total, 1.3)
+    assert withgradient(total, 1.3)[0] == total(1.3)
+
+
+class Priced(dict):
+    """What the pairs of it say is not what it holds."""
+
+    def items(self):
+        return [(key, 5.0 * x) for key, x in super().items()]
+
+    def values(self):
+        return [2.0 * x for x in super().values()]
+
+
+def test_views_of_dicts_that_say_what_their_pairs_are(path):
+    def f(x):
+        prices = Priced(a=x, b=x * x)
+        return sum(prices.values()) + sum([v for _, v in prices.items()]) + sum(dict.values(prices))
+
+    assert withgradient(f, 1.5) == (8.0 * (1.5 + 2.25), (8.0 * 4.0,))
