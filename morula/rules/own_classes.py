@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import non_differentiable
-from morula.core.traits import stands_apart
+from morula.core.extend import non_differentiable, stands_apart
 from morula.rules.calls import lookup, with_derivative_of
 
 UFUNCS = {
