@@ -201,6 +201,8 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return OF_IMPLEMENTATION
     if takes_items(kind, fn) and among(values, iterates_itself):
         return MEANINGS.get(fn, OF_PLAIN)
+    if kind is BuiltinFunctionType and fn in MAKING and among(values, is_array):
+        return OF_PLAIN
     if not computes(kind, fn, values) or not among(values, has_ways_of_its_own):
         return None
     if not among(values, is_array):
@@ -223,8 +225,8 @@ def takes_items(kind: type, fn: Any) -> bool:
     return kind in (np.ufunc, ARRAY_FUNCTION) or (kind is BuiltinFunctionType and fn in ITERATING)
 
 
-ITERATING = {np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray}
-ITERATING |= {math.fsum, *MEANINGS}
+MAKING = {np.asarray, np.ascontiguousarray, np.asfortranarray}  # arrays of no class
+ITERATING = {np.array, np.asanyarray, math.fsum, *MAKING, *MEANINGS}
 NUMBERS = (*PLAIN,)
 METHOD_OF_ARRAYS = type(np.ndarray.sum)
 

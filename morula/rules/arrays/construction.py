@@ -151,7 +151,7 @@ def back_to_argument(ȳ, a):
     """The cotangent of an array made of `a`, in the form of `a`."""
     if isinstance(a, Sequence):
         return like_sequence(ȳ, a)
-    return np.reshape(ȳ, a.shape if isinstance(a, np.ndarray) else np.shape(a))
+    return np.reshape(ȳ, np.shape(a))
 
 
 def rounds(dtype, x):
