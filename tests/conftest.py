@@ -16,7 +16,7 @@ verify.enabled = True  # the SSA form, between all passes
 gc.set_threshold(50_000, 10, 10)  # what is collected late does no harm here
 
 
-# Those that took about a second or more when it was written; a test that is new needs no entry.
+# Those that took a third of a second or more when it was written; a test that is new needs no entry.
 LONG = set((Path(__file__).parent / "long.txt").read_text(encoding="utf-8").splitlines())
 
 
