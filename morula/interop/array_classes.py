@@ -11,7 +11,6 @@ Tests: tests/interop/test_array_classes.py
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -21,7 +20,7 @@ from morula.core.extend import UnsupportedError, general, non_differentiable, st
 from morula.core.general import Claim
 from morula.core.registry import registry
 from morula.interop import protocols
-from morula.interop.meanings import Args, claim, is_or_holds
+from morula.interop.meanings import Args, claim
 from morula.interop.protocols import ARRAY_FUNCTION, METHOD, UFUNC_METHOD
 from morula.rules.arrays.inplace import writes_to_arrays
 from morula.rules.calls import with_derivative_of
@@ -35,6 +34,7 @@ from morula.rules.own_classes import (
     number,
     plain,
     says_in_python,
+    types_in,
 )
 
 # What hands on the numbers of an array, or the memory: it computes nothing.
@@ -199,25 +199,20 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return OF_FUNCTION
     if of_implementation(fn) is not None:
         return OF_IMPLEMENTATION
-    if takes_items(kind, fn) and among(values, iterates_itself):
-        return MEANINGS.get(fn, OF_PLAIN)
-    if kind is BuiltinFunctionType and fn in MAKING and among(values, is_array):
-        return OF_PLAIN
-    if not computes(kind, fn, values) or not among(values, has_ways_of_its_own):
+    iterates, computing = takes_items(kind, fn), computes(kind, fn, values)
+    if not iterates and not computing:
         return None
-    if not among(values, is_array):
-        return OF_NUMBERS if kind is FunctionType else MEANINGS.get(fn, OF_PLAIN)
+    types = types_in(values)
+    if iterates and any(map(iterates_itself, types)):
+        return MEANINGS.get(fn, OF_PLAIN)
+    own = [t for t in types if has_ways_of_its_own(t)]
+    of_arrays = any([issubclass(t, np.ndarray) for t in own])
+    if not computing:
+        return OF_PLAIN if of_arrays and fn in MAKING else None
+    if not of_arrays:
+        of_python = OF_NUMBERS if kind is FunctionType else MEANINGS.get(fn, OF_PLAIN)
+        return of_python if own else None
     return None if writes_to_arrays(fn, [type(x) for x in values], len(values), ()) else OF_NUMBERS
-
-
-def among(values: Args, test: Callable[[Any], bool]) -> bool:
-    """Does one of these pass a test, or something in a list or a tuple of them?"""
-    return any([is_or_holds(x, test) for x in values])
-
-
-def is_array(x: Any) -> bool:
-    """Is it an array of such a class?"""
-    return isinstance(x, np.ndarray) and has_ways_of_its_own(x)
 
 
 def takes_items(kind: type, fn: Any) -> bool:

@@ -53,9 +53,8 @@ PLAIN: dict[type, Any] = {
 }
 
 
-def has_ways_of_its_own(x: Any) -> bool:
-    """Is it an array or a number of a class that says in Python what is done with it?"""
-    t = type(x)
+def has_ways_of_its_own(t: type) -> bool:
+    """Is it a class of arrays or numbers that says in Python what is done with them?"""
     found = _found.get(t)
     if found is None:
         if len(_found) > MOST_CLASSES:
@@ -64,17 +63,30 @@ def has_ways_of_its_own(x: Any) -> bool:
     return found
 
 
-def iterates_itself(x: Any) -> bool:
-    """Is it a list or a tuple of a class that says in Python what its items are?"""
-    t = type(x)
-    if t in SEQUENCES or not isinstance(x, SEQUENCES):
-        return False
-    return type(lookup(t, "__iter__")) is FunctionType
+def iterates_itself(t: type) -> bool:
+    """Is it a class of lists or tuples that says in Python what the items are?"""
+    derived = t not in SEQUENCES and issubclass(t, SEQUENCES)
+    return derived and type(lookup(t, "__iter__")) is FunctionType
 
 
 SEQUENCES = (list, tuple)
 MOST_CLASSES = 1000
 _found: dict[type, bool] = {}
+
+
+def types_in(values: Any) -> set[type]:
+    """The types of values, and of what lists and tuples among them hold."""
+    types: set[type] = set()
+    waiting, seen = [values], {id(values)}
+    while waiting:
+        xs = waiting.pop()
+        new = set(map(type, xs))
+        types |= new
+        if not new.isdisjoint(SEQUENCES):
+            inner = [x for x in xs if type(x) in SEQUENCES and id(x) not in seen]
+            seen.update(map(id, inner))
+            waiting += inner
+    return types
 
 
 def is_of_morula(t: type) -> bool:
@@ -83,7 +95,7 @@ def is_of_morula(t: type) -> bool:
 
 
 def says_in_python(t: type) -> bool:
-    """The same of a class, by its methods and those of its bases."""
+    """The same, by the methods of a class and its bases."""
     base = next((base for base in (np.ndarray, *PLAIN) if issubclass(t, base)), None)
     if base is None or stands_apart(t) is not None or is_of_morula(t):
         return False
@@ -99,9 +111,9 @@ def plain(x: Any) -> Any:
     """Such an array or number, or those that a list or a tuple holds, without the class."""
     if type(x) in SEQUENCES:
         return type(x)([plain(item) for item in x])
-    if iterates_itself(x):
+    if iterates_itself(type(x)):
         return [plain(item) for item in x]
-    if not has_ways_of_its_own(x):
+    if not has_ways_of_its_own(type(x)):
         return x
     return x.view(np.ndarray) if isinstance(x, np.ndarray) else with_derivative_of(number(x), x)
 
@@ -111,4 +123,4 @@ def number(x: Any) -> Any:
     return next(of(x) for base, of in PLAIN.items() if isinstance(x, base))
 
 
-non_differentiable(has_ways_of_its_own, iterates_itself, number)
+non_differentiable(has_ways_of_its_own, iterates_itself, number, types_in)

@@ -17,7 +17,7 @@ from morula.core.extend import UnsupportedError, call, non_differentiable, rrule
 from morula.rules.calls import runs_body, serves
 from morula.rules.mathematics import filled
 from morula.rules.numbers import Anything
-from morula.rules.own_classes import has_ways_of_its_own, plain
+from morula.rules.own_classes import has_ways_of_its_own, plain, types_in
 
 
 def of_data(primal: Any, n: int = 1) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -32,7 +32,7 @@ def of_data(primal: Any, n: int = 1) -> Callable[[Callable[..., Any]], Callable[
         @serves(on_tuples)
         def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             y = primal(*args, **kwargs)
-            if not any([has_ways_of_its_own(x) for data in args[:n] for x in data]):
+            if not any(map(has_ways_of_its_own, types_in(args[:n]))):
                 return y, call(body, *args, **kwargs)[1]
             z, back = call(plainly, *args, **kwargs)
             if not math.isclose(y, z, rel_tol=1e-9, abs_tol=1e-300):
