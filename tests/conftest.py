@@ -3,6 +3,7 @@
 import gc
 import sys
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -18,6 +19,16 @@ gc.set_threshold(50_000, 10, 10)  # what is collected late does no harm here
 
 # Those that took a third of a second or more when it was written; a test that is new needs no entry.
 LONG = set((Path(__file__).parent / "long.txt").read_text(encoding="utf-8").splitlines())
+
+# Of many variants of one test, one in so many runs.
+SAMPLED = {
+    test: int(stride)
+    for test, stride in (
+        line.split()
+        for line in (Path(__file__).parent / "sampled.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    )
+}
 
 
 def pytest_addoption(parser):
@@ -35,9 +46,28 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Without `--thorough`, leave those out."""
     if not config.getoption("--thorough"):
-        long = [item for item in items if is_long(item)]
-        items[:] = [item for item in items if not is_long(item)]
-        config.hook.pytest_deselected(items=long)
+        kept = sample([item for item in items if not is_long(item)])
+        ids = {item.nodeid for item in kept}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in ids])
+        items[:] = kept
+
+
+def sample(items):
+    """All tests, but of those with many variants one in so many, and always the same."""
+    kept = [
+        item for item in items if crc32(item.nodeid.encode()) % SAMPLED.get(name_of(item), 1) == 0
+    ]
+    seen = {name_of(item) for item in kept}
+    for item in items:
+        if name_of(item) not in seen:
+            seen.add(name_of(item))
+            kept.append(item)
+    return kept
+
+
+def name_of(item):
+    """The name of a test without that of its variant."""
+    return item.nodeid.split("[")[0]
 
 
 def is_long(item):
