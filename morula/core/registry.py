@@ -357,9 +357,9 @@ on_change: list[Callable[[], None]] = []  # called whenever a rule is added anyw
 on_claim: list[Callable[[], None]] = []  # called when a callable gets its first rule from outside
 
 
-def is_own(rule: Callable[..., Any]) -> bool:
-    """Is the function of a rule one of Morula's?"""
-    return (getattr(rule, "__module__", None) or "").split(".")[0] == "morula"
+def is_own(x: Any) -> bool:
+    """Is the function of a rule, or a class, one of Morula's?"""
+    return str(getattr(x, "__module__", None)).split(".")[0] == "morula"
 
 
 class Registry:

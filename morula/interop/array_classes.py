@@ -16,14 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import UnsupportedError, general, non_differentiable, stays_general
+from morula.core.extend import (
+    NoTangent,
+    UnsupportedError,
+    frule,
+    general,
+    non_differentiable,
+    rrule,
+    stays_general,
+)
 from morula.core.general import Claim
 from morula.core.registry import registry
 from morula.interop import protocols
-from morula.interop.meanings import Args, claim
+from morula.interop.converted import AS_THEY_ARE, BY_OPERATORS
+from morula.interop.meanings import Args, as_it_is, claim
 from morula.interop.protocols import ARRAY_FUNCTION, METHOD, UFUNC_METHOD
 from morula.rules.arrays.inplace import writes_to_arrays
 from morula.rules.calls import with_derivative_of
+from morula.rules.numbers import Anything
 from morula.rules.own_classes import (
     ARITHMETIC,
     METHODS,
@@ -33,7 +43,6 @@ from morula.rules.own_classes import (
     iterates_itself,
     number,
     plain,
-    says_in_python,
     types_in,
 )
 
@@ -52,32 +61,12 @@ MOVING = {*HANDING_ON.split()}
 
 def by_numbers(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """A function of such arrays, with the derivative of that of plain ones."""
-    return told_by_plain(fn, called_plainly(fn, args, kwargs), args, kwargs)
+    return told_by_plain(fn, as_it_is(fn, args, kwargs), args, kwargs)
 
 
 def of_numbers(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """A function that takes numbers for what they are without their classes."""
     return fn(*map(plain, args), **{key: plain(x) for key, x in kwargs.items()})
-
-
-def product(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """`math.prod`, which multiplies as the numbers say."""
-    return product_of(*args, **kwargs)
-
-
-def product_of(numbers: Any, /, *, start: Any = 1) -> Any:
-    """The product, one factor after the other."""
-    for x in numbers:
-        start = start * x
-    return start
-
-
-def sum_of_products(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """`math.sumprod`, which multiplies and adds as the numbers say."""
-    total: Any = 0
-    for p, q in zip(*args, strict=True):
-        total = total + p * q
-    return total
 
 
 def distance(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -88,13 +77,13 @@ def distance(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def default_function(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`ndarray.__array_function__`: a function without what the class says of it."""
     _, function, _, values, named = args
-    y = called_plainly(fn, args, kwargs)
+    y = as_it_is(fn, args, kwargs)
     return y if y is NotImplemented else told_by_plain(function, y, values, named)
 
 
 def implementation(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`np.dot._implementation` and the like, by which classes call what they have redefined."""
-    return told_by_plain(of_implementation(fn), called_plainly(fn, args, kwargs), args, kwargs)
+    return told_by_plain(of_implementation(fn), as_it_is(fn, args, kwargs), args, kwargs)
 
 
 def default_ufunc(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -120,19 +109,43 @@ def of_implementation(fn: Any) -> Any:
 _implementations: dict[int, Any] = {}
 
 
-def called_plainly(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """The call itself, as a constant."""
-    return fn(*args, **kwargs)
-
-
 def told_by_plain(fn: Any, y: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """What a call has given, with the derivative of that of plain arrays."""
     check_nothing_is_written(fn, args, kwargs)
     z = fn(*map(plain, args), **{key: plain(x) for key, x in kwargs.items()})
     check(fn, y, z, args)
-    if type(y) is tuple:
-        return tuple([with_derivative_of(*pair) for pair in zip(y, z, strict=True)])
-    return with_derivative_of(y, z)
+    if not isinstance(y, tuple):
+        return in_the_form_of(y, z)
+    parts = [in_the_form_of(*pair) for pair in zip(y, z, strict=True)]
+    return tuple(parts) if type(y) is tuple else type(y)(*parts)
+
+
+def in_the_form_of(y: Any, z: Any) -> Any:
+    """The same numbers with the class of y: an array in memory of its own, which may be written to."""
+    return of_class(z, y) if isinstance(y, np.ndarray) else with_derivative_of(y, z)
+
+
+def of_class(z: Any, y: Any) -> Any:
+    """A copy of y, of which z is the plain array."""
+    made = np.ndarray.copy(y, "K")
+    getattr(made, "__dict__", {}).update(getattr(y, "__dict__", {}))
+    return made
+
+
+@rrule(of_class)
+def _(z: Anything, y: np.ndarray):
+    def of_class_pullback(ȳ):
+        return ȳ, NoTangent()
+
+    return of_class(z, y), of_class_pullback
+
+
+@frule(of_class)
+def _(z: Anything, y: np.ndarray):
+    def of_class_pushforward(ż, ẏ):
+        return ż
+
+    return of_class(z, y), of_class_pushforward
 
 
 def check_nothing_is_written(fn: Any, args: Args, kwargs: dict[str, Any]) -> None:
@@ -181,13 +194,11 @@ def refusal(fn: Any, why: str) -> UnsupportedError:
     )
 
 
-non_differentiable(called_plainly, check, check_nothing_is_written, of_implementation)
+non_differentiable(check, check_nothing_is_written, of_implementation)
 OF_NUMBERS, OF_PLAIN, OF_FUNCTION, OF_IMPLEMENTATION, OF_UFUNC = map(
     claim, (by_numbers, of_numbers, default_function, implementation, default_ufunc)
 )
-MEANINGS = {math.prod: claim(product), math.dist: claim(distance)}
-if hasattr(math, "sumprod"):  # since CPython 3.12
-    MEANINGS[math.sumprod] = claim(sum_of_products)
+MEANINGS = {math.dist: claim(distance), **dict.fromkeys(AS_THEY_ARE, BY_OPERATORS)}
 
 
 def claims(fn: Any, values: Args) -> Claim | None:
@@ -262,4 +273,4 @@ def is_of_libraries(fn: Any) -> bool:
 
 
 general.CLAIMS.append(claims)
-stays_general.append(lambda x: isinstance(x, type) and says_in_python(x))
+stays_general.append(lambda x: isinstance(x, type) and has_ways_of_its_own(x))

@@ -27,10 +27,9 @@ from morula.core.extend import (
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
 from morula.interop.object_arrays import holds_objects
-from morula.interop.protocols import ARRAY_FUNCTION, METHODS, OF_ARRAYS, OPERATORS, follows
+from morula.interop.protocols import ARRAY_FUNCTION, METHODS, OF_ARRAYS, OPERATORS, UFUNCS, follows
 from morula.rules.mathematics import are_numbers, multiplied, sum_of_products
 from morula.rules.objects import is_by_identity
-from morula.rules.own_classes import UFUNCS
 
 # How an object is converted.
 ARRAY, SEQUENCE, NUMBER = "array", "sequence", "number"

@@ -38,9 +38,9 @@ from morula.interop.protocols import (
     OF_ARRAYS,
     OPERATORS,
     UFUNC_METHODS,
+    UFUNCS,
     operands,
 )
-from morula.rules.own_classes import UFUNCS
 
 PLAIN = (int, float, complex, str, bytes, type(None), np.generic)
 EXACT = (Decimal, Fraction)  # numbers that are no floats and have derivatives of their own kind

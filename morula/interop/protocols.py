@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import general, meet, non_differentiable, stays_general
+from morula.core.extend import general, is_own, meet, non_differentiable, stays_general
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
 from morula.rules.objects import attempts, is_by_identity, is_python, method_of
-from morula.rules.own_classes import ARITHMETIC, UFUNCS, is_of_morula
+from morula.rules.own_classes import ARITHMETIC
 
 ARRAY_FUNCTION = type(np.sum)
 
 
 def follows(t: type, name: str) -> bool:
     """Does a class answer by code of its own, which is Python?"""
-    return type(getattr(t, name, None)) is FunctionType and not is_of_morula(t)
+    return type(getattr(t, name, None)) is FunctionType and not is_own(t)
 
 
 def speakers(values: Any, name: str) -> list[Any]:
@@ -151,6 +151,16 @@ def shorter_power(name: str, args: Args) -> Any:
 
 non_differentiable(shorter_power, gives_up)
 SHORT = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
+UFUNCS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "matmul": np.matmul,
+}
 OTHERS = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "divmod": np.divmod}
 OF_ARRAYS = (np.ndarray, np.generic)
 OPERATORS = {getattr(operator, name) for name in UFUNCS}

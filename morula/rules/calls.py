@@ -783,7 +783,8 @@ def new_number(kind: Any) -> Any:
 
 
 NUMBERS = (
-    float, complex, Fraction, Decimal, np.float64, np.complex128, np.float32, np.longdouble,
+    float, complex, Fraction, Decimal, np.float16, np.float32, np.float64, np.longdouble,
+    np.complex64, np.complex128, np.clongdouble,
 )  # fmt: skip
 for _kind in NUMBERS:
     serves(_kind.__new__)(new_number(_kind))

@@ -9,38 +9,30 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import non_differentiable, stands_apart
+from morula.core.extend import is_own, non_differentiable, stands_apart
 from morula.rules.calls import lookup, with_derivative_of
 
-UFUNCS = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.true_divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "matmul": np.matmul,
-}  # of the operators with two operands
 NUMERIC = """
     all any argmax argmin clip conj conjugate cumprod cumsum dot max mean min prod round std sum
     trace var
 """
 METHODS = {*NUMERIC.split()}
-ARITHMETIC = {f"__{prefix}{name}__" for name in UFUNCS for prefix in ("", "r", "i")}
+TWO_SIDED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+ARITHMETIC = {f"__{prefix}{name}__" for name in TWO_SIDED for prefix in ("", "r", "i")}
 ARITHMETIC |= {"__neg__", "__pos__", "__abs__", "__divmod__", "__rdivmod__"}
 OPERATORS = {
     *ARITHMETIC,
     *("__invert__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"),
     *("__lt__", "__le__", "__eq__", "__ne__", "__ge__", "__gt__"),
 }
-PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_wrap__", "__array_prepare__"}
-OF_ARRAYS = METHODS | OPERATORS | PROTOCOLS
+PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_wrap__"}
+SAID_BY_ARRAYS = METHODS | OPERATORS | PROTOCOLS
 
 # What a number is without its class.
 PLAIN: dict[type, Any] = {
@@ -53,14 +45,18 @@ PLAIN: dict[type, Any] = {
 }
 
 
+@lru_cache(1000)
 def has_ways_of_its_own(t: type) -> bool:
     """Is it a class of arrays or numbers that says in Python what is done with them?"""
-    found = _found.get(t)
-    if found is None:
-        if len(_found) > MOST_CLASSES:
-            _found.clear()
-        found = _found[t] = says_in_python(t)
-    return found
+    base = next((base for base in (np.ndarray, *PLAIN) if issubclass(t, base)), None)
+    if base is None or stands_apart(t) is not None or is_own(t):
+        return False
+    names = SAID_BY_ARRAYS if base is np.ndarray else ARITHMETIC
+    return any(
+        name in names and type(value) is FunctionType
+        for owner in t.__mro__[: t.__mro__.index(base)]
+        for name, value in vars(owner).items()
+    )
 
 
 def iterates_itself(t: type) -> bool:
@@ -70,12 +66,13 @@ def iterates_itself(t: type) -> bool:
 
 
 SEQUENCES = (list, tuple)
-MOST_CLASSES = 1000
-_found: dict[type, bool] = {}
 
 
 def types_in(values: Any) -> set[type]:
-    """The types of values, and of what lists and tuples among them hold."""
+    """The types of values, and of what lists and tuples among them hold.
+
+    No code of a class is run for it, as iterating over an object of a derived class would.
+    """
     types: set[type] = set()
     waiting, seen = [values], {id(values)}
     while waiting:
@@ -87,24 +84,6 @@ def types_in(values: Any) -> set[type]:
             seen.update(map(id, inner))
             waiting += inner
     return types
-
-
-def is_of_morula(t: type) -> bool:
-    """Is it a class of cotangents, which says nothing of its own?"""
-    return str(t.__module__).partition(".")[0] == "morula"
-
-
-def says_in_python(t: type) -> bool:
-    """The same, by the methods of a class and its bases."""
-    base = next((base for base in (np.ndarray, *PLAIN) if issubclass(t, base)), None)
-    if base is None or stands_apart(t) is not None or is_of_morula(t):
-        return False
-    names = OF_ARRAYS if base is np.ndarray else ARITHMETIC
-    return any(
-        name in names and type(value) is FunctionType
-        for owner in t.__mro__[: t.__mro__.index(base)]
-        for name, value in vars(owner).items()
-    )
 
 
 def plain(x: Any) -> Any:

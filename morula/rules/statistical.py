@@ -13,6 +13,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from morula.core.extend import UnsupportedError, call, non_differentiable, rrule
 from morula.rules.calls import runs_body, serves
 from morula.rules.mathematics import filled
@@ -35,7 +37,7 @@ def of_data(primal: Any, n: int = 1) -> Callable[[Callable[..., Any]], Callable[
             if not any(map(has_ways_of_its_own, types_in(args[:n]))):
                 return y, call(body, *args, **kwargs)[1]
             z, back = call(plainly, *args, **kwargs)
-            if not math.isclose(y, z, rel_tol=1e-9, abs_tol=1e-300):
+            if not np.allclose(np.asarray(y, float), np.asarray(z, float), 1e-9, 0, equal_nan=True):
                 raise UnsupportedError(
                     f"statistics.{primal.__name__} of numbers of a class with operators of its own "
                     "is not that of the numbers: call it with float(…) of each"

@@ -1,4 +1,4 @@
-"""Arrays of classes that say in Python what an operator, a method or a function does with them."""
+"""Arrays, numbers and sequences of classes that say in Python what is done with them."""
 
 import cmath
 import functools
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from morula import UnsupportedError, grad, gradient, hessian, jacobian, jvp, withgradient
+from morula import UnsupportedError, grad, gradient, hessian, jacobian, jvp, pullback, withgradient
 from morula.core import compiled
 from morula.testing import check_gradient
 
@@ -246,6 +246,89 @@ def test_keywords_of_ufuncs(path):
     np.testing.assert_allclose(gradient(f, X)[0], 2 * X * W)
 
 
+def write_to_result(x):
+    y = np.multiply(x.view(Scaled), 2.0)
+    y[0] = x[1]
+    return y
+
+
+def write_to_factor(x):
+    q, r = np.linalg.qr(np.outer(x, x).view(Scaled) + np.eye(3))
+    r[0, 1:] *= 2.0
+    return q[0] + r[0]
+
+
+def write_to_argument(x):
+    a = (x * 1.0).view(Scaled)
+    y = np.multiply(a, a)
+    a[0] = 5.0
+    a[1:] *= x[1:]
+    return np.asarray(y) + np.asarray(a)
+
+
+def write_through_a_view(x):
+    a = (x * 1.0).view(Scaled)
+    b = a[1:]
+    b /= x[1:] ** 2
+    return a
+
+
+def write_what_the_class_gave(x):
+    a = (x * 1.0).view(Tripled)
+    y = a * x
+    a[0] = 5.0
+    y[1] = x[0]
+    return np.asarray(y) + np.asarray(a)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        write_to_result,
+        write_to_factor,
+        write_to_argument,
+        write_through_a_view,
+        write_what_the_class_gave,
+    ],
+)
+def test_arrays_that_are_written_to(f, path):
+    def total(x):
+        return float(np.sum(np.asarray(f(x)) * W))
+
+    check_gradient(total, X)
+    check_forward(total)
+
+
+Z = np.array([1.5 + 0.5j, 2.5 - 1.0j, 3.5 + 2.0j])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: np.abs(np.asarray(np.multiply(z.view(Scaled), z.view(Scaled) + z))),
+        lambda z: np.asarray(np.abs(np.exp(z.view(Scaled)))),
+        lambda z: np.abs(np.prod(z.view(Scaled))) * W,
+        lambda z: np.real(np.vdot(z.view(Scaled), z * (1 + 2j))) * W,
+        lambda z: np.abs(np.asarray(z.view(Tripled) * z)),
+    ],
+)
+def test_complex_arrays(f, path):
+    check_gradient(lambda z: float(np.sum(f(z) * W)), Z)
+
+
+@pytest.mark.parametrize("x", [X.astype(np.float32), np.zeros((0, 3)), np.zeros((3, 1))[::-1]])
+@pytest.mark.parametrize(("cls", "factor"), [(Scaled, 2.0), (Tripled, 6.0)])
+def test_the_gradient_has_the_dtype_and_the_shape(x, cls, factor, path):
+    def f(x):
+        return np.asarray(np.multiply(x.view(cls), x))
+
+    y, back = pullback(f, x)
+    for scale in (1.0, 2.0):  # a second call
+        (found,) = back(scale * np.ones_like(y))
+        assert (found.dtype, found.shape) == (x.dtype, x.shape)
+        np.testing.assert_allclose(found, factor * scale * x)
+
+
 def test_a_method_of_its_own_is_followed(path):
     np.testing.assert_allclose(grad(lambda x: x.view(Summed).sum())(X), np.full(3, 2.0))
 
@@ -371,6 +454,8 @@ OF_NUMBERS = [
     lambda a: scipy.special.beta(a, 2.0) + scipy.special.logsumexp([a, 1.0]),
     lambda a: statistics.mean([a, a, 2.0]) + statistics.stdev([a, 1.0]),
     lambda a: statistics.fmean(iter([a, a])) + statistics.variance((a, 2.0)),
+    lambda a: statistics.NormalDist.from_samples([a, 2.0, 3.0]).stdev,
+    lambda a: statistics.quantiles([a, 2.0, 3.0])[0],
     lambda a: sum([a, a]) + functools.reduce(operator.mul, [a, 2.0, a]),
     lambda a: a / 2.0 + 3.0 / a,
     lambda a: a / (a * a) - a**2.5 - 2.0**a,
@@ -392,9 +477,16 @@ def test_functions_of_numbers_with_operators_of_their_own(f, path):
     assert ẏ == pytest.approx(gradient(total, 1.3)[0], rel=1e-12)
 
 
-def test_statistics_by_the_operators_of_a_class_are_refused(path):
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: statistics.variance([a, 2.0], a),
+        lambda a: statistics.linear_regression([1.0, 2.0, 4.0], [a, 2.0, 3.0]).slope,
+    ],
+)
+def test_statistics_by_the_operators_of_a_class_are_refused(f, path):
     with pytest.raises(UnsupportedError, match="is not that of the numbers"):
-        gradient(lambda x: float(statistics.variance([Number(x), 2.0], Number(x))), 1.3)
+        gradient(lambda x: float(f(Number(x))), 1.3)
 
 
 def test_numbers_of_a_class_as_arguments(path):
