@@ -42,7 +42,6 @@ from morula.rules.linalg.matrices import adjugate
 from morula.rules.linalg.norms import direction, norm_cotangent
 from morula.rules.linalg.parts import beside_vectors, of_values
 from morula.rules.linalg.spectral import hermitian_eigen_cotangent, of_eigenvalues
-from morula.rules.scipy.special.softmax import logsumexp_cotangent
 
 
 def real_array(value: Any) -> bool:
@@ -168,6 +167,3 @@ def _(s: Any, call: Any, args: Any) -> Any:
     if shape is None or not real_array(args[0]):
         return None
     return Known(np.ndarray, (args[0].detail[0], len(shape), shape))
-
-
-like(2, logsumexp_cotangent)

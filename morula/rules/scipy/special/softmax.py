@@ -20,6 +20,7 @@ from morula.rules.arrays.broadcasting import match, part, restore, shape_of
 from morula.rules.arrays.construction import as_it_is, like_sequence
 from morula.rules.arrays.freshness import with_few_entries
 from morula.rules.arrays.types import Numeric
+from morula.rules.bar_types import like
 from morula.rules.scipy.special.families import takes_sequences
 
 
@@ -43,6 +44,9 @@ def logsumexp_cotangent(ȳ, y, a, axis, keepdims):
     wide = restore(np.asarray(ȳ), shape, over, keepdims)
     top = restore(np.asarray(y), shape, over, keepdims)
     return match(wide * np.conjugate(shares(a, top, over)), shape_of(a))
+
+
+like(2, logsumexp_cotangent)
 
 
 @rrule(sp.logsumexp)
