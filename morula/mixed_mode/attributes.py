@@ -28,7 +28,7 @@ from weakref import ProxyTypes, proxy
 
 import numpy as np
 
-from morula.core import errors, general, primitives, protected
+from morula.core import errors, primitives, protected
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import find_rrule, non_differentiable
 from morula.mixed_mode.calls import Args, Names
@@ -709,7 +709,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(object.__reduce_ex__)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    if args[1] < 2 or not is_by_identity(args[0]):
+    x, protocol = args
+    if protocol < 2 or not (is_by_identity(x) or objects.has_own_state(x)):
         return NotImplemented
     return push(run, objects.reduced, ZERO, args, tangents)
 
@@ -719,7 +720,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     if keywords == ("memo", "x"):
         args, tangents = args[::-1], tangents[::-1]
     x = args[0]
-    if any([objects.has_own_copy(z) for z, _ in general.held_by((x,))]):
+    if objects.has_own_copy(x):
         return push(run, objects.deepcopy_by_code, ZERO, args, tangents)
     memo = args[1] if len(args) > 1 and args[1] is not None else {}
     known = len(memo.get(id(memo), ()))

@@ -60,6 +60,7 @@ from morula.rules import calls as reverse
 from morula.rules.arrays.callbacks import each_entry, function_of_ufunc
 from morula.rules.arrays.ufunc_methods import along_axes, operands
 from morula.rules.calls import (
+    ITERATED_BY_PLACE,
     MISSING,
     STEPS,
     body_of,
@@ -173,7 +174,7 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     if fn.__name__ in STEPS and len(args) == 1 and not keywords:
         if own_method(type(args[0]), fn.__name__) is MISSING:
             return push(run, STEPS[fn.__name__], ZERO, args, tangents)
-        if fn.__objclass__ in (list, tuple):
+        if fn.__objclass__ in ITERATED_BY_PLACE:
             given = (*args, fn.__objclass__), (*tangents, ZERO)
             return push(run, items_of_base, ZERO, *given)
     if registered(fn)[0] is not None:

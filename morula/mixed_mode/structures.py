@@ -40,8 +40,16 @@ from morula.mixed_mode.tangents import (
 )
 from morula.rules import boxes, containers, dicts, objects
 from morula.rules.calls import MISSING, PARTS_OF_A_FUNCTION, entry, lookup, own_method
+from morula.rules.class_copies import made_by_factory, ordered_default
 from morula.rules.containers import is_native, lengthen
-from morula.rules.dicts import Key, counted_one_by_one, counts_plainly, is_copied_plainly, put_of
+from morula.rules.dicts import (
+    Key,
+    counted_one_by_one,
+    counts_plainly,
+    is_copied_plainly,
+    is_stored_plainly,
+    put_of,
+)
 from morula.rules.filling import (
     extend_list,
     extend_queue,
@@ -337,6 +345,8 @@ def of_dict(run: Pass, d: Any, key: Any, of_key: Any = ZERO) -> Both:
     factory = getattr(d, "default_factory", None)
     if factory is None:
         return operator.getitem(d, key), ZERO
+    if not is_native(d, "__setitem__"):
+        return push(run, made_by_factory, ZERO, (d, key), (ZERO, of_key))
     y, ẏ = push(run, factory, ZERO, (), ())
     dict.__setitem__(d, key, y)
     set_value(run, d, Key(key), of_key)
@@ -625,6 +635,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(dict.setdefault, OrderedDict.setdefault)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     d, key, *default = args
+    if isinstance(d, OrderedDict) and not is_stored_plainly(d):
+        return push(run, ordered_default, ZERO, args, tangents, keywords)
     if key in d:
         return of_dict(run, d, key)
     y, ẏ = (default[0], tangents[2]) if default else (None, ZERO)
@@ -782,6 +794,8 @@ def joined(run: Pass, y: Any, a: Any, b: Any) -> Both:
 
 @pushes(dict.__or__)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
+    if not all(isinstance(x, dict) for x in args):
+        return dict.__or__(*args), ZERO
     if not all(type(x) in PLAIN_DICTS for x in args):
         return NotImplemented
     return joined(run, dict.__or__(*args), *args)

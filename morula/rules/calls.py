@@ -403,10 +403,11 @@ def method_wrapper(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 STEPS: dict[str, Any] = {"__iter__": iter, "__next__": next}  # what methods of iteration mean
+ITERATED_BY_PLACE = (list, tuple, deque)  # also where a derived class iterates in a way of its own
 
 
 def items_of_base(xs: Any, cls: Any) -> Iterator[Any]:
-    """`list.__iter__(xs)`, or that of `tuple`, of a class that iterates in a way of its own."""
+    """`list.__iter__(xs)`, or that of another base, of a class that iterates in a way of its own."""
     i = 0
     while i < cls.__len__(xs):
         yield cls.__getitem__(xs, i)
@@ -425,7 +426,7 @@ def unbound_method(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if fn.__name__ in STEPS and len(args) == 1 and not kwargs:
         if own_method(type(args[0]), fn.__name__) is MISSING:
             return call(STEPS[fn.__name__], *args)
-        if fn.__objclass__ in (list, tuple):
+        if fn.__objclass__ in ITERATED_BY_PLACE:
             return call(items_of_base, *args, fn.__objclass__)
     return (
         call_with_out(fn, args, kwargs) or respelled(fn, args, kwargs) or compiled(fn, args, kwargs)

@@ -19,6 +19,7 @@ from morula.core.extend import (
     non_differentiable,
     rrule,
 )
+from morula.rules.class_copies import queue_repeated, queue_sum, repeated_in_place
 from morula.rules.containers import (
     by_operator,
     cut,
@@ -30,7 +31,6 @@ from morula.rules.containers import (
     lengthen,
     place_of,
     put_back,
-    scatter,
     take_at,
 )
 from morula.rules.filling import extend_queue, extend_queue_left, runs_code
@@ -59,7 +59,7 @@ def is_full(q: deque) -> bool:
     return q.maxlen is not None and len(q) == q.maxlen
 
 
-non_differentiable(is_full, deque.count, deque.index)
+non_differentiable(is_full, deque.count, deque.index, deque.__len__)
 
 
 @rrule(deque, by_identity=True)
@@ -72,6 +72,18 @@ def _(iterable: Anything = (), maxlen: Anything = None):
         return back([ZERO] * dropped + drop_from(adjoint_of(q), 0, n)), NoTangent()
 
     return q, deque_pullback
+
+
+@rrule(deque.__init__, by_identity=True)
+def _(q: deque, iterable: Anything = (), maxlen: Anything = None):
+    deque.__init__(q, (), maxlen)
+    _, back = extended(q, deque.extend, extend_queue, iterable)
+
+    def init_pullback(ȳ):
+        _, more_bar = back(ȳ)
+        return NoTangent(), more_bar, NoTangent()
+
+    return None, init_pullback
 
 
 @rrule(deque.append, by_identity=True)
@@ -187,6 +199,9 @@ def _(q: deque, more: Anything):
 
 @rrule(deque.__imul__, by_identity=True)
 def queue_imul(q: deque, n: Anything):
+    if not is_native(q, "__iter__"):
+        y, back = call(repeated_in_place, q, n)
+        return y, lambda ȳ: back(ȳ)[1:]
     _, back = moved(q, lambda like, _: like.__imul__(n), ())
     return q, lambda ȳ: (back(ȳ)[0], NoTangent())
 
@@ -197,35 +212,20 @@ def _(q: deque, n: Anything):
     return queue_imul(q, n) if native else by_operator(operator.imul, q, n)
 
 
-def queue_mul(q: deque, n: Anything):
-    y = deque.copy(q)
-    _, back = queue_imul(y, n)
-    n_items = len(q)
-
-    def mul_pullback(ȳ):
-        back(ȳ)
-        scatter(q, drop_from(adjoint_of(y), 0, n_items))
-        return NoTangent(), NoTangent()
-
-    return y, mul_pullback
-
-
-rrule(deque.__mul__, by_identity=True)(queue_mul)
-rrule(deque.__rmul__, by_identity=True)(queue_mul)
-
-
 @rrule(operator.mul, by_identity=True)
 def _(q: deque, n: int):
-    native = is_native(q, "__mul__")
-    return queue_mul(q, n) if native else by_operator(operator.mul, q, n)
+    if not is_native(q, "__mul__"):
+        return by_operator(operator.mul, q, n)
+    y, back = call(queue_repeated, q, n)
+    return y, lambda ȳ: back(ȳ)[1:]
 
 
 @rrule(operator.mul, by_identity=True)
 def _(n: int, q: deque):
     if not is_native(q, "__rmul__"):
         return by_operator(operator.mul, n, q)
-    y, back = queue_mul(q, n)
-    return y, lambda ȳ: back(ȳ)[::-1]
+    y, back = call(queue_repeated, q, n)
+    return y, lambda ȳ: back(ȳ)[:0:-1]
 
 
 @rrule(deque.remove, by_identity=True)
@@ -278,37 +278,12 @@ def _(q: deque, i: int, value: Anything):
     return None, insert_pullback
 
 
-@rrule(deque.copy, by_identity=True)
-@rrule(deque.__copy__, by_identity=True)
-def _(q: deque):
-    y, n = deque.copy(q), len(q)
-
-    def copy_pullback(ȳ):
-        scatter(q, drop_from(adjoint_of(y), 0, n))
-        return (NoTangent(),)
-
-    return y, copy_pullback
-
-
 @rrule(operator.add, by_identity=True)
 def _(a: deque, b: deque):
-    native = is_native(a, "__add__") and is_native(b, "__radd__")
-    return queue_add(a, b) if native else by_operator(operator.add, a, b)
-
-
-@rrule(deque.__add__, by_identity=True)
-def queue_add(a: deque, b: deque):
-    y, n = deque.__add__(a, b), len(a)
-    size = len(y)
-    pushed_out = n + len(b) - size  # where a has a maximal length
-
-    def add_pullback(ȳ):
-        bars = [ZERO] * pushed_out + drop_from(adjoint_of(y), 0, size)
-        scatter(a, bars[:n])
-        scatter(b, bars[n:])
-        return NoTangent(), NoTangent()
-
-    return y, add_pullback
+    if not is_native(a, "__add__") or not is_native(b, "__radd__"):
+        return by_operator(operator.add, a, b)
+    y, back = call(queue_sum, a, b)
+    return y, lambda ȳ: back(ȳ)[1:]
 
 
 def queue_getitem(q: deque, i: Anything):

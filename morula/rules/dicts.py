@@ -33,6 +33,7 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.calls import entry, lookup, runs_body, serves
+from morula.rules.class_copies import copied_as_dict, made_by_factory, ordered_default, union_of
 from morula.rules.containers import (
     by_class,
     by_operator,
@@ -141,6 +142,9 @@ def dict_getitem(d: dict, key: Anything):
 
 def default_item(d: Any, key: Any) -> Any:
     """`d[key]` of a defaultdict that has no such key."""
+    if not is_native(d, "__setitem__"):
+        y, back = call(made_by_factory, d, key)
+        return y, lambda ȳ: back(ȳ)[1:]
     factory = d.default_factory
     y, back = call(factory)
     dict.__setitem__(d, key, y)
@@ -279,6 +283,9 @@ def _(d: dict, last: bool = True):
 
 
 def dict_setdefault(d: dict, key: Anything, default: Anything = None):
+    if isinstance(d, OrderedDict) and not is_stored_plainly(d):
+        y, back = call(ordered_default, d, key, default)
+        return y, lambda ȳ: back(ȳ)[1:]
     if key in d:
         y, back = dict_getitem(d, key)
         return y, lambda ȳ: (*back(ȳ), ZERO)
@@ -290,6 +297,11 @@ def dict_setdefault(d: dict, key: Anything, default: Anything = None):
         return NoTangent(), take(bars, Key(key)), accumulate(take(bars, key), ȳ)
 
     return default, setdefault_pullback
+
+
+def is_stored_plainly(d: Any) -> bool:
+    """Does the class of a dict leave it as it is how an item is put in, and given?"""
+    return is_native(d, "__setitem__") and is_native(d, "__getitem__")
 
 
 for _cls in (dict, OrderedDict):
@@ -309,8 +321,12 @@ def _(d: dict):
     return None, clear_pullback
 
 
+@rrule(dict.copy, by_identity=True)
 def dict_copy(d: dict):
-    y = OrderedDict.copy(d) if isinstance(d, OrderedDict) else copy_of(d)(d)
+    if not is_copied_plainly(d):
+        y, back = call(copied_as_dict, d)
+        return y, lambda ȳ: back(ȳ)[1:]
+    y = dict.copy(d)
     keys = list(d)
 
     def copy_pullback(ȳ):
@@ -327,14 +343,6 @@ def keys_in(bars: dict[Any, Any]) -> list[Key]:
     return [key for key in bars if type(key) is Key]
 
 
-def copy_of(d: dict[Any, Any]) -> Any:
-    """The compiled `copy` of a dict."""
-    return defaultdict.copy if isinstance(d, defaultdict) else dict.copy
-
-
-non_differentiable(copy_of)
-for _cls in (dict, OrderedDict, defaultdict):
-    rrule(_cls.copy, by_identity=True)(dict_copy)
 VIEWS = (
     dict.keys, dict.items, dict.values, OrderedDict.keys, OrderedDict.items, OrderedDict.values,
 )  # fmt: skip
@@ -388,7 +396,7 @@ def is_copied_plainly(source: Any) -> bool:
     return not own_order or (is_native(source, "keys") and is_native(source, "__getitem__"))
 
 
-non_differentiable(is_copied_plainly)
+non_differentiable(is_copied_plainly, is_stored_plainly)
 
 
 @serves(dict.update, OrderedDict.update, dict.__init__, OrderedDict.__init__, dict.__ior__)
@@ -435,6 +443,7 @@ def _(d: dict, more: Anything, fn: Anything):
     return None, lambda ȳ: (NoTangent(), *back(), NoTangent())
 
 
+@rrule(dict.__or__, by_identity=True)
 def dict_or(a: dict, b: dict):
     y, copy_back = dict_copy(a)
     back = update(y, (b,), {})
@@ -454,17 +463,18 @@ def dict_ior(a: dict, b: Anything):
 
 @rrule(operator.or_, by_identity=True)
 def _(a: dict, b: dict):
-    if is_native(a, "__or__") and is_native(b, "__ror__"):
+    if not is_native(a, "__or__") or not is_native(b, "__ror__"):
+        return by_operator(operator.or_, a, b)
+    union = union_of(a, b)
+    if union is None:
         return dict_or(a, b)
-    return by_operator(operator.or_, a, b)
+    y, back = call(union, a, b)
+    return y, lambda ȳ: back(ȳ)[1:]
 
 
 @rrule(operator.ior, by_identity=True)
 def _(a: dict, b: Anything):
     return dict_ior(a, b) if is_native(a, "__ior__") else by_operator(operator.ior, a, b)
-
-
-rrule(dict.__or__, by_identity=True)(dict_or)
 
 
 def fromkeys(cls, iterable, value=None):

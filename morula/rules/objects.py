@@ -17,7 +17,7 @@ import math
 import numbers
 import operator
 import sys
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
@@ -1518,7 +1518,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if kwargs:
         return named_copy(fn, args, kwargs)
     x = args[0]
-    if any([has_own_copy(z) for z, _ in general.held_by((x,))]):
+    if has_own_copy(x):
         return call(deepcopy_by_code, *args)
     memo = args[1] if len(args) > 1 and args[1] is not None else {}
     known = len(memo.get(id(memo), ()))
@@ -1566,18 +1566,46 @@ BY_SLOTS = ("__getattribute__", "__setattr__")  # by which copies are made slot 
 STATE = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__")
 
 
+REFILLED = {  # by the compiled base of a class: by which methods a copy is made and filled
+    list: ("__iter__", "append"),
+    deque: ("__init__", "__iter__", "append"),
+    OrderedDict: ("__init__", "__iter__", "__getitem__", "items", "__setitem__"),
+    defaultdict: ("__init__", "__iter__", "__getitem__", "items", "__setitem__"),
+    dict: ("items", "__setitem__"),
+    **dict.fromkeys((tuple, int, float, complex), ("__new__",)),
+}
+
+
 def has_own_state(x: Any) -> bool:
     """Does its class say in Python what a copy of an object is made of?"""
     cls = type(x)
-    if not is_by_identity(x) or is_part_of_python(cls):
+    if is_part_of_python(cls):
         return False
-    hooks = (*STATE, *BY_SLOTS) if slots_of(cls) else STATE
+    hooks = STATE
+    for base in REFILLED:
+        if isinstance(x, base):
+            hooks += REFILLED[base]
+            break
+    else:
+        if not is_by_identity(x):
+            return False
+    if slots_of(cls):
+        hooks += BY_SLOTS
     return any([is_python(lookup(cls, name)) for name in hooks])
 
 
 def has_own_copy(x: Any) -> bool:
-    """Does its class say in Python how an object is copied with all that it holds?"""
-    return has_own_state(x) or type(lookup(type(x), "__deepcopy__")) is FunctionType
+    """Does a class say in Python how it is copied, that of x or of anything that x holds?"""
+    by_class = {type(x): x}
+    for z, parts in general.held_by((x,)):
+        by_class[type(z)] = z
+        by_class.update((type(v), v) for v in parts.values())
+    return any(
+        [
+            has_own_state(z) or type(lookup(cls, "__deepcopy__")) is FunctionType
+            for cls, z in by_class.items()
+        ]
+    )
 
 
 def reduced(x: Any, protocol: int) -> Any:
@@ -1585,11 +1613,27 @@ def reduced(x: Any, protocol: int) -> Any:
     cls = type(x)
     if is_python(lookup(cls, "__reduce__")):
         return x.__reduce__()
-    given = x.__getnewargs__() if is_python(lookup(cls, "__getnewargs__")) else ()
+    given = x.__getnewargs__() if is_python(lookup(cls, "__getnewargs__")) else given_to_new(x)
     state = x.__getstate__() if is_python(lookup(cls, "__getstate__")) else state_of(x)
-    items = iter(x) if isinstance(x, list) else None
+    items = iter(x) if isinstance(x, (list, deque)) else None
     pairs = iter(x.items()) if isinstance(x, dict) else None
+    if isinstance(x, deque):
+        return cls, () if x.maxlen is None else ((), x.maxlen), state, items, None
+    if isinstance(x, OrderedDict):
+        return cls, (), state, None, pairs
+    if isinstance(x, defaultdict):
+        return cls, () if x.default_factory is None else (x.default_factory,), None, None, pairs
     return new_object, (cls, *given), state, items, pairs
+
+
+def given_to_new(x: Any) -> tuple[Any, ...]:
+    """`x.__getnewargs__()` of compiled code: a value of the base that a class is derived from."""
+    if isinstance(x, tuple):
+        return (tuple.__getitem__(x, slice(None)),)
+    for base in (int, float, complex):
+        if isinstance(x, base):
+            return (base.__pos__(x),)
+    return ()
 
 
 def new_object(cls: Any, *args: Any) -> Any:
@@ -1608,7 +1652,8 @@ def state_of(x: Any) -> Any:
 @serves(object.__reduce_ex__)
 def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, protocol = args
-    if protocol < 2 or not is_by_identity(x) or is_compiled(type(x)):
+    is_made_anew = is_by_identity(x) or has_own_state(x)
+    if protocol < 2 or not is_made_anew or is_compiled(type(x)):
         return compiled(fn, args, kwargs)
     return call(reduced, *args)
 
