@@ -62,6 +62,7 @@ from morula.core.traits import (
     from_memory,
     has_tangent,
     holds_memory,
+    looked_through,
     memory_of,
     parts_of,
     shows_all,
@@ -639,15 +640,20 @@ def refuse_changes(fn: Any, args: tuple[Any, ...], changed: Held, ȳ: Any) -> tu
 
 def held_by(values: tuple[Any, ...]) -> Held:
     """All mutable values that can be reached from these, with what they hold at present."""
-    found: dict[int, tuple[Any, dict[Any, Any]]] = {}
+    found: Held = []
+    seen: dict[int, Any] = {}
     waiting = list(values)
     while waiting:
         x = waiting.pop()
-        parts = None if id(x) in found else parts_of(x)
+        if id(x) in seen:
+            continue
+        seen[id(x)] = x
+        waiting += looked_through(x)
+        parts = parts_of(x)
         if parts is not None:
-            found[id(x)] = x, parts
+            found.append((x, parts))
             waiting += parts.values()
-    return list(found.values())
+    return found
 
 
 def holds(x: Any, test: Callable[[Any], bool]) -> bool:

@@ -13,6 +13,8 @@ from_memory.register(T)        what is kept beside the memory of a new value of 
 directly(f)                    how a rule's cotangents go to written memory at once
 remembered.register(T)         what a pullback needs of memory that its caller may change
 parts_of.register(T)           what a value of type T holds that may be changed, by key
+looked_through.register(T)     what else can be reached through it
+holds_others(T, ...)           code that is given a value of these types may meet what it holds
 materialise.register(T)        the gradient that a user gets for an argument of type T
 """
 
@@ -372,6 +374,26 @@ def parts_of(x: Any) -> dict[Any, Any] | None:
     Values are compared by identity, bytes by what they are. None: nothing.
     """
     return None
+
+
+@by_type
+def looked_through(x: Any) -> Collection[Any]:
+    """What code may be handed by a value, beside its parts: the items of a frozenset."""
+    return ()
+
+
+# Compiled types of which is not known, without a value, what they hold and may hand to code.
+_holders: list[type] = []
+
+
+def holds_others(*types: type) -> None:
+    """Declare types whose parts, and what is looked through to, are met by code that is given them."""
+    _holders.extend(types)
+
+
+def may_hold_others(t: Any) -> bool:
+    """Is it such a type, or derived from one?"""
+    return isinstance(t, type) and issubclass(t, tuple(_holders))
 
 
 # What a container of exactly this type holds, as something to iterate over.

@@ -23,6 +23,7 @@ from morula.core.traits import (
     decide_details,
     describe,
     is_finest,
+    may_hold_others,
     sample,
 )
 
@@ -128,17 +129,21 @@ def lose(value: Value) -> None:
 
 
 def types_inside(value: Value) -> list[Any]:
-    """The types of all that a container or a tuple holds; None for what is not known."""
-    k = None if value is None or type(value) is OneOf else known(value)
-    if k is None or not (k.type is tuple or k.type in contents):
-        return []
-    if k.detail is None:
+    """The types of all that a value holds; None for what is not known."""
+    if value is None:
         return [None]
-    inside = k.detail if k.type is tuple else (contents[k.type].item(k.detail),)
     found: list[Any] = []
-    for v in inside:
-        if v is not NEVER:
-            found += [None] if v is None else [of.type for of in possibilities(v)] + types_inside(v)
+    for k in value.members if type(value) is OneOf else (known(value),):
+        assert k is not None
+        if k.type is not tuple and k.type not in contents:
+            found += [None] if may_hold_others(k.type) else []
+        elif k.detail is None:
+            found.append(None)
+        else:
+            for v in k.detail if k.type is tuple else (contents[k.type].item(k.detail),):
+                if v is not NEVER:
+                    found += [None] if v is None else [of.type for of in possibilities(v)]
+                    found += types_inside(v)
     return found
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import NONE, call, non_differentiable, patterns, protected
+from morula.core.extend import NONE, call, constant_unless, non_differentiable, patterns, protected
 from morula.rules.arrays.bodies import instead_of
 from morula.rules.calls import serves
+from morula.rules.objects import asks_for_text, types_within
 
 non_differentiable(
     protected.has_raised,
@@ -39,7 +40,15 @@ non_differentiable(
     BaseException.add_note,
     sys.exc_info,
     sys.exception,
-    *[getattr(traceback, name) for name in traceback.__all__ if callable(getattr(traceback, name))],
+    *[getattr(traceback, name) for name in traceback.__all__],
+)
+constant_unless(
+    asks_for_text,
+    traceback.format_exception,
+    traceback.format_exception_only,
+    traceback.print_exception,
+    traceback.TracebackException,
+    types_of=types_within,
 )
 
 

@@ -64,7 +64,9 @@ from morula.core.extend import (
     has_tangent,
     is_compiled,
     is_zero,
+    looked_through,
     materialise,
+    may_hold_others,
     meet,
     memory,
     memory_of,
@@ -1165,18 +1167,25 @@ def asks(*names: str, steps: bool = False) -> Callable[[tuple[Any, ...]], bool]:
 def types_within(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The types of values and of all that these hold, if they are containers."""
     types: set[Any] = set()
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}
     waiting = list(args)
     while waiting:
         x = waiting.pop()
         types.add(type(x))
-        if isinstance(x, HOLDING) and id(x) not in seen:
-            seen.add(id(x))
+        if id(x) in seen or type(x) in HOLDING_NOTHING:
+            continue
+        seen[id(x)] = x
+        if isinstance(x, HOLDING):
             waiting += [*x, *x.values()] if isinstance(x, dict) else x
+        else:
+            waiting += looked_through(x)
+        if may_hold_others(type(x)):
+            waiting += (parts_of(x) or {}).values()
     return tuple(types)
 
 
 HOLDING = (*CONTAINERS, tuple, frozenset)
+HOLDING_NOTHING = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
 for _op in COMPARISONS:
     _first, _second, _ = operators.METHODS[_op]

@@ -10,12 +10,12 @@ import contextlib
 import numbers
 from collections import deque
 from functools import partial
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import holds_items, parts_of
+from morula.core.extend import holds_items, holds_others, looked_through, parts_of
 from morula.rules.arrays.memory import owner_of
 from morula.rules.boxes import followed_defaults
 from morula.rules.objects import has_fields, is_by_identity, is_part_of_python, read_slot, slots_of
@@ -30,6 +30,15 @@ parts_of.register(
     partial, lambda x: {"func": x.func, **dict(enumerate(x.args)), "keywords": x.keywords}
 )
 parts_of.register(CellType, lambda x: {} if x == CellType() else {"value": x.cell_contents})
+looked_through.register(frozenset, lambda x: x)
+looked_through.register(dict, lambda x: [key for key in x if type(key) is not str])
+looked_through.register(BaseException, lambda error: error.args)
+looked_through.register(slice, lambda x: (x.start, x.stop, x.step))
+looked_through.register(np.ndarray, lambda x: x.ravel().tolist() if x.dtype.kind == "O" else ())
+holds_others(
+    set, frozenset, deque, BaseException, slice, partial, SimpleNamespace, MethodType,
+    MappingProxyType, *map(type, ({}.keys(), {}.values(), {}.items())),
+)  # fmt: skip
 holds_items(lambda x: x, list, tuple, deque, set)
 holds_items(dict.values, dict)
 for _type in (str, bytes, numbers.Number, np.generic, type, ModuleType):

@@ -21,6 +21,7 @@ from morula.core.extend import (
     Known,
     answers,
     call,
+    constant_unless,
     effects,
     known,
     no_tangent,
@@ -34,12 +35,15 @@ from morula.core.extend import (
 )
 from morula.rules.calls import serves
 from morula.rules.list_types import own_items
+from morula.rules.objects import asks_for_text, types_within
 
 non_differentiable(
     re.compile, re.match, re.fullmatch, re.search, re.split, re.findall, re.finditer, re.escape,
-    ast.literal_eval, warnings.warn, warnings.warn_explicit, pprint.pprint, pprint.pformat, pprint.pp,
+    ast.literal_eval, warnings.warn, warnings.warn_explicit,
     primitives.refuse_frame,
 )  # fmt: skip
+
+constant_unless(asks_for_text, pprint.pprint, pprint.pformat, pprint.pp, types_of=types_within)
 
 no_tangent(re.Pattern, re.Match)
 non_differentiable(re.Match.start, re.Match.end, re.Match.span)

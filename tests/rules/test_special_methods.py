@@ -3,11 +3,15 @@
 import functools
 import math
 import operator
+import pprint
+import traceback
+from collections import deque
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
 
-from morula import UnsupportedError, gradient, jvp, value_and_grad
+from morula import NoRuleError, UnsupportedError, gradient, jvp, value_and_grad
 from morula.testing import check_gradient
 
 pytestmark = pytest.mark.usefixtures("path")
@@ -435,3 +439,59 @@ def test_texts_by_percent_of_objects_that_change(path):
         gradient(lambda x: f(x, "%r!"), 1.5)
     with pytest.raises(UnsupportedError, match="changes a Growing in place"):
         gradient(lambda x: f(x, "%a"), 1.5)
+
+
+SHOWN_BY = {
+    "an error": lambda it: str(ValueError(it, 1)),
+    "a key that was not found": lambda it: str(KeyError(it)),
+    "a namespace": lambda it: str(SimpleNamespace(it=it)),
+    "a partial function": lambda it: repr(functools.partial(max, it)),
+    "a method": lambda it: repr(it.__str__),
+    "an array of objects": lambda it: str(np.array([it], dtype=object)),
+    "views": lambda it: (repr({1: it}.items()), repr({it: 1}.keys())),
+    "a proxy": lambda it: repr(MappingProxyType({1: it})),
+    "a frozen set": lambda it: repr(frozenset([it])),
+    "a slice": lambda it: f"{slice(it)}",
+    "a queue": lambda it: f"{deque([it])}",
+    "lines of an error": lambda it: traceback.format_exception_only(ValueError([it])),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN_BY)
+def test_texts_of_what_holds_objects_that_change(name):
+    """An object's text may be asked for through others: it is refused, not passed over."""
+
+    def f(x):
+        it = Growing(x)
+        show(it)
+        return it.v * it.v
+
+    show = SHOWN_BY[name]
+    with pytest.raises(NoRuleError, match="changes a Growing"):
+        gradient(f, 1.5)
+    show = lambda it: SHOWN_BY[name](Said(it))
+    assert gradient(f, 1.5) == (3.0,)
+
+
+class Said:
+    """Its text changes nothing."""
+
+    def __init__(self, it):
+        self.it = it
+
+    def __str__(self):
+        return "said"
+
+    def __repr__(self):
+        return str(self)
+
+
+@pytest.mark.parametrize("show", [pprint.pformat, lambda it: pprint.pformat([it])])
+def test_pretty_texts_of_objects_that_change(show):
+    def f(x):
+        it = Growing(x)
+        return it.v * len(show(it)) * it.v
+
+    value, found = value_and_grad(f)(1.5)
+    assert value == f(1.5)
+    assert found == pytest.approx((f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6, rel=1e-7)
