@@ -693,17 +693,26 @@ with_fixed_attributes: list[type] = []
 # The rules of reading attributes of numbers and arrays; None of those that have no derivative.
 attribute_rules: dict[tuple[type, str], Callable[..., Any] | None] = {}
 
-_reading_at_once: set[int] = set()
+# By the identity of a callable: the keyword of what it calls between two items.
+_reading_at_once: dict[int, str | None] = {}
 
 
-def reads_at_once(*fns: Any) -> None:
-    """Declare callables that run through an iterator, if it is all that they get, and keep it not."""
-    _reading_at_once.update(map(id, fns))
+def reads_at_once(*fns: Any, calls: str | None = None) -> None:
+    """Declare callables that run through an iterator, if it is all that they get, and keep it not.
+
+    What goes by the keyword `calls` is called between two items.
+    """
+    _reading_at_once.update((id(fn), calls) for fn in fns)
 
 
 def is_read_at_once(call: Any) -> bool:
-    """Is such a callable called with one argument?"""
-    return id(call.primitive) in _reading_at_once and len(call.args) - len(call.keywords) == 1
+    """Does a call run through its one argument, and does nothing happen between two items?"""
+    between = _reading_at_once.get(id(call.primitive), call)
+    return (
+        between is not call
+        and len(call.args) - len(call.keywords) == 1
+        and between not in call.keywords
+    )
 
 
 _constants: set[int] = set()

@@ -440,7 +440,8 @@ for _type in (int, float, complex, Decimal):
     rrule(vars(_type)["conjugate"])(conjugate_rule(_type))
 del _type
 
-reads_at_once(sum, min, max, list, tuple, sorted, set, frozenset, math.fsum, math.prod)
+reads_at_once(sum, list, tuple, sorted, set, frozenset, math.fsum, math.prod)
+reads_at_once(min, max, calls="key")
 
 takes(0, 1, list, tuple, set, frozenset)
 takes(1, 1, reversed, copy.copy)

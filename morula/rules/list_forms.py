@@ -18,6 +18,7 @@ from morula.core.extend import (
     Known,
     NotSpecialised,
     effects,
+    generators,
     known,
     may_hold,
     non_differentiable,
@@ -126,13 +127,23 @@ def put_in_order_by(xs: Any, key: Any, reverse: Any = False) -> None:
 
 
 def greatest_by(xs: Any, key: Any) -> Any:
-    """`max(xs, key=key)`."""
-    return xs[place_of_greatest([key(x) for x in xs])]
+    """`max(xs, key=key)`: what the key of an item changes is there when the next one is asked for."""
+    items: list[Any] = []
+    keys: list[Any] = []
+    for x in xs:
+        append(items, x)
+        append(keys, key(x))
+    return items[place_of_greatest(keys)]
 
 
 def least_by(xs: Any, key: Any) -> Any:
     """`min(xs, key=key)`."""
-    return xs[place_of_least([key(x) for x in xs])]
+    items: list[Any] = []
+    keys: list[Any] = []
+    for x in xs:
+        append(items, x)
+        append(keys, key(x))
+    return items[place_of_least(keys)]
 
 
 def joined(xs: Any, ys: Any) -> Any:
@@ -234,7 +245,9 @@ OF_TWO_LISTS = {
     id(operator.iadd): extended,
     id(list.extend): extend,
 }
-OF_ANY = (ordered, ordered_by, greatest_by, least_by)  # they go through it once, whatever it is
+CHOSEN_BY = (greatest_by, least_by)
+OF_ANY = (ordered, ordered_by, *CHOSEN_BY)  # they go through it once, whatever it is
+DICTS = (dict, *map(type, ({}.keys(), {}.values(), {}.items())))
 
 
 @spells
@@ -246,7 +259,7 @@ def spell_out_lists(s: Any) -> bool:
             spelled = spelling(s, call)
             if spelled is not None:
                 call.fn, changed = Const(spelled), True
-                if is_gone_through(known(s.value(call.args[0]))):
+                if spelled not in CHOSEN_BY and is_gone_through(known(s.value(call.args[0]))):
                     xs, *others = call.args
                     items = Call(s.ir.var(), Const(listed), (xs,), (), call.position)
                     block.calls.insert(block.calls.index(call), items)
@@ -267,8 +280,17 @@ def spelling(s: Any, call: Call) -> Any:
     if spelled not in OF_ANY:
         return spelled if is_own(s, call.args[0]) else None
     k = known(s.value(call.args[0]))
-    is_sequence = items_of(k) is not None or (k is not None and k.type is range)
-    return spelled if is_sequence or is_gone_through(k) else None
+    if items_of(k) is not None or is_gone_through(k) or (k is not None and k.type is range):
+        return spelled
+    return spelled if spelled in CHOSEN_BY and is_run_through(s, call.args[0], k) else None
+
+
+def is_run_through(s: Any, xs: Any, k: Any) -> bool:
+    """May a loop of the program run through it, be it a dict, a view of one or an iterator?"""
+    if k is not None:
+        return k.type in DICTS
+    made = next((c for c in s.ir.calls() if c.out is xs), None)
+    return made is not None and made.primitive in (generators.make_generator, map, filter)
 
 
 def is_gone_through(k: Any) -> bool:

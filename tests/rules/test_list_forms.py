@@ -378,3 +378,63 @@ def test_what_is_no_list_and_empty():
             morula.grad(lambda x: max(x, key=abs))(empty)
     with pytest.raises(ValueError, match="ambiguous"):
         morula.grad(lambda x: sorted(x)[0].sum())(np.ones((2, 2)))
+
+
+CHOSEN_WHILE_CHANGED = {
+    "generator": lambda numbers, key: max(numbers(), key=key),
+    "least": lambda numbers, key: min(numbers(), key=key),
+    "expression": lambda numbers, key: max((2.0 * v for v in numbers()), key=key),
+    "mapped": lambda numbers, key: min(map(abs, numbers()), key=key),
+    "filtered": lambda numbers, key: max(filter(None, numbers()), key=key),
+}
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("name", CHOSEN_WHILE_CHANGED)
+def test_what_keys_change_is_there_for_the_next_item(name):
+    def f(x):
+        state = x
+
+        def numbers():
+            nonlocal state
+            for _ in range(3):
+                state = 1.5 * state
+                yield state
+
+        def key(v):
+            nonlocal state
+            state = state + v
+            return v
+
+        return CHOSEN_WHILE_CHANGED[name](numbers, key) * state
+
+    check_gradient(f, 1.3)
+
+
+@pytest.mark.usefixtures("path")
+def test_keys_that_change_the_list_that_is_chosen_from():
+    def f(x):
+        xs = [x, 2.0 * x, 3.0 * x]
+
+        def key(v):
+            xs[2] = xs[2] * v
+            xs[0] = 0.0
+            return -v
+
+        return max(xs, key=key) * xs[2]
+
+    check_gradient(f, 1.3)
+
+
+@pytest.mark.usefixtures("path")
+def test_keys_that_change_the_dict_that_is_chosen_from():
+    def f(x):
+        d = {"a": x, "b": 2.0 * x, "c": 3.0 * x}
+
+        def key(item):
+            d["c"] = d["c"] * item[1]
+            return item[1]
+
+        return max(d.items(), key=key)[1] + max(d.values(), key=lambda v: -v)
+
+    check_gradient(f, 1.3)
