@@ -521,6 +521,8 @@ def through(custom: Any, x: Any, name: str) -> Attribute:
         return getattr(x, name), lambda ȳ: Tangent[partial]({name: ȳ})
     if isinstance(x, local):
         return getattr(x, name), unknown(x, name)
+    if is_compiled(type(x)) and lookup(type(x), name) is MISSING:
+        return getattr(x, name), own_attribute(x, name)  # compiled code may find it in other ways
     return plain_attribute(x, name)
 
 

@@ -889,3 +889,18 @@ def test_attributes_without_a_tangent_space_are_none():
     assert gradient(lambda ps: ps[0].w, [Named(1.0)])[0][0].flag is None
     with pytest.raises(AttributeError, match="nothing"):
         _ = g.nothing
+
+
+def test_attributes_of_compiled_objects_that_are_found_in_a_way_of_their_own(path):
+    """Routines of LAPACK have no `__dict__`."""
+    lapack = pytest.importorskip("scipy.linalg.lapack")
+
+    def f(x, kind):
+        routine = lapack.dgetrf
+        routine.kind = kind
+        return x * len(routine.kind)
+
+    assert gradient(f, 2.0, "abc")[0] == 3.0
+    assert jvp(lambda x: f(x, "ab"), (2.0,), (1.0,)) == (4.0, 2.0)
+    (routine,) = lapack.get_lapack_funcs(("gesv",), (np.ones(2),))
+    assert gradient(lambda x: x * len(routine.typecode), 2.0) == (1.0,)

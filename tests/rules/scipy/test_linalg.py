@@ -115,8 +115,12 @@ def test_riccati_equations(rng, dtype, solver):
     def g(a, b, e, s):
         return value(solver(a, b, 3 * np.eye(3), np.eye(2), e, s))
 
+    def by_name(a, b, s):
+        return value(solver(a, b, 3 * np.eye(3), r=np.eye(2), s=s, balanced=False))
+
     check_gradient(f, a, b, Q, R, rtol=1e-5)
     check_gradient(g, a, b, e, s, rtol=1e-5)
+    check_gradient(by_name, a, b, s, rtol=1e-5)
     if dtype == "f8":
         check_gradient(lambda a: np.sum(gradient(f, a, b, Q, R)[0] * C), a, rtol=1e-5)
 

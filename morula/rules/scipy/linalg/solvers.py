@@ -307,7 +307,7 @@ def _riccati(primal, residual, adjoint):
     @rrule(primal)
     def _(
         a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray,
-        e: np.ndarray | None = None, s: np.ndarray | None = None, /, balanced=True,
+        e: np.ndarray | None = None, s: np.ndarray | None = None, balanced=True,
     ):  # fmt: skip
         x = primal(a, b, q, r, e, s, balanced)
 
