@@ -109,6 +109,7 @@ from morula.core.values import (
     possibilities,
     sample_value,
     types_inside,
+    without_contents,
 )
 
 
@@ -625,7 +626,9 @@ def cases(value: Value) -> list[Value]:
 
 
 def _result(fn: Any, args: list[Value], keywords: tuple[str, ...]) -> Value:
-    key = (id(fn), keywords, tuple([key_of(a) for a in args]))
+    # Containers have no samples; what they hold is known in one program only, and would be kept here.
+    args = [without_contents(a) for a in args]
+    key = (id(fn), keywords, tuple(map(key_of, args)))
     found = _results.get(key)
     if found is None:
         found = _results[key] = ((fn, args), _compute_result(fn, args, keywords))

@@ -349,7 +349,9 @@ class Specialiser(Inference):
         If they are not known, it may be of any class that the program makes objects of.
         """
         if not types and call.args:
-            types = [c.primitive for c in self.ir.calls() if isinstance(c.primitive, type)]
+            consts = [c.fn.value for c in self.ir.calls() if type(c.fn) is Const]
+            made = {id(x): x for x in consts if isinstance(x, type)}
+            types = [cls for cls in made.values() if not is_builtin(cls)]
         name = getattr(call.args[1], "value", None) if len(call.args) > 1 else None
         return any(runs_method_that_writes(call.primitive, t, name) for t in types)
 

@@ -49,8 +49,15 @@ NAMESPACE = {
     )
 } | {"np": np}  # fmt: skip
 NAMESPACE |= {
-    name: importlib.import_module(f"scipy.{name}") for name in ("fft", "linalg", "special")
-}
+    name: importlib.import_module(f"scipy.{name}")
+    for name in (
+        "constants", "differentiate", "fft", "fftpack", "integrate", "interpolate", "linalg", "ndimage",
+        "optimize", "signal", "sparse", "spatial", "special", "stats", "cluster.hierarchy", "cluster.vq",
+        "sparse.csgraph", "spatial.distance", "spatial.transform",
+    )
+}  # fmt: skip
+NAMESPACE |= {name.split(".")[-1]: module for name, module in NAMESPACE.items() if "." in name}
+NAMESPACE["splinalg"] = importlib.import_module("scipy.sparse.linalg")
 
 
 def read(path):
