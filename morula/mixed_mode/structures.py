@@ -167,6 +167,7 @@ def reads_whole(fn: Any) -> None:
 
 
 for _fn in (
+    list.__init__, deque.__init__, set.__init__, frozenset.__new__,
     set, frozenset, set.update, primitives.set_update, set.union, set.intersection, set.difference,
     set.intersection_update, set.difference_update, set.symmetric_difference,
     set.symmetric_difference_update, frozenset.union, frozenset.intersection, frozenset.difference,

@@ -563,6 +563,15 @@ def is_bound(value: Any, x: Any) -> bool:
     return isinstance(value, kinds) and value.__self__ is x
 
 
+def works_as_property(found: Any, method: str) -> bool:
+    """Is it a property, also of a derived class, which leaves one of its methods as it is?"""
+    kind = type(found)
+    return issubclass(kind, property) and lookup(kind, method) is vars(property)[method]
+
+
+non_differentiable(works_as_property)
+
+
 def plain_attribute(x: Any, name: str) -> Attribute:
     """`object.__getattribute__(x, name)`, step by step."""
     cls = type(x)
@@ -571,7 +580,7 @@ def plain_attribute(x: Any, name: str) -> Attribute:
     if found is MISSING:
         y = object.__getattribute__(x, name)
         return y, own_attribute(x, name)
-    if kind is property and found.fget is not None:
+    if works_as_property(found, "__get__") and found.fget is not None:
         return by_getter(found.fget, x)
     if kind is GetSetDescriptorType or kind is MemberDescriptorType:
         return compiled_attribute(x, name, kind)
@@ -625,7 +634,7 @@ def compiled_attribute(x: Any, name: str, kind: type) -> Attribute:
 def cached_attribute(x: Any, name: str, found: Any) -> Attribute:
     """A `functools.cached_property`: computed once, then an attribute of the object."""
     if holds(x, name):
-        return object.__getattribute__(x, name), field(x, name)
+        return x.__dict__[name], field(x, name)
     y, back = call(found.func, x)
     x.__dict__[name] = y
 
@@ -660,7 +669,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def plain_class_attribute(cls: type, name: str) -> Attribute:
     """`type.__getattribute__(cls, name)`."""
     of_meta = lookup(type(cls), name)
-    if type(of_meta) is property and of_meta.fget is not None:
+    if works_as_property(of_meta, "__get__") and of_meta.fget is not None:
         return by_getter(of_meta.fget, cls)
     found = lookup(cls, name)
     get = lookup(type(found), "__get__")
@@ -687,7 +696,7 @@ def member_attribute(x: Enum, name: str) -> Attribute:
     if is_made(cls):
         if name in ("value", "_value_"):
             return x.value, member_value(cls, x)
-        if type(found) is property and found.fget is not None:
+        if works_as_property(found, "__get__") and found.fget is not None:
             return by_getter(found.fget, x)
         if holds(x, name) and name not in MEMBER_CONSTANTS:
             return getattr(x, name), own_attribute(x, name)
@@ -741,8 +750,16 @@ def super_attribute(s: Any, name: str) -> Attribute:
     for base in mro[mro.index(s.__thisclass__) + 1 :]:
         if name in base.__dict__:
             found = base.__dict__[name]
-            if type(found) is property and not isinstance(obj, type):
+            if works_as_property(found, "__get__") and not isinstance(obj, type):
                 return by_getter(found.fget, obj)
+            if isinstance(obj, type):
+                break
+            if type(found) is cached_property:
+                return cached_attribute(obj, name, found)
+            get = lookup(type(found), "__get__")
+            if type(get) is FunctionType:
+                y, back = call(get, found, obj, cls)
+                return y, lambda ȳ: back(ȳ)[2]
             break
     return getattr(s, name), to_object
 
@@ -799,7 +816,7 @@ def set_attribute(x: Any, name: str, value: Any, store: Any) -> Any:
         return None, lambda ȳ: (NONE, ZERO, NONE, back(ZERO)[2])
     found = lookup(cls, name)
     kind = type(found)
-    if kind is property and found.fset is not None:
+    if works_as_property(found, "__set__") and found.fset is not None:
         _, back = call(found.fset, x, value)
         return None, lambda ȳ: set_bars(back(ZERO), 1, 2)
     if found is not MISSING and type(lookup(kind, "__set__")) is FunctionType:
@@ -889,7 +906,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def delete_attribute(x: Any, name: str, delete: Any) -> Any:
     """`del x.name`."""
     found = lookup(type(x), name)
-    if type(found) is property and found.fdel is not None:
+    if works_as_property(found, "__delete__") and found.fdel is not None:
         _, back = call(found.fdel, x)
         return None, lambda ȳ: (NONE, back(ZERO)[1], NONE)
     remover = lookup(type(found), "__delete__")
@@ -961,7 +978,7 @@ def method_of(cls: type, name: str) -> Any:
 
 def call_bound(method: Any, x: Any, /, *others: Any) -> Any:
     """What stands in a class in the place of a method, called for an object."""
-    if type(method) is property:
+    if works_as_property(method, "__get__"):
         return method.fget(x)(*others)
     if hasattr(type(method), "__get__"):
         return method.__get__(x, type(x))(*others)

@@ -51,9 +51,9 @@ NAMESPACE = {
 NAMESPACE |= {
     name: importlib.import_module(f"scipy.{name}")
     for name in (
-        "constants", "differentiate", "fft", "fftpack", "integrate", "interpolate", "linalg", "ndimage",
-        "optimize", "signal", "sparse", "spatial", "special", "stats", "cluster.hierarchy", "cluster.vq",
-        "sparse.csgraph", "spatial.distance", "spatial.transform",
+        "cluster.hierarchy", "cluster.vq", "constants", "differentiate", "fft", "fftpack", "integrate",
+        "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "sparse.csgraph",
+        "spatial", "spatial.distance", "spatial.transform", "special", "stats",
     )
 }  # fmt: skip
 NAMESPACE |= {name.split(".")[-1]: module for name, module in NAMESPACE.items() if "." in name}

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from morula import (
+    DifferentiationError,
     NoRuleError,
     checkpoint,
     grad,
@@ -23,6 +24,7 @@ from morula import (
     hook,
     hvp,
     ignore_derivatives,
+    jacobian,
     jvp,
     nestlevel,
 )
@@ -635,3 +637,35 @@ class Squared(float):
 
 def test_what_is_written_to_the_dict_of_a_number():
     assert jvp(lambda x: Squared(x).square * x, (1.5,), (1.0,))[1] == pytest.approx(3 * 1.5**2)
+
+
+class Params(list):
+    pass
+
+
+class Queue(deque):
+    pass
+
+
+class Elements(set):
+    pass
+
+
+MADE_OF_ITERATORS = {
+    "list": lambda x: Params(q * x for q in (x, 2.0))[0],
+    "queue": lambda x: Queue(map(lambda q: q * x, (x, 2.0)))[0],
+    "reversed": lambda x: Params(reversed([x, x * x]))[0],
+}
+
+
+@pytest.mark.parametrize("name", MADE_OF_ITERATORS)
+def test_containers_of_a_class_are_made_of_what_iterators_give(name):
+    f = MADE_OF_ITERATORS[name]
+    assert jvp(f, (0.7,), (1.0,)) == pytest.approx((f(0.7), 1.4))
+    assert jacobian(f, 0.7, mode="forward") == pytest.approx((1.4,))
+
+
+@pytest.mark.parametrize("cls", [Elements, type("Frozen", (frozenset,), {})])
+def test_sets_of_a_class_are_refused(cls):
+    with pytest.raises(DifferentiationError):
+        jvp(lambda x: sum(cls(q * x for q in (x, 2.0))), (0.7,), (1.0,))

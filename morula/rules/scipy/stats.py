@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg, special
 from scipy.stats import _continuous_distns as distributions
-from scipy.stats import _ksstats, _qmvnt
+from scipy.stats import _ksstats, _multivariate, _qmvnt
 from scipy.stats import _stats as compiled
 from scipy.stats import _stats_pythran as in_translation
 
-from morula.core.extend import ZERO, NoTangent, non_differentiable, rrule
-from morula.rules.arrays.bodies import derivative_of
+from morula.core.extend import ZERO, NoTangent, generators, non_differentiable, rrule
+from morula.rules.arrays.bodies import derivative_of, instead_of
 from morula.rules.arrays.types import Anything, Numeric
+from morula.rules.linalg.parts import hermitian, triangle
 from morula.rules.scipy.special.families import by_definition, over
 from morula.rules.steering import ignore_derivatives
 from morula.rules.unknown import unknown
@@ -219,3 +220,55 @@ of_density(distributions.genhyperbolic_gen, "_cdf", 1.0)
 of_density(distributions.genhyperbolic_gen, "_sf", -1.0)
 of_density(distributions.geninvgauss_gen, "_cdf", 1.0)
 of_density(distributions.studentized_range_gen, "_cdf", 1.0)
+
+
+# -- covariances: any square root of the inverse serves their users, so that equal eigenvalues do ----
+
+
+def inverse_root(M: np.ndarray, U: np.ndarray, lower: bool) -> np.ndarray:
+    """U with U Uᵀ = M⁻¹, of a symmetric matrix of which one triangle is read."""
+    return U
+
+
+@rrule(inverse_root)
+def _(M: np.ndarray, U: np.ndarray, lower: bool):
+    """Of all changes of U that change U Uᵀ as M says, the one by the left: dU = -½ M⁻¹ dM U."""
+    root = inverse_root(M, U, lower)
+
+    def inverse_root_pullback(Ū):
+        G = -0.5 * (root @ (root.T @ Ū) @ root.T)
+        return triangle(hermitian(G), lower), NoTangent(), NoTangent()
+
+    return root, inverse_root_pullback
+
+
+def log_volume(M: np.ndarray, U: np.ndarray, value: Any, lower: bool) -> Any:
+    """log det M, where U Uᵀ = M⁻¹."""
+    return value
+
+
+@rrule(log_volume)
+def _(M: np.ndarray, U: np.ndarray, value: Anything, lower: bool):
+    def log_volume_pullback(ȳ):
+        root = inverse_root(M, U, lower)
+        return triangle(ȳ * (root @ root.T), lower), NoTangent(), NoTangent(), NoTangent()
+
+    return log_volume(M, U, value, lower), log_volume_pullback
+
+
+decomposed = generators.same_code(_multivariate._PSD.__init__)
+
+
+def decompose(self, M, cond=None, rcond=None, lower=True, check_finite=True, allow_singular=True):
+    """`_PSD.__init__`, by whose attributes SciPy computes with covariances."""
+    given = np.asarray(M)
+    decomposed(self, ignore_derivatives(given), cond, rcond, lower, check_finite, allow_singular)
+    if self.rank == len(given):
+        self._M = given
+        self.U = inverse_root(given, self.U, lower)
+        self.log_pdet = log_volume(given, self.U, self.log_pdet, lower)
+    else:
+        decomposed(self, M, cond, rcond, lower, check_finite, allow_singular)
+
+
+instead_of(_multivariate._PSD.__init__)(decompose)

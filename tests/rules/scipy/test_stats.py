@@ -5,7 +5,8 @@ import pytest
 from scipy import special, stats
 from scipy.special import _ufuncs as private
 
-from morula import NoRuleError, UnsupportedError, grad, gradient, jvp, value_and_grad
+from morula import NoRuleError, UnsupportedError, grad, gradient, hessian, jvp, value_and_grad
+from morula.testing import check_gradient
 from tests.array_modes import check_array_modes, often
 
 SHAPES = {
@@ -263,3 +264,47 @@ def test_noncentrality_zero():
         h = 1e-5
         if f(0.0) == f(0.0) and f(h) == f(h):
             assert grad(f)(0.0) == pytest.approx((f(h) - f(0.0)) / h, rel=1e-3)
+
+
+COVARIANCES = {
+    "a variance": lambda x, μ, s, C: stats.multivariate_normal.logpdf(x, μ, s),
+    "independent": lambda x, μ, s, C: stats.multivariate_normal(μ, s * np.eye(3)).logpdf(x),
+    "about the unit": lambda x, μ, s, C: stats.multivariate_normal.pdf(
+        x, μ, np.eye(3) + s * C - s * C
+    ),
+    "any": lambda x, μ, s, C: stats.multivariate_normal.logpdf(x, μ, C @ C.T + s * np.eye(3)),
+    "singular": lambda x, μ, s, C: stats.multivariate_normal.logpdf(
+        np.array([x[0], x[1], 0.0]), None, np.diag([s, s * s, 0.0]), allow_singular=True
+    ),
+    "of Student": lambda x, μ, s, C: stats.multivariate_t.logpdf(x, μ, s * np.eye(3), df=5),
+    "of matrices": lambda x, μ, s, C: stats.matrix_normal.logpdf(
+        C, None, s * np.eye(3), np.eye(3) / s
+    ),
+    "entropy": lambda x, μ, s, C: stats.multivariate_normal.entropy(μ, s * np.eye(3) + C @ C.T),
+}
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_covariances_with_equal_eigenvalues(name):
+    """Their densities do not depend on which eigenvectors are taken."""
+    rng = np.random.default_rng(3)
+    x, μ, C = rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 3))
+    f, args = COVARIANCES[name], (x, μ, 1.3, C)
+    check_gradient(f, *args)
+    v = tuple([rng.normal(size=np.shape(a))[()] for a in args])
+    along = sum([np.sum(g * d) for g, d in zip(gradient(f, *args), v, strict=True)])
+    np.testing.assert_allclose(jvp(f, args, v)[1], along)
+
+    def of_variance(s):
+        return f(x, μ, s, C)
+
+    slopes = [gradient(of_variance, 1.3 + h)[0] for h in (-1e-5, 1e-5)]
+    np.testing.assert_allclose(
+        hessian(of_variance, 1.3), np.diff(slopes)[0] / 2e-5, rtol=1e-6, atol=1e-8
+    )
+
+
+def test_each_triangle_of_a_covariance_that_is_read():
+    rng = np.random.default_rng(3)
+    C = np.eye(3) + np.triu(rng.normal(size=(3, 3)), 1)  # the lower triangle is read
+    check_gradient(lambda C: stats.multivariate_normal.logpdf(np.ones(3), None, C), C)
