@@ -30,6 +30,7 @@ from morula.core.primitives import (
     get_cell,
     load_global,
 )
+from morula.core.registry import is_own
 from morula.core.reuse import reuse_memory
 from morula.core.reverse import reachable_from
 from morula.core.sharing import ask_whether_shared
@@ -52,6 +53,7 @@ from morula.core.traits import (
     brought_by,
     gradient_for,
     has_tangent,
+    is_compiled,
     marks,
     sample,
     test_of_one,
@@ -63,6 +65,16 @@ from morula.core.values import NEVER, Value, is_zero_value, known, possibilities
 
 if TYPE_CHECKING:
     from morula.core.orders import Source
+
+
+def names_in(cls: type) -> tuple[int, ...]:
+    """How many names a class and its bases have: one more may change what its objects do."""
+    return tuple([len(vars(c)) for c in cls.__mro__])
+
+
+def has_as_many_names(cls: type, sizes: tuple[int, ...]) -> bool:
+    """Has a class got no method, property or operator since?"""
+    return names_in(cls) == sizes
 
 
 @dataclass(frozen=True)
@@ -466,6 +478,9 @@ class Gradient(Adjoint):
             check(self.append(block, operator.is_, found, Const(value)))
         for of_class in guards.of_classes.values():
             check(self.append(block, is_function_of_class, *map(Const, of_class)))
+        for cls in self.classes_met():
+            sizes = names_in(cls)
+            check(self.append(block, has_as_many_names, Const(cls), Const(sizes)))
         for test, values in guards.tests:
             check(self.append(block, test, *map(Const, values)))
         for v, value in guards.identities:
@@ -489,6 +504,16 @@ class Gradient(Adjoint):
                 other.calls, other.branches = [], [Branch(way)]
                 ir.cold.append(other)
         return less
+
+    def classes_met(self) -> list[type]:
+        """The classes, written in Python, that the program makes, reads or calls objects of."""
+        guards = self.specialiser.guards
+        found = [x for x, *_ in (*guards.attributes.values(), *guards.of_classes.values())]
+        for value in self.specialiser.types.values():
+            if value is not None:
+                found += [k.type for k in possibilities(value)]
+        classes = {id(x): x for x in found if isinstance(x, type) and not is_compiled(x)}
+        return [cls for cls in classes.values() if not is_own(cls)]
 
     def way_out(self, own: Var, otherwise: Callable[..., Any], *args: Operand) -> Block:
         """A block that returns what another way gives for the arguments of the function."""

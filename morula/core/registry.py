@@ -51,6 +51,7 @@ from morula.core.traits import (
     gives_itself,
     gives_old,
     is_abstract,
+    is_compiled,
     makes_container,
     memory_of,
     parts_of,
@@ -253,11 +254,15 @@ class Entry:
 
     def find(self, table: str, args: tuple[Any, ...]) -> Rule | None:
         """The most specific rule for these arguments."""
-        types = (table, *map(type, args))
+        types: tuple[Any, ...] = (table, *map(type, args))
         try:
             return self._cache[types]
         except KeyError:
             pass
+        if id(self.primal) in resolved_by and (sizes := sizes_of(types[1:])):
+            types = (*types, sizes)
+            if types in self._cache:
+                return self._cache[types]
         rules = getattr(self, table)
         rule = None if rules is None else self._resolve(rules, args, args)
         if rules is None or rules._resolver.is_faithful:
@@ -266,7 +271,9 @@ class Entry:
 
     def find_by_types(self, table: str, types: tuple[type, ...]) -> Rule | None:
         """The most specific rule for arguments of exactly these types."""
-        key = ("types", table, *types)
+        key: tuple[Any, ...] = ("types", table, *types)
+        if id(self.primal) in resolved_by:
+            key = (*key, sizes_of(types))
         try:
             return self._cache[key]
         except KeyError:
@@ -320,6 +327,11 @@ class Entry:
             for i, (t, of_rule) in enumerate(pairs)
             for c in _classes_in(of_rule)
         )
+
+
+def sizes_of(types: Iterable[type]) -> tuple[int, ...]:
+    """How many names classes written in Python have, which may get operators of their own."""
+    return tuple([len(vars(c)) for t in types if not is_compiled(t) for c in t.__mro__])
 
 
 def _means_them(rules: plum.Function, function: Callable[..., Any], shown: tuple[Any, ...]) -> bool:
@@ -1091,6 +1103,8 @@ def types_decide(fn: Any, args: tuple[Any, ...]) -> bool:
         return is_lasting(fn)
     if not entry.is_faithful():
         return False
+    if id(fn) in resolved_by and not all(map(is_compiled, map(type, args))):
+        return False  # such a class may get an operator of its own
     if entry.asks is None or are_scalars(args):
         return True
     return entry.types_of is None and all([type(x).__flags__ & IMMUTABLE_TYPE for x in args])

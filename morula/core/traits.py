@@ -20,10 +20,11 @@ materialise.register(T)        the gradient that a user gets for an argument of 
 
 from __future__ import annotations
 
+import functools
 from abc import ABCMeta
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any, TypeVar
 
 from morula.core.cotangents import NONE, ZERO, NotKnown, unthunk
@@ -137,7 +138,35 @@ def says_itself(primal: Any, i: int, t: type, of_rule: type) -> bool:
     if meant is object or not is_fixed(meant):
         return False
     between = t.__mro__[: t.__mro__.index(meant)]
-    return any(type(vars(c).get(name)) is FunctionType for c in between for name in names[i])
+    return any(says_otherwise(name, vars(c).get(name)) for c in between for name in names[i])
+
+
+COMPILED_METHODS = (WrapperDescriptorType, MethodDescriptorType)
+BINDING = (staticmethod, classmethod, property, type(functools.cache(len)))  # for Python code
+
+
+def says_otherwise(name: str, found: Any) -> bool:
+    """Is what a class has under the name of a special method another one than the compiled one?"""
+    if type(found) in COMPILED_METHODS:
+        return bool(found.__name__ != name)
+    return type(found) is FunctionType or is_bound_in_python(found)
+
+
+def adds_to_base(cls: type, name: str) -> bool:
+    """Does a class of numbers or arrays say itself what a method of its compiled base says?"""
+    base = next(filter(is_fixed, cls.__mro__))
+    between = cls.__mro__[: cls.__mro__.index(base)]
+    return base is not object and any(says_otherwise(name, vars(c).get(name)) for c in between)
+
+
+def is_bound_in_python(found: Any) -> bool:
+    """Does Python code, or what is made for it, say what is called in the place of a method?"""
+    kind = type(found)
+    get = next((vars(c)["__get__"] for c in kind.__mro__ if "__get__" in vars(c)), None)
+    if get is None:
+        call = next((vars(c)["__call__"] for c in kind.__mro__ if "__call__" in vars(c)), None)
+        return type(call) is FunctionType
+    return type(get) is FunctionType or issubclass(kind, BINDING)
 
 
 def is_fixed(t: type) -> bool:
@@ -155,7 +184,7 @@ HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: among others, all classes that are wr
 
 def has_python(t: type) -> bool:
     """Has a class itself methods that are written in Python?"""
-    return any(type(x) is FunctionType for x in vars(t).values())
+    return any(says_otherwise(name, x) for name, x in vars(t).items())
 
 
 def zero_of(t: type, zero: Any) -> None:

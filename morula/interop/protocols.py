@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from morula.core.extend import general, is_own, meet, non_differentiable, stays_general
+from morula.core.extend import (
+    COMPILED_METHODS,
+    general,
+    is_own,
+    meet,
+    non_differentiable,
+    stays_general,
+)
 from morula.core.general import Claim
 from morula.interop.meanings import Args, as_it_is, claim
 from morula.rules.objects import attempts, is_by_identity, is_python, method_of
@@ -201,8 +208,23 @@ def means_ufunc(fn: Any, values: Args) -> bool:
 
 
 def is_compiled_for(fn: Any, values: Args) -> bool:
-    """Has no class of the operands a Python method for an operator?"""
-    return not any(map(is_python, methods(fn, values)))
+    """Has no class of the operands a method of its own for an operator?"""
+    found = methods(fn, values)
+    return not any(map(is_python, found)) and not any([is_of_another(m, fn) for m in found])
+
+
+def is_of_another(method: Any, fn: Any) -> bool:
+    """Is it the compiled method of another operator, as in `__mul__ = np.ndarray.__matmul__`?"""
+    if type(method) not in COMPILED_METHODS:
+        return False
+    name = fn.__name__.strip("_")
+    return method.__name__.strip("_") not in (
+        name,
+        f"r{name}",
+        f"i{name}",
+        name[1:],
+        f"r{name[1:]}",
+    )
 
 
 def methods(fn: Any, values: Args) -> list[Any]:

@@ -56,6 +56,7 @@ from morula.rules.calls import (
     lookup,
     own_method,
     part,
+    works_as_property,
 )
 from morula.rules.containers import is_native
 from morula.rules.foreign import CData, is_in_array
@@ -220,6 +221,12 @@ def through_or_none(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Any:
         return None
 
 
+@pushes(FunctionType.__get__)
+def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
+    """The method of an object; its tangent is that of the object."""
+    return split_call(FunctionType.__get__, args, keywords), tangents[1]
+
+
 @pushes(object.__getattribute__)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     return plain_attribute(run, args[0], tangents[0], args[1])
@@ -239,7 +246,7 @@ def plain_attribute(run: Pass, x: Any, ẋ: Any, name: str) -> Both:
     kind = type(found)
     if found is MISSING:
         return object.__getattribute__(x, name), own(run, x, name)
-    if objects.works_as_property(found, "__get__") and found.fget is not None:
+    if works_as_property(found, "__get__") and found.fget is not None:
         return push(run, found.fget, ZERO, (x,), (ẋ,))
     if kind is GetSetDescriptorType or kind is MemberDescriptorType:
         return compiled_attribute(run, x, ẋ, name, kind)
@@ -276,10 +283,13 @@ def compiled_attribute(run: Pass, x: Any, ẋ: Any, name: str, kind: type) -> Bo
 
 def cached_attribute(run: Pass, x: Any, ẋ: Any, name: str, found: Any) -> Both:
     """A `functools.cached_property`: computed once, then an attribute of the object."""
-    if objects.holds(x, name):
-        return x.__dict__[name], own(run, x, name)
+    is_kept, by_identity = name in x.__dict__, is_by_identity(x)
+    if is_kept and (by_identity or is_zero(ẋ)):
+        return x.__dict__[name], own(run, x, name) if by_identity else ZERO
     y, ẏ = push(run, found.func, ZERO, (x,), (ẋ,))
-    x.__dict__[name] = y
+    y = x.__dict__.setdefault(name, y)
+    if not by_identity:
+        return y, ẏ
     set_value(run, table_owner(x), name, ẏ)
     return y, ẏ
 
@@ -305,7 +315,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 def plain_class_attribute(run: Pass, cls: type, name: str) -> Both:
     """`type.__getattribute__(cls, name)`."""
     of_meta = lookup(type(cls), name)
-    if objects.works_as_property(of_meta, "__get__") and of_meta.fget is not None:
+    if works_as_property(of_meta, "__get__") and of_meta.fget is not None:
         return push(run, of_meta.fget, ZERO, (cls,), (ZERO,))
     found = lookup(cls, name)
     get = lookup(type(found), "__get__")
@@ -324,7 +334,7 @@ def member_attribute(run: Pass, x: Enum, ẋ: Any, name: str) -> Both:
     if objects.is_made(type(x)):
         if name in ("value", "_value_"):
             return x.value, value_of(run, type(x), x.name)
-        if objects.works_as_property(found, "__get__") and found.fget is not None:
+        if works_as_property(found, "__get__") and found.fget is not None:
             return push(run, found.fget, ZERO, (x,), (ẋ,))
         if objects.holds(x, name) and name not in objects.MEMBER_CONSTANTS:
             if is_by_identity(x):
@@ -340,7 +350,7 @@ def super_attribute(run: Pass, s: Any, ẋ: Any, name: str) -> Both:
     for base in mro[mro.index(s.__thisclass__) + 1 :]:
         if name in base.__dict__:
             found = base.__dict__[name]
-            if objects.works_as_property(found, "__get__") and not isinstance(obj, type):
+            if works_as_property(found, "__get__") and not isinstance(obj, type):
                 return push(run, found.fget, ZERO, (obj,), (ẋ,))
             if isinstance(obj, type):
                 break
@@ -416,7 +426,7 @@ def set_attribute(run: Pass, args: Args, tangents: Args, store: Any) -> Both:
         return push(run, primitives.set_cell, ZERO, (x, value), (ZERO, tangents[2]))
     found = lookup(type(x), name)
     kind = type(found)
-    if objects.works_as_property(found, "__set__") and found.fset is not None:
+    if works_as_property(found, "__set__") and found.fset is not None:
         push(run, found.fset, ZERO, (x, value), (tangents[0], tangents[2]))
         return None, ZERO
     method = MISSING if found is MISSING else lookup(kind, "__set__")
@@ -486,7 +496,7 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 def delete_attribute(run: Pass, x: Any, name: str, delete: Any) -> Both:
     """`del x.name`."""
     found = lookup(type(x), name)
-    if objects.works_as_property(found, "__delete__") and found.fdel is not None:
+    if works_as_property(found, "__delete__") and found.fdel is not None:
         return push(run, found.fdel, ZERO, (x,), (ZERO,))
     remover = lookup(type(found), "__delete__")
     if type(remover) is FunctionType:

@@ -286,8 +286,6 @@ def _(run: Pass, fn: Any, ḟ: Any, args: Args, tangents: Args, keywords: Names)
     if method is not MISSING:
         return push(run, method, ZERO, (fn, *args), (ḟ, *tangents), keywords)
     method = lookup(type(fn), "__call__")
-    if type(method) is staticmethod:
-        return push(run, method.__func__, ZERO, args, tangents, keywords)
     if type(method) is BuiltinFunctionType:
         return push(run, method, ZERO, args, tangents, keywords)
     found = respelled(run, fn, args, tangents, keywords)
@@ -331,7 +329,8 @@ def instance(run: Pass, cls: Any, args: Args, tangents: Args, keywords: Names) -
     if isinstance(obj, cls):
         initialise = lookup(type(obj), "__init__")
         if initialise is not object.__init__:
-            nothing, _ = push(run, initialise, ZERO, (obj, *args), (ȯbj, *tangents), keywords)
+            method = reverse.in_place_of_method(initialise)
+            nothing, _ = push(run, method, ZERO, (obj, *args), (ȯbj, *tangents), keywords)
             if nothing is not None:
                 raise TypeError(f"__init__() should return None, not {type(nothing).__name__!r}")
     return obj, ȯbj

@@ -11,7 +11,7 @@ import gc
 import math
 import operator
 from collections import deque
-from types import FunctionType, GeneratorType
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -258,8 +258,8 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 @pushes(primitives.advance)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     (iterator,) = args
-    method = lookup(type(iterator), "__next__")
-    if type(method) is FunctionType:
+    method = own_method(type(iterator), "__next__")
+    if method is not MISSING:
         found = next_or_none(run, method, iterator, tangents[0])
         return (primitives.DONE, ZERO) if found is None else found
     if stepper_of(run, iterator) is not None:
@@ -288,10 +288,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
 
 @pushes(next)
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
-    method = lookup(type(args[0]), "__next__")
-    if method is MISSING:
+    method = own_method(type(args[0]), "__next__")
+    if lookup(type(args[0]), "__next__") is MISSING:
         return next(*args), ZERO  # raises
-    if len(args) == 1 and type(method) is FunctionType:
+    if len(args) == 1 and method is not MISSING:
         return push(run, method, ZERO, args, tangents)
     if len(args) == 1 and stepper_of(run, args[0]) is not None:
         return stepped(run, next, args[0], ())
@@ -324,7 +324,7 @@ def sources(run: Pass, xs: Any, ẋs: Any) -> Any:
     found = []
     for x, ẋ in zip(xs, ẋs, strict=True):
         iterator, _ = push(run, iter, ZERO, (x,), (ẋ,))
-        by_python = type(lookup(type(iterator), "__next__")) is FunctionType
+        by_python = own_method(type(iterator), "__next__") is not MISSING
         if by_python or stepper_of(run, iterator) is not None:
             iterator = map(Pushing(run, next, ZERO, ()), reverse.Repeated(iterator))
         found.append(iterator)

@@ -70,7 +70,7 @@ Names = tuple[str, ...]
 
 def by_class(run: Pass, method: str, args: Args, tangents: Args) -> Both:
     """The method that a class defines in Python."""
-    return push(run, lookup(type(args[0]), method), ZERO, args, tangents)
+    return push(run, own_method(type(args[0]), method), ZERO, args, tangents)
 
 
 # -- primitives whose tangents programs ask for by themselves ----------------------------------------
@@ -340,8 +340,7 @@ def of_dict(run: Pass, d: Any, key: Any, of_key: Any = ZERO) -> Both:
     """`d[key]` of a dict of any kind."""
     if key in d:
         return dict.__getitem__(d, key), value_of(run, d, key)
-    missing = lookup(type(d), "__missing__")
-    if type(missing) is FunctionType:
+    if own_method(type(d), "__missing__") is not MISSING:
         return by_class(run, "__missing__", (d, key), (ZERO, ZERO))
     factory = getattr(d, "default_factory", None)
     if factory is None:

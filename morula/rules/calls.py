@@ -34,6 +34,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from morula.core.extend import (
+    COMPILED_METHODS,
     NONE,
     ZERO,
     Calls,
@@ -51,12 +52,14 @@ from morula.core.extend import (
     callables,
     called_whole,
     collector,
+    errors,
     expect_nothing,
     find_rrule,
     fixed_types,
     frule,
     general,
     has_tangent,
+    is_bound_in_python,
     is_compiled,
     is_zero,
     multiply,
@@ -196,32 +199,56 @@ def lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-COMPILED = (WrapperDescriptorType, MethodDescriptorType)
-
-
 def own_method(cls: type, name: str) -> Any:
     """What a class itself puts in the place of a special method, or MISSING.
 
-    That is a function, a compiled method of another name, as in `__setattr__ = dict.__setitem__`, or
-    one that an extension module has made, if it is served.
+    That is a function, a compiled method of another name, as in `__setattr__ = dict.__setitem__`, one
+    that an extension module has made, if it is served, or what Python binds, as a `partialmethod`.
     """
     found = lookup(cls, name)
-    if type(found) in COMPILED:
+    if found is MISSING or type(found) is FunctionType:
+        return found
+    if type(found) in COMPILED_METHODS:
         return MISSING if found.__name__ == name else found
     if type(found) is BuiltinFunctionType:  # which does not become a method
         return MISSING
-    return found if type(found) is FunctionType or registered(found)[0] is not None else MISSING
+    if registered(found)[0] is not None:
+        return found
+    return partial(call_bound, found) if is_bound_in_python(found) else MISSING
+
+
+def call_bound(method: Any, x: Any, /, *others: Any, **named: Any) -> Any:
+    """What stands in a class in the place of a method, called for an object."""
+    if works_as_property(method, "__get__"):
+        return method.fget(x)(*others, **named)
+    if hasattr(type(method), "__get__"):
+        return method.__get__(x, type(x))(*others, **named)
+    return method(*others, **named)
+
+
+def works_as_property(found: Any, method: str) -> bool:
+    """Is it a property, also of a derived class, which leaves one of its methods as it is?"""
+    kind = type(found)
+    return issubclass(kind, property) and lookup(kind, method) is vars(property)[method]
+
+
+def in_place_of_method(found: Any) -> Any:
+    """A function of an object and others that does what `found` does in the place of a method."""
+    return partial(call_bound, found) if is_bound_in_python(found) else found
 
 
 def bound_method_of(x: Any, name: str) -> Any:
     """A special method of a class that is of no common kind, such as a `partialmethod`, or MISSING."""
     found = lookup(type(x), name)
-    if type(found) is FunctionType or type(found) in COMPILED:
+    if type(found) is FunctionType or type(found) in COMPILED_METHODS:
         return MISSING
     return found.__get__(x, type(x)) if hasattr(type(found), "__get__") else found
 
 
-non_differentiable(registered, body_of, derivative_body_of, lookup, own_method, bound_method_of)
+non_differentiable(
+    registered, body_of, derivative_body_of, lookup, own_method, bound_method_of, works_as_property,
+    in_place_of_method,
+)  # fmt: skip
 
 
 REGISTERS = (rrule, frule, scalar_rule, non_differentiable)
@@ -669,8 +696,6 @@ def callable_object(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         y, back = call(method, fn, *args, **kwargs)
         return y, partial(without_callee, back)
     method = lookup(type(fn), "__call__")
-    if type(method) is staticmethod:
-        return call(method.__func__, *args, **kwargs)
     if type(method) is BuiltinFunctionType:
         y, back = call(method, *args, **kwargs)
         return y, lambda ȳ: (NONE, *back(ȳ)[1:])
@@ -727,12 +752,15 @@ def instance(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if isinstance(obj, cls):
         initialise = lookup(type(obj), "__init__")
         if initialise is not object.__init__:
-            nothing, initialise_back = call(initialise, obj, *args, **kwargs)
+            nothing, initialise_back = call(in_place_of_method(initialise), obj, *args, **kwargs)
             if nothing is not None:
                 raise TypeError(f"__init__() should return None, not {type(nothing).__name__!r}")
 
     def instance_pullback(ȳ: Any) -> tuple[Any, ...]:
         cotangents: list[Any] = [ZERO] * n
+        if plain_new and not is_zero(ȳ) and adjoint_object(obj) is None:  # a number of a class
+            why = "whose objects count as numbers, not as their attributes"
+            raise errors.no_rule(cls, args, why=why)
         if initialise_back is not None:
             _, obj̄, *cotangents = initialise_back(ZERO)
             ȳ = accumulate(ȳ, obj̄)

@@ -106,7 +106,7 @@ non_differentiable(is_native)
 
 def by_class(method: str, *args: Any) -> Any:
     """The method that a class defines itself: its value, and the cotangents of `args`."""
-    y, back = call(lookup(type(args[0]), method), *args)
+    y, back = call(own_method(type(args[0]), method), *args)
     return y, lambda ȳ: back(ȳ)[1:]
 
 

@@ -8,7 +8,7 @@ Tests: tests/rules/test_containers.py
 import collections
 import operator
 from collections import OrderedDict, defaultdict
-from types import FunctionType, MappingProxyType
+from types import MappingProxyType
 from typing import Any
 
 from morula.core.extend import (
@@ -121,7 +121,7 @@ def _(*items: Anything):
 def dict_getitem(d: dict, key: Anything):
     if key not in d and type(d) is not dict:
         missing = lookup(type(d), "__missing__")
-        if type(missing) is FunctionType:
+        if not is_native(d, "__missing__"):
             return by_class("__missing__", d, key)
         if (
             isinstance(d, defaultdict)

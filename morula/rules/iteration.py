@@ -15,7 +15,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -591,7 +590,7 @@ def iterator_of(xs: Any) -> tuple[Any, Callable[[], Any]]:
 
 def is_read_by_items(cls: type, method: str) -> bool:
     """Does Python run over objects of this class by their items, one by one, for want of a method?"""
-    return lookup(cls, method) is MISSING and type(lookup(cls, "__getitem__")) is FunctionType
+    return lookup(cls, method) is MISSING and own_method(cls, "__getitem__") is not MISSING
 
 
 non_differentiable(is_read_by_items)
@@ -605,7 +604,8 @@ def generator_over(cls: type) -> Any:
     if cls in BY_GENERATOR or lookup(cls, "__iter__") is not MISSING:
         return BY_GENERATOR.get(cls)
     read, size = lookup(cls, "__getitem__"), lookup(cls, "__len__")
-    return by_index if MISSING not in (read, size) and type(read) is not FunctionType else None
+    compiled = own_method(cls, "__getitem__") is MISSING
+    return by_index if MISSING not in (read, size) and compiled else None
 
 
 def by_index(xs):
@@ -748,7 +748,7 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not default and record_of(iterator) is not None:
         y, pull_back = steps_of(next, iterator)
         return y, lambda ȳ: (NONE, no_more(pull_back(ȳ)))
-    if not default and type(lookup(type(iterator), "__next__")) is FunctionType:
+    if not default and own_method(type(iterator), "__next__") is not MISSING:
         return call(lookup(type(iterator), "__next__"), iterator)
     if not default and hasattr(iterator, "send"):  # it may return a value, with StopIteration
         return compiled(fn, args, kwargs)
@@ -786,7 +786,7 @@ def sources_of(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Callable[[], list[
 
 def compiled_iterator(iterator: Any) -> Any:
     """An iterator whose steps are recorded also if a compiled function takes them."""
-    if type(lookup(type(iterator), "__next__")) is FunctionType or record_of(iterator) is not None:
+    if own_method(type(iterator), "__next__") is not MISSING or record_of(iterator) is not None:
         return map(Recorder(next, ()), Repeated(iterator))
     return iterator
 

@@ -49,6 +49,7 @@ from morula.core.extend import (
     CotangentError,
     Tangent,
     accumulate,
+    adds_to_base,
     adjoint_object,
     adjoint_of,
     call,
@@ -63,6 +64,7 @@ from morula.core.extend import (
     hands_on,
     has_tangent,
     is_compiled,
+    is_own,
     is_zero,
     looked_through,
     materialise,
@@ -83,6 +85,7 @@ from morula.core.extend import (
     remembered,
     results_of,
     rrule,
+    stands_apart,
     unsupported,
     unthunk,
 )
@@ -98,11 +101,13 @@ from morula.rules.calls import (
     Back,
     BuiltinMethodType,
     bound_method_of,
+    call_bound,
     compiled,
     entry,
     lookup,
     own_method,
     serves,
+    works_as_property,
 )
 from morula.rules.foreign import CData
 from morula.rules.numbers import Anything, Text
@@ -534,6 +539,9 @@ def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def attribute_rule(cls: type, name: str) -> Any:
     """The rule of an attribute of a number or an array."""
+    is_derived = not is_compiled(cls) and not is_own(cls) and stands_apart(cls) is None
+    if is_derived and adds_to_base(cls, name):
+        return None
     if issubclass(cls, np.ndarray):
         if name in of_arrays.CONSTANTS:
             return constant_attribute(name)
@@ -563,15 +571,6 @@ def is_bound(value: Any, x: Any) -> bool:
     return isinstance(value, kinds) and value.__self__ is x
 
 
-def works_as_property(found: Any, method: str) -> bool:
-    """Is it a property, also of a derived class, which leaves one of its methods as it is?"""
-    kind = type(found)
-    return issubclass(kind, property) and lookup(kind, method) is vars(property)[method]
-
-
-non_differentiable(works_as_property)
-
-
 def plain_attribute(x: Any, name: str) -> Attribute:
     """`object.__getattribute__(x, name)`, step by step."""
     cls = type(x)
@@ -591,8 +590,7 @@ def plain_attribute(x: Any, name: str) -> Attribute:
         return tuple.__getitem__(x, i), lambda ȳ: Tangent[tuple]({i: ȳ})
     get = lookup(kind, "__get__")
     if type(get) is FunctionType and (is_data(kind) or not holds(x, name)):
-        y, back = call(get, found, x, cls)
-        return y, lambda ȳ: back(ȳ)[2]
+        return by_descriptor(get, found, x, cls)
     y = object.__getattribute__(x, name)
     if is_bound(y, x):
         return y, to_object
@@ -633,6 +631,8 @@ def compiled_attribute(x: Any, name: str, kind: type) -> Attribute:
 
 def cached_attribute(x: Any, name: str, found: Any) -> Attribute:
     """A `functools.cached_property`: computed once, then an attribute of the object."""
+    if not is_by_identity(x):
+        return cached_of_value(x, name, found)
     if holds(x, name):
         return x.__dict__[name], field(x, name)
     y, back = call(found.func, x)
@@ -642,6 +642,15 @@ def cached_attribute(x: Any, name: str, found: Any) -> Attribute:
         return back(accumulate(take(table_of(x), name), ȳ))[1]
 
     return y, cached_attribute_pullback
+
+
+def cached_of_value(x: Any, name: str, found: Any) -> Attribute:
+    """The same of an object whose cotangent goes by value: one that was kept is found again for it."""
+    if name in x.__dict__:
+        return x.__dict__[name], lambda ȳ: ZERO if is_zero(ȳ) else call(found.func, x)[1](ȳ)[1]
+    y, back = call(found.func, x)
+    x.__dict__[name] = y
+    return y, lambda ȳ: back(ȳ)[1]
 
 
 def class_attribute(cls: type, name: str) -> Attribute:
@@ -737,6 +746,23 @@ def note_followed(cls: type) -> None:
 non_differentiable(note_followed)
 
 
+def by_descriptor(get: Any, found: Any, x: Any, cls: type) -> Attribute:
+    """What the `__get__` of a descriptor gives for an object."""
+    y, back = call(get, found, x, cls)
+    return y, lambda ȳ: back(ȳ)[2]
+
+
+@serves(FunctionType.__get__)
+def _(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The method of an object; its cotangent is that of the object."""
+    n = len(args) + len(kwargs)
+
+    def get_pullback(ȳ: Any) -> tuple[Any, ...]:
+        return (NONE, ZERO, *[to_object(ȳ)][: n - 1], *[NONE] * (n - 2))
+
+    return fn(*args, **kwargs), get_pullback
+
+
 def by_getter(get: Any, x: Any) -> Attribute:
     """What a getter gives."""
     y, back = call(get, x)
@@ -758,8 +784,7 @@ def super_attribute(s: Any, name: str) -> Attribute:
                 return cached_attribute(obj, name, found)
             get = lookup(type(found), "__get__")
             if type(get) is FunctionType:
-                y, back = call(get, found, obj, cls)
-                return y, lambda ȳ: back(ȳ)[2]
+                return by_descriptor(get, found, obj, cls)
             break
     return getattr(s, name), to_object
 
@@ -962,6 +987,11 @@ def is_python(method: Any) -> bool:
     return method is not MISSING and not hasattr(type(method), "__objclass__") and callable(method)
 
 
+def says_in_python(cls: type, name: str) -> bool:
+    """Does a class say itself what a special method does?"""
+    return is_python(method_of(cls, name)) or own_method(cls, name) is not MISSING
+
+
 METHOD_DESCRIPTOR = 1 << 17  # Py_TPFLAGS_METHOD_DESCRIPTOR: called with the object ahead
 
 
@@ -974,15 +1004,6 @@ def method_of(cls: type, name: str) -> Any:
     if found is MISSING or found is None or type(found).__flags__ & METHOD_DESCRIPTOR:
         return found
     return partial(call_bound, found)
-
-
-def call_bound(method: Any, x: Any, /, *others: Any) -> Any:
-    """What stands in a class in the place of a method, called for an object."""
-    if works_as_property(method, "__get__"):
-        return method.fget(x)(*others)
-    if hasattr(type(method), "__get__"):
-        return method.__get__(x, type(x))(*others)
-    return method(*others)
 
 
 def is_implemented(y: Any) -> bool:
@@ -1167,20 +1188,21 @@ def asks(*names: str, steps: bool = False) -> Callable[[tuple[Any, ...]], bool]:
     """
     known: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
-    def says(types: tuple[Any, ...]) -> bool:
+    def asks_one(types: tuple[Any, ...]) -> bool:
         for t in types:
             if t is None:
                 return True
-            if t not in known:
-                known[t] = (steps and t in BY_STEPS) or (
-                    not issubclass(t, CONSTANT_KINDS)
-                    and any([is_python(method_of(t, name)) for name in names])
-                )
-            if known[t]:
+            answer = known.get(t)
+            if answer is None:
+                says = adds_to_base if issubclass(t, CONSTANT_KINDS) else says_in_python
+                answer = (steps and t in BY_STEPS) or any([says(t, name) for name in names])
+                if is_compiled(t):  # others may change
+                    known[t] = answer
+            if answer:
                 return True
         return False
 
-    return says
+    return asks_one
 
 
 def types_within(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -69,6 +69,8 @@ for _op, (_first, _second, _third) in METHODS.items():
     _of_left = (_first, *((_second,) if _third else ()))
     resolved_by[id(_op)] = (_of_left, () if _second is None else (_third or _second,))
 resolved_by[id(abs)] = (("__abs__",),)
+resolved_by[id(float)] = (("__float__",),)
+resolved_by[id(complex)] = (("__complex__", "__float__"),)
 resolved_by[id(pow)] = (("__pow__",), ("__rpow__",))
 resolved_by[id(divmod)] = (("__divmod__",), ("__rdivmod__",))
 del _name, _plain, _pair, _op, _first, _second, _third, _of_left

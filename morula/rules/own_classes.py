@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from morula.core.extend import is_own, non_differentiable, stands_apart
-from morula.rules.calls import lookup, with_derivative_of
+from morula.core.extend import (
+    IMMUTABLE_TYPE,
+    is_own,
+    non_differentiable,
+    says_otherwise,
+    stands_apart,
+)
+from morula.rules.calls import MISSING, own_method, with_derivative_of
 
 NUMERIC = """
     all any argmax argmin clip conj conjugate cumprod cumsum dot max mean min prod round std sum
@@ -45,15 +49,16 @@ PLAIN: dict[type, Any] = {
 }
 
 
-@lru_cache(1000)
 def has_ways_of_its_own(t: type) -> bool:
     """Is it a class of arrays or numbers that says in Python what is done with them?"""
+    if t.__flags__ & IMMUTABLE_TYPE:
+        return False
     base = next((base for base in (np.ndarray, *PLAIN) if issubclass(t, base)), None)
     if base is None or stands_apart(t) is not None or is_own(t):
         return False
     names = SAID_BY_ARRAYS if base is np.ndarray else ARITHMETIC
     return any(
-        name in names and type(value) is FunctionType
+        name in names and says_otherwise(name, value)
         for owner in t.__mro__[: t.__mro__.index(base)]
         for name, value in vars(owner).items()
     )
@@ -62,7 +67,7 @@ def has_ways_of_its_own(t: type) -> bool:
 def iterates_itself(t: type) -> bool:
     """Is it a class of lists or tuples that says in Python what the items are?"""
     derived = t not in SEQUENCES and issubclass(t, SEQUENCES)
-    return derived and type(lookup(t, "__iter__")) is FunctionType
+    return derived and own_method(t, "__iter__") is not MISSING
 
 
 SEQUENCES = (list, tuple)
