@@ -208,7 +208,7 @@ def through(run: Pass, custom: Any, x: Any, ẋ: Any, name: str) -> Both:
         return getattr(x, name), part(ẋ, name)
     if isinstance(x, local):
         return getattr(x, name), unknown(x, ẋ, name)
-    if objects.is_compiled(type(x)) and lookup(type(x), name) is MISSING:
+    if is_compiled(type(x)) and lookup(type(x), name) is MISSING:
         return getattr(x, name), own(run, x, name)
     return plain_attribute(run, x, ẋ, name)
 

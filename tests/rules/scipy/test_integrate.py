@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from morula import UnsupportedError, grad, gradient, jvp, pullback
+from morula import UnsupportedError, grad, gradient, hessian, jvp, pullback
 from morula.testing import check_gradient
 
 inf = math.inf
@@ -235,3 +235,71 @@ def test_a_stiff_equation():
 )
 def test_second_derivatives_of_products_with_the_value(integral):
     check_gradient(lambda a: integral(a) * a, 0.5, order=2)
+
+
+class Rate:
+    def __init__(self, k):
+        self.k = k
+
+    def at(self, t):
+        return np.exp(-t * self.k)
+
+
+def in_a_loop(p):
+    total = 0.0
+    for k in range(3):
+        total += integrate.quad(lambda t: np.exp(-t * k), 0, p)[0]
+    return total
+
+
+def by_a_method(p):
+    rate = Rate(1.0)
+    first = integrate.quad(rate.at, p, 2.0)[0]
+    rate.k = 2.0
+    return first + integrate.quad_vec(rate.at, 0, p)[0]
+
+
+def rebound(p):
+    k = 2.0
+    first = integrate.quad(lambda t: t**k, 0, p)[0]
+    k = 3.0
+    return first * k
+
+
+@pytest.mark.parametrize("f", [in_a_loop, by_a_method, rebound])
+def test_limits_where_what_the_integrand_captures_changes_afterwards(f):
+    check_gradient(f, 0.7)
+    slope = (f(0.7 + 1e-6) - f(0.7 - 1e-6)) / 2e-6
+    assert jvp(f, (0.7,), (1.0,))[1] == pytest.approx(slope, rel=1e-6)
+    if f is rebound:
+        with pytest.raises(UnsupportedError, match="captured is another value"):
+            hessian(f, 0.7)
+
+
+def stepped(a):
+    return integrate.quad(lambda x: x if x > a else 0.5 * x * x + 1, 0, 2, points=[a])[0]
+
+
+def split(a):
+    def f(x):
+        return x if x > a else 0.5 * x * x + 1
+
+    return integrate.quad(f, 0, a)[0] + integrate.quad(f, a, 2)[0]
+
+
+def backwards(a):
+    return integrate.quad(lambda x: np.where(x > a, x, x * x + 1.0), 2.0, 0.0, points=(a, 1.5))[0]
+
+
+@pytest.mark.parametrize("f", [stepped, split, backwards])
+def test_jumps_at_points_that_are_told(f):
+    check_gradient(f, 0.7)
+    assert jvp(f, (0.7,), (1.0,))[1] == pytest.approx(gradient(f, 0.7)[0])
+
+
+def test_the_second_derivative_where_a_slope_jumps_at_a_point_that_is_told():
+    def f(a):
+        return integrate.quad(lambda x: abs(x - a), 0, 2, points=[a])[0]
+
+    assert gradient(f, 0.7)[0] == pytest.approx(-0.6)
+    assert hessian(f, 0.7) == pytest.approx(2.0)

@@ -155,17 +155,40 @@ def integral(func, a, b, args, weight, wvar, settings):
         total = np.tensordot(w, values, 1)
     else:
         total = np.dot(w * weighed(weight, wvar, ends, x), values)
-    return told_as(value, sign * total + edges_of(zero, func, a, b, args, weight, wvar))
+    total = sign * total + edges_of(zero, func, a, b, args, weight, wvar)
+    if points is not None and weight is None:
+        total = total + sign * jumps_at(zero, points, ends, func, args)
+    return told_as(value, total)
 
 
 def edges_of(zero, func, a, b, args, weight, wvar):
     """Zero, with the derivative by the limits."""
-    total = zero
+    total, low, high = zero, ignore_derivatives(a), ignore_derivatives(b)
     if is_variable(b):
-        total = total + end(zero, 1.0, b, (func, args, weight, wvar))
+        total = total + end(zero, 1.0, b, (beside(func, low), args, weight, wvar))
     if is_variable(a):
-        total = total + end(zero, -1.0, a, (func, args, weight, wvar))
+        total = total + end(zero, -1.0, a, (beside(func, high), args, weight, wvar))
     return total
+
+
+def jumps_at(zero, points, ends, func, args):
+    """Zero, with the derivative by the points at which the integrand may jump."""
+    total = zero
+    for c in points:
+        if is_variable(c) and ends[0] < c < ends[1]:
+            total = total + end(zero, 1.0, c, (beside(func, ends[0]), args, None, None))
+            total = total + end(zero, -1.0, c, (beside(func, ends[1]), args, None, None))
+    return total
+
+
+def beside(func, other):
+    """The function at the next number on the side of another: it may jump where a range ends."""
+    return lambda x, *args: func(x + step_to(x, other), *args)
+
+
+def step_to(x: Any, other: Any) -> Any:
+    """From a number to the next one on the side of another."""
+    return math.nextafter(x, other) - x if type(x) is float else np.nextafter(x, other) - x
 
 
 def weighed(weight, wvar, ends, x):
@@ -193,8 +216,10 @@ def end(zero, sign, x, integrand):
 
 @rrule(end)
 def _(zero: Anything, sign: Anything, x: Anything, integrand: Anything):
+    at = found_at(x, integrand)  # what the function captures may be another one afterwards
+
     def end_pullback(ȳ):
-        return end_cotangents(ȳ, zero, sign, x, integrand)
+        return end_cotangents(ȳ, zero, sign, x, integrand, at)
 
     return end(zero, sign, x, integrand), end_pullback
 
@@ -209,14 +234,42 @@ def _(zero: Anything, sign: Anything, x: Anything, integrand: Anything):
     return zero, end_pushforward
 
 
-def end_cotangents(ȳ, zero, sign, x, integrand):
+def found_at(x, integrand):
+    """The integrand at a limit, or the exception that it raises there."""
+    try:
+        return integrand_at(x, *integrand)
+    except Exception as error:
+        return error
+
+
+def given(found):
+    """What was found there."""
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def end_cotangents(ȳ, zero, sign, x, integrand, at):
     """The cotangents of `end`; those of what the integrand depends on are zero, but vary with x."""
-    return NONE, NONE, Thunk(lambda: np.sum(sign * ȳ * integrand_at(x, *integrand))), NONE
+    return NONE, NONE, Thunk(lambda: np.sum(sign * ȳ * given(at))), NONE
 
 
 @instead_of(end_cotangents)
-def _(ȳ, zero, sign, x, integrand):
+def _(ȳ, zero, sign, x, integrand, at):
+    check_unchanged(at, x, integrand)
     return call(near_end, zero, sign, x, integrand)[1](ȳ)[1:]
+
+
+def check_unchanged(at, x, integrand):
+    """Is the integrand, taken anew to be differentiated, still what it was?"""
+    again = found_at(x, integrand)
+    if isinstance(at, Exception) or isinstance(again, Exception):
+        return
+    if not np.array_equal(again, at, equal_nan=True):
+        raise UnsupportedError(
+            "what the integrand of scipy.integrate.quad captured is another value than when the "
+            "integral was computed, and higher derivatives by a limit read it again: give it in args="
+        )
 
 
 def near_end(zero, sign, x, integrand):
@@ -362,4 +415,4 @@ def collect(
 
 
 called_whole(integrate.quad, integrate.nquad, integrate.quad_vec, end, end_cotangents, crossing)
-non_differentiable(nodes_for, is_variable)
+non_differentiable(nodes_for, is_variable, step_to, found_at, check_unchanged)
