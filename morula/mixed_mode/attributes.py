@@ -31,6 +31,7 @@ import numpy as np
 from morula.core import errors, primitives, protected
 from morula.core.cotangents import ZERO, is_zero
 from morula.core.registry import find_rrule, non_differentiable
+from morula.core.traits import is_compiled
 from morula.mixed_mode.calls import Args, Names
 from morula.mixed_mode.push import Both, Unknown, opaque, push, pushes, rules_of, split_call
 from morula.mixed_mode.tangents import (
