@@ -1,10 +1,14 @@
 """Classes derived from those of Python that say themselves what items, iteration and operators are."""
 
 import collections
+import heapq
 import math
+from collections import OrderedDict, deque
 
+import numpy as np
 import pytest
 
+import morula
 from morula import UnsupportedError, gradient
 from tests.modes import check_modes
 
@@ -192,3 +196,95 @@ def test_a_list_that_says_itself_how_long_it_is():
     with pytest.raises(UnsupportedError, match="`__len__` of its own"):
         gradient(f, 0.7)
     assert gradient(lambda x: x * len(Long([1.0])), 0.7) == (5.0,)
+
+
+class Reversed(list):
+    """Runs backwards."""
+
+    def __iter__(self):
+        return list.__reversed__(self)
+
+
+class Ring(deque):
+    def __getitem__(self, i):
+        return super().__getitem__(i % len(self)) * 3
+
+    def __setitem__(self, i, value):
+        super().__setitem__(i % len(self), value * 2)
+
+    def __delitem__(self, i):
+        super().__delitem__(i % len(self))
+
+    def rotate(self, n=1):
+        super().rotate(-n)
+
+
+class ByName(dict):
+    def __iter__(self):
+        return iter(sorted(dict.keys(self)))
+
+
+class Renamed(dict):
+    def keys(self):
+        return ["b"]
+
+    def __getitem__(self, key):
+        return 3 * dict.__getitem__(self, key)
+
+
+def first_and_last(d):
+    values = list(d.values())
+    return values[0] * values[-1] ** 2
+
+
+def put_in_a_ring(x):
+    ring = Ring([x, x * x])
+    ring[3] = x**3
+    ring.rotate()
+    del ring[4]
+    ring.append(x)
+    return ring[0] + 2.0 * ring[3]
+
+
+def heap(x):
+    items = Reversed([2 * x, x, 3 * x])
+    heapq.heapify(items)
+    return heapq.heappop(items) + 5 * heapq.heappop(items)
+
+
+def in_order(x):
+    items = Reversed([2 * x, x * x, 3 * x])
+    items.sort()
+    return list.__getitem__(items, 0) + 2 * list.__getitem__(items, 2)
+
+
+def moved_to_the_end(x):
+    d = OrderedDict(a=x, b=x * x)
+    d.move_to_end("a")
+    return first_and_last({**d}) + first_and_last(d.copy()) + first_and_last(dict(d))
+
+
+FOUND = {
+    "ring": put_in_a_ring,
+    "heap": heap,
+    "in order": in_order,
+    "concatenate": lambda x: np.concatenate(Reversed([np.array([x]), np.array([x * x])]))[0],
+    "display of a dict": lambda x: first_and_last({**ByName(b=x * x, a=x)}),
+    "dict": lambda x: first_and_last(dict(ByName(b=x * x, a=x))),
+    "update": lambda x: first_and_last(OrderedDict(ByName(b=x * x, a=x))),
+    "copy": lambda x: first_and_last(ByName(b=x * x, a=x).copy()),
+    "keys": lambda x: first_and_last(OrderedDict(Renamed(b=x * x, a=x))),
+    "keywords": lambda x: (lambda **named: first_and_last(named))(**ByName(b=x * x, a=x)),
+    "moved to the end": moved_to_the_end,
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_compiled_code_finds_in_them(name):
+    f, x = FOUND[name], 1.3
+    slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+    for _ in range(2):
+        value, (gradient,) = morula.withgradient(f, x)
+        assert value == f(x)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-6)
+    np.testing.assert_allclose(morula.jvp(f, (x,), (1.0,)), (value, slope), rtol=1e-6)

@@ -11,6 +11,7 @@ Tests: tests/interop/test_array_classes.py
 from __future__ import annotations
 
 import math
+import operator
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from morula.core.extend import (
     NoTangent,
     UnsupportedError,
+    adds_to_base,
     frule,
     general,
     non_differentiable,
@@ -27,18 +29,22 @@ from morula.core.extend import (
 )
 from morula.core.general import Claim
 from morula.core.registry import registry
+from morula.core.traits import is_compiled
 from morula.interop import protocols
 from morula.interop.converted import AS_THEY_ARE, BY_OPERATORS
 from morula.interop.meanings import Args, as_it_is, claim
 from morula.interop.protocols import ARRAY_FUNCTION, METHOD, UFUNC_METHOD
 from morula.rules.arrays.inplace import writes_to_arrays
-from morula.rules.calls import with_derivative_of
+from morula.rules.calls import MISSING, own_method, with_derivative_of
 from morula.rules.numbers import Anything
 from morula.rules.own_classes import (
     ARITHMETIC,
+    ARITHMETIC_IN_PLACE,
     METHODS,
+    MOVES,
     OPERATORS,
     PLAIN,
+    TWO_SIDED,
     has_ways_of_its_own,
     iterates_itself,
     number,
@@ -72,6 +78,35 @@ def of_numbers(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 def distance(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
     """`math.dist`, which looks at what a tuple holds, whatever iterating over it gives."""
     return fn(*[plain(tuple(tuple.__iter__(x)) if isinstance(x, tuple) else x) for x in args])
+
+
+def by_its_method(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """An operator whose method the class of the first operand has written."""
+    return own_method(type(args[0]), f"__{fn.__name__}__")(*args)
+
+
+def of_base(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """A method of arrays, where the class has one of the same name, which is not asked."""
+    told = fn(plain(args[0]), *args[1:], **kwargs)
+    if told is None:
+        return None
+    if fn.__name__ in ARITHMETIC_IN_PLACE:
+        return args[0]
+    return with_derivative_of(as_it_is(fn, args, kwargs), told) if is_array(told) else told
+
+
+def is_array(x: Any) -> bool:
+    """Is it an array, which may be of the class again?"""
+    return isinstance(x, np.ndarray)
+
+
+non_differentiable(is_array)
+
+
+def by_places(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+    """`np.concatenate`, which asks a list for its items one by one, and not for an iterator."""
+    arrays, *others = args
+    return fn([arrays[i] for i in range(len(arrays))], *others, **kwargs)
 
 
 def default_function(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
@@ -201,6 +236,9 @@ OF_NUMBERS, OF_PLAIN, OF_FUNCTION, OF_IMPLEMENTATION, OF_UFUNC = map(
 MEANINGS = {math.dist: claim(distance), **dict.fromkeys(AS_THEY_ARE, BY_OPERATORS)}
 
 
+OF_BASE, BY_ITS_METHOD, BY_PLACES = claim(of_base), claim(by_its_method), claim(by_places)
+
+
 def claims(fn: Any, values: Args) -> Claim | None:
     """What a call means in which such an array or number takes part."""
     kind = type(fn)
@@ -210,6 +248,15 @@ def claims(fn: Any, values: Args) -> Claim | None:
         return OF_FUNCTION
     if of_implementation(fn) is not None:
         return OF_IMPLEMENTATION
+    if values and isinstance(values[0], np.ndarray) and not is_compiled(type(values[0])):
+        cls = type(values[0])
+        if kind in (METHOD, METHOD_OF_ARRAYS) and fn.__objclass__ is np.ndarray:
+            if fn.__name__ in MOVES and adds_to_base(cls, fn.__name__) and has_ways_of_its_own(cls):
+                return OF_BASE
+        elif is_asked_of_class(kind, fn, cls):
+            return BY_ITS_METHOD if has_ways_of_its_own(cls) else None
+    if fn is np.concatenate and values and is_list_of_its_own(type(values[0])):
+        return BY_PLACES
     iterates, computing = takes_items(kind, fn), computes(kind, fn, values)
     if not iterates and not computing:
         return None
@@ -226,11 +273,27 @@ def claims(fn: Any, values: Args) -> Claim | None:
     return None if writes_to_arrays(fn, [type(x) for x in values], len(values), ()) else OF_NUMBERS
 
 
+def is_list_of_its_own(cls: type) -> bool:
+    """Is it a class of lists that says itself what the items are?"""
+    if cls is list or not issubclass(cls, list):
+        return False
+    return any([own_method(cls, name) is not MISSING for name in ("__iter__", "__getitem__")])
+
+
+def is_asked_of_class(kind: type, fn: Any, cls: type) -> bool:
+    """Is it an operator on items or in place, for which the class has a method?"""
+    if kind is not BuiltinFunctionType or fn not in ITEMS:
+        return False
+    return own_method(cls, f"__{fn.__name__}__") is not MISSING
+
+
 def takes_items(kind: type, fn: Any) -> bool:
     """Does it iterate over a list or a tuple that it is given, whatever class that is of?"""
     return kind in (np.ufunc, ARRAY_FUNCTION) or (kind is BuiltinFunctionType and fn in ITERATING)
 
 
+ITEMS = {operator.getitem, operator.setitem, operator.delitem}
+ITEMS |= {getattr(operator, f"i{name}") for name in TWO_SIDED}
 MAKING = {np.asarray, np.ascontiguousarray, np.asfortranarray}  # arrays of no class
 ITERATING = {np.array, np.asanyarray, math.fsum, *MAKING, *MEANINGS}
 NUMBERS = (*PLAIN,)

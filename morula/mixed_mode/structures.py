@@ -48,6 +48,7 @@ from morula.rules.dicts import (
     counts_plainly,
     is_copied_plainly,
     is_stored_plainly,
+    plain_keys,
     put_of,
 )
 from morula.rules.filling import (
@@ -665,11 +666,12 @@ def fill_from(run: Pass, d: Any, source: Any, ẋ: Any) -> None:
     """Put the items of a mapping, or pairs, into a dict."""
     if isinstance(source, MappingProxyType):
         source, ẋ = behind(source), ZERO
-    if not is_copied_plainly(source) or put_of(d) is operator.setitem:
+    if not is_copied_plainly(source, d) or put_of(d) is operator.setitem:
         put_all = put_by_keys if hasattr(source, "keys") else put_pairs
         push(run, put_all, ZERO, (put_of(d), d, source), (ZERO, ZERO, ẋ))
         return
-    for k, v in list(dict.items(source)):
+    for k in plain_keys(source):
+        v = dict.__getitem__(source, k)
         dots = value_of(run, source, Key(k)), value_of(run, source, k)
         put_in_dict(run, (d, k, v), (ZERO, *dots), ())
 
@@ -906,11 +908,10 @@ def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Both:
 def _(run: Pass, args: Args, tangents: Args, keywords: Names) -> Any:
     (xs, *values), dots = args, tangents
     named = dict(zip(keywords, values, strict=True))
-    order = order_of(
-        run, xs[:], drain(run, xs, ZERO)[1], named, dict(zip(keywords, dots[1:], strict=True))
-    )
-    held = drain(run, xs, ZERO)[1]
-    xs[:] = [xs[i] for i in order]
+    items, held = list.copy(xs), [*(tangents_if_any(run, xs) or ())]
+    held += [ZERO] * (len(items) - len(held))
+    order = order_of(run, items, held, named, dict(zip(keywords, dots[1:], strict=True)))
+    list.__setitem__(xs, slice(None), [items[i] for i in order])
     if tangents_if_any(run, xs) is not None:
         tangents_of(run, xs)[:] = [held[i] for i in order]
     return None, ZERO

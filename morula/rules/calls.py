@@ -278,6 +278,7 @@ CONTAINERS = (list, dict, set, deque)
 
 def is_changed(x: Any, before: Any) -> bool:
     """Does a container hold other objects than its copy from before?"""
+    x = list.copy(x) if isinstance(x, list) else x
     if len(x) != len(before):
         return True
     if isinstance(x, dict):
@@ -290,11 +291,14 @@ def is_changed(x: Any, before: Any) -> bool:
 
 def copies(args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
     """The containers among the arguments, with their present contents."""
-    return [
-        (a, dict(a) if isinstance(a, dict) else set(a) if isinstance(a, set) else list(a))
-        for a in args
-        if isinstance(a, CONTAINERS)
-    ]
+    return [(a, contents_of(a)) for a in args if isinstance(a, CONTAINERS)]
+
+
+def contents_of(a: Any) -> Any:
+    """What a container holds, whatever its class says when it is iterated over."""
+    if isinstance(a, list):
+        return list.copy(a)
+    return dict(a) if isinstance(a, dict) else set(a) if isinstance(a, set) else list(a)
 
 
 def changes(before: list[tuple[Any, Any]]) -> list[Any]:
@@ -357,11 +361,12 @@ def moves(before: Any, changed: list[Any], args: tuple[Any, ...], y: Any) -> Any
     old = next(items for x, items in before if x is xs)
     places = {id(a): i - len(args) for i, a in enumerate(args)}
     places.update({id(item): i for i, item in enumerate(old)})
-    if len({*map(id, old)}) < len(old) or not all(id(item) in places for item in xs):
+    now = list.copy(xs)
+    if len({*map(id, old)}) < len(old) or not all(id(item) in places for item in now):
         return None
     if y is not None and id(y) not in places:
         return None
-    return xs, [places[id(item)] for item in xs], len(old), places.get(id(y))
+    return xs, [places[id(item)] for item in now], len(old), places.get(id(y))
 
 
 def put_back_items(

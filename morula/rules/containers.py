@@ -898,8 +898,9 @@ rrule(list.__iadd__, by_identity=True)(list_iadd)
 
 @rrule(list.sort, by_identity=True)
 def _(xs: list, *, key=None, reverse=False):
-    order, asked = order_of(xs[:], key, reverse)
-    xs[:] = [xs[i] for i in order]
+    items = list.copy(xs)
+    order, asked = order_of(items, key, reverse)
+    list.__setitem__(xs, slice(None), [items[i] for i in order])
 
     def sort_pullback(ȳ):
         bars = adjoint_of(xs)

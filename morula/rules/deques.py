@@ -21,6 +21,7 @@ from morula.core.extend import (
 )
 from morula.rules.class_copies import queue_repeated, queue_sum, repeated_in_place
 from morula.rules.containers import (
+    by_class,
     by_operator,
     cut,
     drain,
@@ -202,7 +203,7 @@ def queue_imul(q: deque, n: Anything):
     if not is_native(q, "__iter__"):
         y, back = call(repeated_in_place, q, n)
         return y, lambda ȳ: back(ȳ)[1:]
-    _, back = moved(q, lambda like, _: like.__imul__(n), ())
+    _, back = moved(q, lambda queue, _: deque.__imul__(queue, n), ())
     return q, lambda ȳ: (back(ȳ)[0], NoTangent())
 
 
@@ -247,12 +248,12 @@ def _(q: deque, more: Anything):
 
 @rrule(deque.rotate, by_identity=True)
 def _(q: deque, n: int = 1):
-    return moved(q, lambda like, _: like.rotate(n), ())
+    return moved(q, lambda queue, _: deque.rotate(queue, n), ())
 
 
 @rrule(deque.reverse, by_identity=True)
 def _(q: deque):
-    _, back = moved(q, lambda like, _: like.reverse(), ())
+    _, back = moved(q, lambda queue, _: deque.reverse(queue), ())
     return None, lambda ȳ: back(ȳ)[:1]
 
 
@@ -320,6 +321,23 @@ def queue_delitem(q: deque, i: Anything):
 
 _ITEMS = {"getitem": queue_getitem, "setitem": queue_setitem, "delitem": queue_delitem}
 for _name, _rule in _ITEMS.items():
-    rrule(getattr(operator, _name), by_identity=True)(_rule)
     rrule(getattr(deque, f"__{_name}__"), by_identity=True)(_rule)
+
+
+@rrule(operator.getitem, by_identity=True)
+def _(q: deque, i: Anything):
+    return queue_getitem(q, i) if is_native(q, "__getitem__") else by_class("__getitem__", q, i)
+
+
+@rrule(operator.setitem, by_identity=True)
+def _(q: deque, i: Anything, value: Anything):
+    native = is_native(q, "__setitem__")
+    return queue_setitem(q, i, value) if native else by_class("__setitem__", q, i, value)
+
+
+@rrule(operator.delitem, by_identity=True)
+def _(q: deque, i: Anything):
+    return queue_delitem(q, i) if is_native(q, "__delitem__") else by_class("__delitem__", q, i)
+
+
 del _name, _rule

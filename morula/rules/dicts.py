@@ -327,7 +327,7 @@ def dict_copy(d: dict):
         y, back = call(copied_as_dict, d)
         return y, lambda ȳ: back(ȳ)[1:]
     y = dict.copy(d)
-    keys = list(d)
+    keys = plain_keys(d)
 
     def copy_pullback(ȳ):
         bars, copied = adjoint_of(d), adjoint_of(y)
@@ -367,11 +367,11 @@ def filled_from(d: dict[Any, Any], source: Any) -> Any:
     """Put in the items of a mapping, or pairs; gives the cotangent of what they came from."""
     if isinstance(source, MappingProxyType):
         source = behind(source)
-    if not is_copied_plainly(source) or put_of(d) is operator.setitem:
+    if not is_copied_plainly(source, d) or put_of(d) is operator.setitem:
         put_all = put_by_keys if hasattr(source, "keys") else put_pairs
         _, back = call(put_all, put_of(d), d, source)
         return lambda: back(ZERO)[-1]
-    keys = list(source)
+    keys = plain_keys(source)
     backs = [dict_setitem(d, key, dict.__getitem__(source, key))[1] for key in keys]
 
     def mapping_pullback() -> Any:
@@ -385,18 +385,24 @@ def filled_from(d: dict[Any, Any], source: Any) -> Any:
     return mapping_pullback
 
 
-def is_copied_plainly(source: Any) -> bool:
+def plain_keys(d: dict[Any, Any]) -> list[Any]:
+    """The keys of a dict in their order, whatever its class says when it is iterated over."""
+    return list(OrderedDict.keys(d) if isinstance(d, OrderedDict) else dict.keys(d))
+
+
+def is_copied_plainly(source: Any, into: Any = None) -> bool:
     """Are items of a mapping copied without asking its class for `keys` and `__getitem__`?
 
-    So does CPython where a class derived from dict leaves `__iter__` as it is.
+    So does CPython where a class derived from dict leaves `__iter__` as it is, unless an OrderedDict
+    is filled.
     """
     if not isinstance(source, dict):
         return False
-    own_order = type(source).__iter__ is not dict.__iter__
+    own_order = type(source).__iter__ is not dict.__iter__ or isinstance(into, OrderedDict)
     return not own_order or (is_native(source, "keys") and is_native(source, "__getitem__"))
 
 
-non_differentiable(is_copied_plainly, is_stored_plainly)
+non_differentiable(plain_keys, is_copied_plainly, is_stored_plainly)
 
 
 @serves(dict.update, OrderedDict.update, dict.__init__, OrderedDict.__init__, dict.__ior__)

@@ -29,6 +29,7 @@ NUMERIC = """
 METHODS = {*NUMERIC.split()}
 TWO_SIDED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
 ARITHMETIC = {f"__{prefix}{name}__" for name in TWO_SIDED for prefix in ("", "r", "i")}
+ARITHMETIC_IN_PLACE = {f"__i{name}__" for name in TWO_SIDED}
 ARITHMETIC |= {"__neg__", "__pos__", "__abs__", "__divmod__", "__rdivmod__"}
 OPERATORS = {
     *ARITHMETIC,
@@ -36,7 +37,14 @@ OPERATORS = {
     *("__lt__", "__le__", "__eq__", "__ne__", "__ge__", "__gt__"),
 }
 PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_wrap__"}
-SAID_BY_ARRAYS = METHODS | OPERATORS | PROTOCOLS
+# Methods that give, or put in, numbers as they are.
+MOVING = """
+    __getitem__ __setitem__ __delitem__ astype byteswap choose compress copy diagonal fill flatten
+    getfield item itemset partition put ravel repeat reshape searchsorted setfield sort squeeze
+    swapaxes take tolist transpose
+"""
+MOVES = ARITHMETIC_IN_PLACE | {*MOVING.split()}
+SAID_BY_ARRAYS = METHODS | OPERATORS | PROTOCOLS | MOVES
 
 # What a number is without its class.
 PLAIN: dict[type, Any] = {
@@ -99,7 +107,11 @@ def plain(x: Any) -> Any:
         return [plain(item) for item in x]
     if not has_ways_of_its_own(type(x)):
         return x
-    return x.view(np.ndarray) if isinstance(x, np.ndarray) else with_derivative_of(number(x), x)
+    return (
+        np.ndarray.view(x, np.ndarray)
+        if isinstance(x, np.ndarray)
+        else with_derivative_of(number(x), x)
+    )
 
 
 def number(x: Any) -> Any:

@@ -632,3 +632,82 @@ def test_views_of_dicts_that_say_what_their_pairs_are(path):
         return sum(prices.values()) + sum([v for _, v in prices.items()]) + sum(dict.values(prices))
 
     assert withgradient(f, 1.5) == (8.0 * (1.5 + 2.25), (8.0 * 4.0,))
+
+
+class OneBased(np.ndarray):
+    """Places begin with one."""
+
+    def __getitem__(self, i):
+        return super().__getitem__(i - 1)
+
+    def __setitem__(self, i, value):
+        super().__setitem__(i - 1, value)
+
+
+class Twofold(np.ndarray):
+    """Methods that move numbers double them."""
+
+    def __getitem__(self, i):
+        return 2 * np.asarray(super().__getitem__(i))
+
+    def reshape(self, *shape):
+        return super().reshape(*shape) * 2
+
+    def copy(self):
+        return super().copy() * 3
+
+    def tolist(self):
+        return [2 * v for v in super().tolist()]
+
+    def sort(self):
+        super().sort()
+        np.multiply(self, 2, out=self)
+
+    def __iadd__(self, other):
+        return np.ndarray.__iadd__(self, 2 * other)
+
+    @property
+    def T(self):
+        return super().T * 2
+
+
+def put_one_based(x):
+    y = np.ndarray.copy(x).view(OneBased)
+    y[1] = 5 * y[2]
+    return np.sum(np.asarray(y) ** 2)
+
+
+def added(x):
+    y = np.ndarray.copy(x).view(Twofold)
+    y += x * x
+    return np.sum(np.asarray(y) * [1.0, 2.0])
+
+
+def in_order(x):
+    y = np.ndarray.copy(x).view(Twofold)
+    np.ndarray.sort(y)
+    return np.sum(np.asarray(y) * [1.0, 2.0])
+
+
+MOVED = {
+    "item": lambda x: x.view(OneBased)[1] * 1.0,
+    "put": put_one_based,
+    "items": lambda x: np.sum(x.view(Twofold)[0:2] * [1.0, 2.0]),
+    "reshape": lambda x: np.sum(np.asarray(x.view(Twofold).reshape(-1))),
+    "copy": lambda x: np.sum(np.asarray(x.view(Twofold).copy())),
+    "tolist": lambda x: x.view(Twofold).tolist()[1],
+    "T": lambda x: np.sum(np.asarray(x.view(Twofold).T)),
+    "in place": added,
+    "of the base": in_order,
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_classes_that_say_what_moving_numbers_means(name):
+    f, x = MOVED[name], np.array([1.7, 1.3])
+    slopes = [(f(x + h) - f(x - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
+    value, (gradient,) = withgradient(f, x)
+    assert value == f(x)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-6)
+    found, along = jvp(f, (x,), (np.array([1.0, 0.5]),))
+    np.testing.assert_allclose([found, along], [value, np.dot(slopes, [1.0, 0.5])], rtol=1e-6)

@@ -159,10 +159,10 @@ def undo(x: np.ndarray, index: Any, old: Any) -> None:
     """Put back what a write has overwritten; at the end of the reverse pass it is made good."""
     owner = owner_of(x)
     if not memory.is_put_back(id(owner)):
-        now = owner.copy()
+        now = np.ndarray.copy(owner)
 
         def make_good() -> None:
-            write_anyway(owner, Ellipsis, now.reshape(owner.shape))
+            write_anyway(owner, Ellipsis, np.ndarray.reshape(now, owner.shape))
 
         memory.put_back(id(owner), make_good)
     write_anyway(x, index, old)
@@ -173,7 +173,7 @@ def write_anyway(x: np.ndarray, index: Any, values: Any) -> None:
     chain = [y for y in (x, owner_of(x)) if not y.flags.writeable]
     for y in reversed(chain):
         y.flags.writeable = True
-    x[index] = values
+    np.ndarray.__setitem__(x, index, values)  # whatever its class has made of it
     for y in chain:
         y.flags.writeable = False
 
