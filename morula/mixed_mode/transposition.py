@@ -116,14 +116,16 @@ def seed_for(y: Any, met: set[int]) -> Any:
         met.add(id(y))
     if isinstance(y, (list, deque)):
         return [seed_for(v, met) for v in y]
+    some = traits.some_cotangent(y)
+    if some is not None:  # sparse arrays, of which some are dicts
+        return some
     if isinstance(y, dict):
         return {key: seed_for(v, met) for key, v in y.items()}
     if has_parts(y):
         return Tangent[type(y)]({name: seed_for(v, met) for name, v in own_fields(y).items()})
     if type(y) in PARTS:
         return Tangent[type(y)]({name: seed_for(getattr(y, name), met) for name in PARTS[type(y)]})
-    some = traits.some_cotangent(y)
-    return zeros_like(y) if some is None else some
+    return zeros_like(y)
 
 
 def has_parts(y: Any) -> bool:

@@ -152,7 +152,7 @@ def has_fields(cls: type) -> bool:
 
 def is_by_identity(x: Any) -> bool:
     """Is the cotangent of this object found by its identity?"""
-    return isinstance(x, CONTAINERS) or is_rebound(x) or adjoint_object(x) is not None
+    return type(x) in CONTAINERS or is_rebound(x) or adjoint_object(x) is not None
 
 
 non_differentiable(has_fields, is_by_identity)

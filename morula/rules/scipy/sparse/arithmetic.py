@@ -740,15 +740,26 @@ def _(A: Sparse, name: str):
 
 
 def _construction(cls):
-    @rrule(cls)
-    def _(arg1: Anything, shape=None, dtype=None, copy=False):
-        A = cls(arg1, shape, dtype, copy)
+    def construction(arg1: Anything, *options):
+        A = cls(arg1, *options)
         given = as_it_is(arg1)
 
         def construction_pullback(S̄):
-            return of_argument(S̄, A, given), NoTangent(), NoTangent(), NoTangent()
+            return of_argument(S̄, A, given), *[NoTangent()] * len(options)
 
         return A, construction_pullback
+
+    if cls in (sparse.bsr_array, sparse.bsr_matrix):
+
+        @rrule(cls)
+        def _(arg1: Anything, shape=None, dtype=None, copy=False, blocksize=None):
+            return construction(arg1, shape, dtype, copy, blocksize)
+
+    else:
+
+        @rrule(cls)
+        def _(arg1: Anything, shape=None, dtype=None, copy=False):
+            return construction(arg1, shape, dtype, copy)
 
 
 def of_argument(S̄, A, arg1):
