@@ -402,7 +402,7 @@ def is_copied_plainly(source: Any, into: Any = None) -> bool:
     return not own_order or (is_native(source, "keys") and is_native(source, "__getitem__"))
 
 
-non_differentiable(plain_keys, is_copied_plainly, is_stored_plainly)
+non_differentiable(is_copied_plainly, is_stored_plainly)
 
 
 @serves(dict.update, OrderedDict.update, dict.__init__, OrderedDict.__init__, dict.__ior__)
