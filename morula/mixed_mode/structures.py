@@ -40,7 +40,7 @@ from morula.mixed_mode.tangents import (
 )
 from morula.rules import boxes, containers, dicts, objects
 from morula.rules.calls import MISSING, PARTS_OF_A_FUNCTION, entry, lookup, own_method
-from morula.rules.class_copies import made_by_factory, ordered_default
+from morula.rules.class_copies import made_by_factory, ordered_default, stores_by_class
 from morula.rules.containers import is_native, lengthen
 from morula.rules.dicts import (
     Key,
@@ -346,7 +346,7 @@ def of_dict(run: Pass, d: Any, key: Any, of_key: Any = ZERO) -> Both:
     factory = getattr(d, "default_factory", None)
     if factory is None:
         return operator.getitem(d, key), ZERO
-    if not is_native(d, "__setitem__"):
+    if stores_by_class(d):
         return push(run, made_by_factory, ZERO, (d, key), (ZERO, of_key))
     y, ẏ = push(run, factory, ZERO, (), ())
     dict.__setitem__(d, key, y)

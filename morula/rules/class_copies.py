@@ -11,8 +11,8 @@ import operator
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
-from morula.core.extend import call
-from morula.rules.calls import runs_body, serves
+from morula.core.extend import call, non_differentiable
+from morula.rules.calls import MISSING, own_method, runs_body, serves
 
 # -- dicts -----------------------------------------------------------------------------------------
 
@@ -92,6 +92,24 @@ def ordered_default(d: Any, key: Any, default: Any = None) -> Any:
         return d[key]
     d[key] = default
     return default
+
+
+class _Noting(defaultdict[Any, Any]):
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, True)
+
+
+_noting = _Noting(bool)
+_noting["a"]
+ASKED_TO_STORE = dict.__getitem__(_noting, "a")  # CPython before 3.14
+
+
+def stores_by_class(d: Any) -> bool:
+    """Does a class of its own say how an item is put in that the factory of a defaultdict has made?"""
+    return ASKED_TO_STORE and own_method(type(d), "__setitem__") is not MISSING
+
+
+non_differentiable(stores_by_class)
 
 
 def made_by_factory(d: Any, key: Any) -> Any:

@@ -33,7 +33,13 @@ from morula.core.extend import (
     rrule,
 )
 from morula.rules.calls import entry, lookup, runs_body, serves
-from morula.rules.class_copies import copied_as_dict, made_by_factory, ordered_default, union_of
+from morula.rules.class_copies import (
+    copied_as_dict,
+    made_by_factory,
+    ordered_default,
+    stores_by_class,
+    union_of,
+)
 from morula.rules.containers import (
     by_class,
     by_operator,
@@ -142,7 +148,7 @@ def dict_getitem(d: dict, key: Anything):
 
 def default_item(d: Any, key: Any) -> Any:
     """`d[key]` of a defaultdict that has no such key."""
-    if not is_native(d, "__setitem__"):
+    if stores_by_class(d):
         y, back = call(made_by_factory, d, key)
         return y, lambda ȳ: back(ȳ)[1:]
     factory = d.default_factory

@@ -332,9 +332,9 @@ def check_unchanged(again: Any, b: Any) -> None:
     """Is the product with the slopes, taken anew to be differentiated, still the right hand side?"""
     if not np.linalg.norm(again - b) <= np.finfo(again.dtype).eps ** 0.25 * np.linalg.norm(b):
         raise UnsupportedError(
-            "what the residual of an implicit function captured is another value than when the solution "
-            "was found (changed in place, or its name bound anew), and higher derivatives read it again: "
-            "give it as an argument, or let a function of its own capture it"
+            "what the residual of an implicit function captured is another value than when the "
+            "solution was found (changed in place, or its name bound anew), and higher derivatives "
+            "read it again: give it as an argument, or let a function of its own capture it"
         )
 
 

@@ -423,6 +423,7 @@ def collect(
 
 
 called_whole(
-    integrate.quad, integrate.nquad, integrate.quad_vec, end, end_cotangents, crossing, nested, integral,
+    integrate.quad, integrate.nquad, integrate.quad_vec, nested, integral, end, end_cotangents,
+    crossing,
 )  # fmt: skip
 non_differentiable(nodes_for, is_variable, step_to, found_at, check_unchanged)
