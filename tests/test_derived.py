@@ -288,3 +288,21 @@ def test_what_compiled_code_finds_in_them(name):
         assert value == f(x)
         np.testing.assert_allclose(gradient, slope, rtol=1e-6)
     np.testing.assert_allclose(morula.jvp(f, (x,), (1.0,)), (value, slope), rtol=1e-6)
+
+
+class Contrary(dict):
+    def __contains__(self, key):
+        asked.append(key)
+        return not super().__contains__(key)
+
+
+asked = []
+
+
+def test_a_class_is_asked_for_no_other_keys():
+    def f(x):
+        return x * x if "b" in Contrary(a=x) else x
+
+    asked.clear()
+    assert gradient(f, 1.3) == (2.6,)
+    assert set(asked) == {"b"}

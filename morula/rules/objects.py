@@ -286,7 +286,7 @@ def behind(proxy: MappingProxyType[Any, Any]) -> Any:
 def owner_of(d: dict[Any, Any]) -> Any:
     """The object whose `__dict__` this is, if it was read in differentiated code; or the module."""
     x = _exposed.found(d)
-    if x is None and "__name__" in d:
+    if x is None and type(d) is dict and "__name__" in d:  # a class may ask itself
         x = sys.modules.get(d["__name__"]) if isinstance(d["__name__"], str) else None
     return x if x is not None and attributes_of(x) is d else None
 
