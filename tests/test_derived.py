@@ -299,10 +299,10 @@ class Contrary(dict):
 asked = []
 
 
-def test_a_class_is_asked_for_no_other_keys():
+def test_a_dict_of_a_class_is_not_taken_for_that_of_a_module():
     def f(x):
         return x * x if "b" in Contrary(a=x) else x
 
     asked.clear()
     assert gradient(f, 1.3) == (2.6,)
-    assert set(asked) == {"b"}
+    assert "__name__" not in asked
