@@ -92,7 +92,10 @@ def of_base(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:
         return None
     if fn.__name__ in ARITHMETIC_IN_PLACE:
         return args[0]
-    return with_derivative_of(as_it_is(fn, args, kwargs), told) if is_array(told) else told
+    if not is_array(told):
+        return told
+    y = as_it_is(fn, args, kwargs)
+    return with_derivative_of(y, told) if is_view_of(told, args[0]) else in_the_form_of(y, told)
 
 
 def is_array(x: Any) -> bool:
@@ -100,7 +103,12 @@ def is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray)
 
 
-non_differentiable(is_array)
+def is_view_of(y: np.ndarray, x: np.ndarray) -> bool:
+    """Does what is written to y go to the memory of x, whose cotangents are followed?"""
+    return np.may_share_memory(y, x)
+
+
+non_differentiable(is_array, is_view_of)
 
 
 def by_places(fn: Any, args: Args, kwargs: dict[str, Any]) -> Any:

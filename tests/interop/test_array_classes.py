@@ -711,3 +711,61 @@ def test_classes_that_say_what_moving_numbers_means(name):
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6)
     found, along = jvp(f, (x,), (np.array([1.0, 0.5]),))
     np.testing.assert_allclose([found, along], [value, np.dot(slopes, [1.0, 0.5])], rtol=1e-6)
+
+
+class Passing(np.ndarray):
+    """Its methods do what those of plain arrays do."""
+
+    def __getitem__(self, i):
+        return super().__getitem__(i)
+
+    def reshape(self, *shape):
+        return super().reshape(*shape)
+
+    def copy(self):
+        return super().copy()
+
+
+def written_view(x):
+    y = np.ndarray.copy(x).view(Passing)
+    v = y[0:2]
+    v *= x[2:]
+    return np.sum(np.asarray(y) * [1.0, 2.0, 3.0, 4.0])
+
+
+def written_form(x):
+    y = np.ndarray.copy(x).view(Passing)
+    v = y.reshape(2, 2)
+    v[0] = x[2:] * x[0]
+    return np.sum(np.asarray(y) * [1.0, 2.0, 3.0, 4.0])
+
+
+def written_copy(x):
+    y = x.view(Passing).copy()
+    y[1] = x[0] * x[3]
+    v = y[2:]
+    v += x[1]
+    return np.sum(np.asarray(y) * x)
+
+
+def written_under_a_view(x):
+    y = np.ndarray.copy(x).view(Passing)
+    v = y[1:]
+    y[2] = x[0] ** 2
+    return np.sum(np.asarray(v) ** 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("f", [written_view, written_form, written_copy, written_under_a_view])
+def test_views_and_copies_by_methods_of_a_class_may_be_written_to(f, dtype):
+    x = np.array([1.3, 0.7, 2.1, 0.4], dtype)
+    wide = x.astype(float)
+    slopes = [(f(wide + h) - f(wide - h)) / 2e-6 for h in 1e-6 * np.eye(4)]
+    value, back = pullback(f, x)
+    assert value == f(x)
+    for _ in range(2):
+        (cotangent,) = back(1.0)
+        assert cotangent.dtype == dtype
+        np.testing.assert_allclose(cotangent, slopes, rtol=1e-6 if dtype is np.float64 else 1e-5)
+    _, along = jvp(f, (x,), (np.ones_like(x),))
+    np.testing.assert_allclose(along, np.sum(slopes), rtol=1e-6 if dtype is np.float64 else 1e-5)
