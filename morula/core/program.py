@@ -30,7 +30,7 @@ from morula.core.primitives import (
     get_cell,
     load_global,
 )
-from morula.core.registry import is_own
+from morula.core.registry import is_own, sizes_of
 from morula.core.reuse import reuse_memory
 from morula.core.reverse import reachable_from
 from morula.core.sharing import ask_whether_shared
@@ -67,14 +67,9 @@ if TYPE_CHECKING:
     from morula.core.orders import Source
 
 
-def names_in(cls: type) -> tuple[int, ...]:
-    """How many names a class and its bases have: one more may change what its objects do."""
-    return tuple([len(vars(c)) for c in cls.__mro__])
-
-
 def has_as_many_names(cls: type, sizes: tuple[int, ...]) -> bool:
     """Has a class got no method, property or operator since?"""
-    return names_in(cls) == sizes
+    return sizes_of((cls,)) == sizes
 
 
 @dataclass(frozen=True)
@@ -479,8 +474,8 @@ class Gradient(Adjoint):
         for of_class in guards.of_classes.values():
             check(self.append(block, is_function_of_class, *map(Const, of_class)))
         for cls in self.classes_met():
-            sizes = names_in(cls)
-            check(self.append(block, has_as_many_names, Const(cls), Const(sizes)))
+            sizes = Const(sizes_of((cls,)))
+            check(self.append(block, has_as_many_names, Const(cls), sizes))
         for test, values in guards.tests:
             check(self.append(block, test, *map(Const, values)))
         for v, value in guards.identities:

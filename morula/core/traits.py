@@ -153,7 +153,7 @@ def says_otherwise(name: str, found: Any) -> bool:
 
 
 def adds_to_base(cls: type, name: str) -> bool:
-    """Does a class of numbers or arrays say itself what a method of its compiled base says?"""
+    """Does a class say itself what a method of the compiled base that it derives from says?"""
     base = next(filter(is_fixed, cls.__mro__))
     between = cls.__mro__[: cls.__mro__.index(base)]
     return base is not object and any(says_otherwise(name, vars(c).get(name)) for c in between)

@@ -20,6 +20,7 @@ from morula.core.extend import (
     is_own,
     meet,
     non_differentiable,
+    resolved_by,
     stays_general,
 )
 from morula.core.general import Claim
@@ -217,14 +218,7 @@ def is_of_another(method: Any, fn: Any) -> bool:
     """Is it the compiled method of another operator, as in `__mul__ = np.ndarray.__matmul__`?"""
     if type(method) not in COMPILED_METHODS:
         return False
-    name = fn.__name__.strip("_")
-    return method.__name__.strip("_") not in (
-        name,
-        f"r{name}",
-        f"i{name}",
-        name[1:],
-        f"r{name[1:]}",
-    )
+    return not any([method.__name__ in names for names in resolved_by.get(id(fn), ())])
 
 
 def methods(fn: Any, values: Args) -> list[Any]:

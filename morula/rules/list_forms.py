@@ -126,23 +126,25 @@ def put_in_order_by(xs: Any, key: Any, reverse: Any = False) -> None:
         xs[i] = ys[i]
 
 
-def greatest_by(xs: Any, key: Any) -> Any:
-    """`max(xs, key=key)`: what the key of an item changes is there when the next one is asked for."""
+def with_keys(xs: Any, key: Any) -> Any:
+    """The items and their keys: what the key of one changes is there when the next is asked for."""
     items: list[Any] = []
     keys: list[Any] = []
     for x in xs:
         append(items, x)
         append(keys, key(x))
+    return items, keys
+
+
+def greatest_by(xs: Any, key: Any) -> Any:
+    """`max(xs, key=key)`."""
+    items, keys = with_keys(xs, key)
     return items[place_of_greatest(keys)]
 
 
 def least_by(xs: Any, key: Any) -> Any:
     """`min(xs, key=key)`."""
-    items: list[Any] = []
-    keys: list[Any] = []
-    for x in xs:
-        append(items, x)
-        append(keys, key(x))
+    items, keys = with_keys(xs, key)
     return items[place_of_least(keys)]
 
 
